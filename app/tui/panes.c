@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
+
 #include "app/tui/screens/memory.h"
+#include "app/tui/screens/pipeline/pipeline.h"
 #include "app/tui/screens/screens.h"
 #include "app/tui/screens/timeline.h"
 #include "app/tui/widgets/widgets.h"
@@ -27,6 +29,16 @@ static const pane_ops *const panes[PANE_FOCUS_COUNT] = {
 const pane_ops *pane_ops_of(pane_id pane)
 {
     return panes[pane < PANE_FOCUS_COUNT ? pane : PANE_KNOBS];
+}
+
+pane_view pane_view_of(const app *a, pane_id pane)
+{
+    return (pane_view){.feed = &a->feed,
+                       .tables = a->table,
+                       .ops = pane_ops_of(pane),
+                       .rows = pane_rows(a, pane),
+                       .pane = pane,
+                       .focused = a->focus == pane};
 }
 
 const void *pane_rows(const app *a, pane_id pane)

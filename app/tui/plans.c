@@ -2,7 +2,7 @@
 // What the screen that is shown asks of the planner, and where the answers go.
 #include "app/tui/app.h"
 #include "app/tui/fit_view.h"
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 
 enum { ANSWERS_PER_DRAIN = 64 };
 

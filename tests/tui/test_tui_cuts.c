@@ -8,7 +8,7 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/shell/tour.h"
 #include "tests/tui/fake_engine.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/screens/screens.h"
 #include "app/tui/shell/tour.h"
 #include "tests/tui/screen.h"

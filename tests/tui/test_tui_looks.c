@@ -9,7 +9,7 @@
 #include "headroom/words.h"
 
 #include "app/tui/base/format.h"
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/term/theme.h"
 #include "app/tui/widgets/widgets.h"
 #include "tests/tui/screen.h"

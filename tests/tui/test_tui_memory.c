@@ -541,9 +541,9 @@ START_TEST(every_pane_is_said_explained_and_copied)
         a->focus = panes[i];
         screen_keys(a, ".");
         ck_assert_msg(strstr(a->feed.message.text, said[i]) != NULL, "%s", a->feed.message.text);
-        bool any = ops->copy != NULL ? ops->copy(a, text, sizeof text)
-                                     : table_copy(&a->table[panes[i]], ops->table, pane_rows(a, panes[i]),
-                                                  text, sizeof text);
+        bool any = ops->by_app.copy != NULL ? ops->by_app.copy(a, text, sizeof text)
+                                            : table_copy(&a->table[panes[i]], ops->table,
+                                                         pane_rows(a, panes[i]), text, sizeof text);
         ck_assert(any);
         ck_assert_msg(strstr(text, copied[i]) != NULL, "%s", text);
     }
@@ -559,7 +559,7 @@ START_TEST(every_line_about_a_chunk_begins_with_a_term)
         char text[4096];
         for (int event = 0; event < 60; event++) {
             draw(a);
-            ck_assert(pane_ops_of(PANE_BLOCK)->copy(a, text, sizeof text));
+            ck_assert(pane_ops_of(PANE_BLOCK)->by_app.copy(a, text, sizeof text));
             for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest)) != NULL;) {
                 line[strcspn(line, "\t")] = '\0';
                 ck_assert_msg(hr_term_find(line) != NULL, "no term %s", line);

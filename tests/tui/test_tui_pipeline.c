@@ -6,7 +6,7 @@
 
 #include "headroom/terms.h"
 
-#include "app/tui/screens/pipeline.h"
+#include "app/tui/screens/pipeline/pipeline.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"

@@ -8,7 +8,7 @@
 #include "headroom/terms.h"
 
 #include "app/tui/feed/run_export.h"
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
@@ -33,8 +33,9 @@ START_TEST(every_title_heading_and_help_word_of_every_pane_is_a_term)
         const pane_ops *ops = pane_ops_of((pane_id)pane);
         a->focus = (pane_id)pane;
         ck_assert_msg(begins_with_term(pane_title((pane_id)pane)), "title %s", pane_title((pane_id)pane));
-        if (ops->term != NULL) {
-            ck_assert_msg(is_term(ops->term(a)), "? of %s: %s", pane_title((pane_id)pane), ops->term(a));
+        const char *term = ops->by_app.term != NULL ? ops->by_app.term(a) : ops->term;
+        if (term != NULL) {
+            ck_assert_msg(is_term(term), "? of %s: %s", pane_title((pane_id)pane), term);
         }
         for (unsigned i = 0; ops->table != NULL && i < ops->table->column_count; i++) {
             ck_assert_msg(is_term(ops->table->columns[i].term), "%s: heading %s", pane_title((pane_id)pane),

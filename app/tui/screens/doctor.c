@@ -344,7 +344,8 @@ static bool copy(const app *a, char *text, size_t size)
     return true;
 }
 
-const pane_ops pane_doctor = {.draw = draw, .move = move, .say = say, .term = term, .copy = copy};
+const pane_ops pane_doctor = {
+    .by_app.draw = draw, .by_app.move = move, .by_app.say = say, .by_app.term = term, .by_app.copy = copy};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 

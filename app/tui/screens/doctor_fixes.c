@@ -299,7 +299,8 @@ static void draw(const canvas *c, const app *a)
     bool focused = a->focus == PANE_FIXES;
     snprintf(right, sizeof right, "%s · %s · a applies", feed_unit(&a->feed).name,
              wants_fit(&a->feed) ? "planned to fit" : "need less");
-    widget_table_rule(c, a, PANE_FIXES, right);
+    const pane_view v = pane_view_of(a, PANE_FIXES);
+    pane_table_rule(c, &v, right);
     if (count(&a->feed) == 0 && is_planning(&a->feed)) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         paint_wrapped(&words, 0, ROLE_DIM, being_planned);
@@ -359,11 +360,11 @@ static bool copy(const app *a, char *text, size_t size)
     return true;
 }
 
-const pane_ops pane_fixes = {.draw = draw,
+const pane_ops pane_fixes = {.by_app.draw = draw,
                              .table = &source,
                              .table_of_feed = true,
                              .table_y = 1,
-                             .enter = enter,
+                             .by_app.enter = enter,
                              .enter_does = "apply",
-                             .say = say,
-                             .copy = copy};
+                             .by_app.say = say,
+                             .by_app.copy = copy};

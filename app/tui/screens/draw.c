@@ -35,8 +35,8 @@ static void settle_tables(app *a, const layout *l)
     }
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         const pane_ops *ops = pane_ops_of((pane_id)pane);
-        if (ops->settle != NULL && l->pane[pane].h > 0) {
-            ops->settle(a);
+        if (ops->by_app.settle != NULL && l->pane[pane].h > 0) {
+            ops->by_app.settle(a);
         }
         if (ops->table != NULL && l->pane[pane].h > 0) {
             table_settle(&a->table[pane], ops->table, pane_rows(a, (pane_id)pane));
@@ -60,12 +60,22 @@ static void settle_about(app *a, const layout *l)
     }
 }
 
+static void draw_pane(const canvas *c, const app *a, pane_id pane)
+{
+    const pane_view v = pane_view_of(a, pane);
+    if (v.ops->draw != NULL) {
+        v.ops->draw(c, &v);
+    } else {
+        v.ops->by_app.draw(c, a);
+    }
+}
+
 static void draw_panes(const canvas *screen, const app *a, const layout *l)
 {
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         if (l->pane[pane].h > 0) {
             canvas c = canvas_of(screen, l->pane[pane]);
-            pane_ops_of((pane_id)pane)->draw(&c, a);
+            draw_pane(&c, a, (pane_id)pane);
         }
     }
     if (l->pane[PANE_KNOB_BAR].h > 0) {

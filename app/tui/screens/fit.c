@@ -233,14 +233,14 @@ static void draw(const canvas *c, const app *a)
     table_draw(c, 1, &a->feed, &source, &a->table[PANE_POINTS], focused);
 }
 
-const pane_ops pane_points = {.draw = draw,
+const pane_ops pane_points = {.by_app.draw = draw,
                               .table = &source,
                               .table_of_feed = true,
                               .table_y = 1,
-                              .enter = fit_enter,
+                              .by_app.enter = fit_enter,
                               .enter_does = "apply",
-                              .say = fit_say,
-                              .copy = fit_copy};
+                              .by_app.say = fit_say,
+                              .by_app.copy = fit_copy};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 

@@ -428,10 +428,10 @@ static const char *term(const app *a)
     return "frontier";
 }
 
-const pane_ops pane_frontier = {.draw = draw,
-                                .move = move,
-                                .enter = fit_enter,
+const pane_ops pane_frontier = {.by_app.draw = draw,
+                                .by_app.move = move,
+                                .by_app.enter = fit_enter,
                                 .enter_does = "apply",
-                                .say = fit_say,
-                                .term = term,
-                                .copy = fit_copy};
+                                .by_app.say = fit_say,
+                                .by_app.term = term,
+                                .by_app.copy = fit_copy};

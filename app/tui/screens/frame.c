@@ -332,19 +332,19 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
 static const char *enter_name(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
-    return a->focus == PANE_KNOBS ? "edit" : ops->enter == NULL ? NULL : ops->enter_does;
+    return a->focus == PANE_KNOBS ? "edit" : ops->enter_does;
 }
 
 // Where a row has no job for Enter and a bar shows the knob.
 static const char *edit_name(const app *a)
 {
-    return a->focus != PANE_KNOBS && pane_ops_of(a->focus)->enter == NULL ? "edit knob" : NULL;
+    return a->focus != PANE_KNOBS && pane_ops_of(a->focus)->enter_does == NULL ? "edit knob" : NULL;
 }
 
 static const char *arrows_name(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
-    return a->focus == PANE_KNOBS ? "turn" : ops->move != NULL ? "move" : NULL;
+    return a->focus == PANE_KNOBS ? "turn" : pane_moves(ops) ? "move" : NULL;
 }
 
 static const char *run_name(const app *a)

@@ -32,8 +32,8 @@ static const char *focused_term(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
     const int sort = ops->table == NULL ? TABLE_OWN_ORDER : a->table[a->focus].sort;
-    if (ops->term != NULL) {
-        return ops->term(a);
+    if (ops->term != NULL || ops->by_app.term != NULL) {
+        return ops->term != NULL ? ops->term : ops->by_app.term(a);
     }
     return sort >= 0 && sort < (int)ops->table->column_count ? ops->table->columns[sort].term
                                                              : pane_title(a->focus);
@@ -45,7 +45,7 @@ static const char *focused_line(const app *a)
     const pane_ops *ops = pane_ops_of(a->focus);
     const hr_term *term = hr_term_find(focused_term(a));
     const int sort = ops->table == NULL ? TABLE_OWN_ORDER : a->table[a->focus].sort;
-    if (ops->term == NULL && sort >= 0 && sort < (int)ops->table->column_count) {
+    if (ops->term == NULL && ops->by_app.term == NULL && sort >= 0 && sort < (int)ops->table->column_count) {
         return table_column_line(&ops->table->columns[sort]);
     }
     return term == NULL ? "" : term->line;
@@ -111,9 +111,9 @@ static bool is_own(const app *a, request r)
         return true;
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
-        return a->focus == PANE_KNOBS || ops->move != NULL;
+        return a->focus == PANE_KNOBS || pane_moves(ops);
     case REQUEST_ENTER:
-        return a->focus == PANE_KNOBS || ops->enter != NULL;
+        return a->focus == PANE_KNOBS || ops->enter_does != NULL;
     case REQUEST_FILTER:
         return ops->table != NULL || a->focus == PANE_KNOBS;
     case REQUEST_SORT:
@@ -123,10 +123,10 @@ static bool is_own(const app *a, request r)
     case REQUEST_MARK:
         return ops->table != NULL;
     case REQUEST_COPY:
-        return ops->table != NULL || ops->copy != NULL;
+        return ops->table != NULL || pane_copies(ops);
     case REQUEST_ZOOM_IN:
     case REQUEST_ZOOM_OUT:
-        return ops->zoom != NULL || a->focus == PANE_VRAM;
+        return ops->by_app.zoom != NULL || a->focus == PANE_VRAM;
     default:
         return false;
     }

@@ -84,7 +84,8 @@ static const hr_term *selected_term(const app *a)
 static void draw_terms(const canvas *c, const app *a)
 {
     bool focused = a->focus == PANE_TERMS;
-    widget_table_rule(c, a, PANE_TERMS, "/ searches");
+    const pane_view v = pane_view_of(a, PANE_TERMS);
+    pane_table_rule(c, &v, "/ searches");
     table_draw(c, 1, &a->feed, &terms, &a->table[PANE_TERMS], focused);
 }
 
@@ -106,12 +107,12 @@ static const char *name_of_term(const app *a)
     return term == NULL ? "terms" : term->name;
 }
 
-const pane_ops pane_terms = {.draw = draw_terms,
+const pane_ops pane_terms = {.by_app.draw = draw_terms,
                              .table = &terms,
                              .table_of_feed = true,
                              .table_y = 1,
-                             .say = say_term,
-                             .term = name_of_term};
+                             .by_app.say = say_term,
+                             .by_app.term = name_of_term};
 
 // ---- meaning --------------------------------------------------------------------------------------------------
 
@@ -157,8 +158,11 @@ static bool copy_meaning(const app *a, char *text, size_t size)
     return true;
 }
 
-const pane_ops pane_meaning = {
-    .draw = draw_meaning, .move = move_meaning, .say = say_term, .term = name_of_term, .copy = copy_meaning};
+const pane_ops pane_meaning = {.by_app.draw = draw_meaning,
+                               .by_app.move = move_meaning,
+                               .by_app.say = say_term,
+                               .by_app.term = name_of_term,
+                               .by_app.copy = copy_meaning};
 
 // ---- situations -----------------------------------------------------------------------------------------------
 
@@ -222,7 +226,8 @@ static void draw_situations(const canvas *c, const app *a)
     while (rows < c->area.h - LIST_MIN && wrap_next(c->glyphs, claim, c->area.w - 2, &at, &start, &length)) {
         rows++;
     }
-    widget_table_rule(c, a, PANE_SITUATIONS, "Enter opens one and trains it");
+    const pane_view v = pane_view_of(a, PANE_SITUATIONS);
+    pane_table_rule(c, &v, "Enter opens one and trains it");
     canvas table = canvas_sub(c, 0, 0, c->area.h - rows, c->area.w);
     canvas words = canvas_sub(c, c->area.h - rows, 1, rows, c->area.w - 2);
     words.said_later = app_layout(a).kind == LAYOUT_FULL && !a->expanded; // e shows the pane alone
@@ -258,13 +263,13 @@ static const char *term_situations(const app *a)
     return "situations";
 }
 
-const pane_ops pane_situations = {.draw = draw_situations,
+const pane_ops pane_situations = {.by_app.draw = draw_situations,
                                   .table = &list,
                                   .table_y = 1,
-                                  .enter = enter_situation,
+                                  .by_app.enter = enter_situation,
                                   .enter_does = "open",
-                                  .say = say_situation,
-                                  .term = term_situations};
+                                  .by_app.say = say_situation,
+                                  .by_app.term = term_situations};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 

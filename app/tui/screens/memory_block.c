@@ -274,11 +274,11 @@ static bool copy(const app *a, char *text, size_t size)
     return l.count > 0;
 }
 
-const pane_ops pane_block = {.draw = draw,
-                             .move = memory_move,
-                             .enter = memory_enter,
+const pane_ops pane_block = {.by_app.draw = draw,
+                             .by_app.move = memory_move,
+                             .by_app.enter = memory_enter,
                              .enter_does = "its event",
-                             .zoom = memory_zoom,
-                             .settle = memory_settle,
-                             .say = say,
-                             .copy = copy};
+                             .by_app.zoom = memory_zoom,
+                             .by_app.settle = memory_settle,
+                             .by_app.say = say,
+                             .by_app.copy = copy};

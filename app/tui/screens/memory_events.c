@@ -195,7 +195,8 @@ static void draw(const canvas *c, const app *a)
     size_t at = memory_selected_row(a);
     snprintf(right, sizeof right, "%s · %zu/%zu", memory_step_text(v, step), at,
              count(a) == 0 ? 0 : count(a) - 1);
-    widget_table_rule(c, a, PANE_EVENTS, right);
+    const pane_view view = pane_view_of(a, PANE_EVENTS);
+    pane_table_rule(c, &view, right);
     table_draw(c, 1, a, &memory_events, &a->table[PANE_EVENTS], true);
 }
 
@@ -213,12 +214,12 @@ static void say(app *a)
              hr_bytes_human(v->heap.in_use_bytes, in_use));
 }
 
-const pane_ops pane_events = {.draw = draw,
+const pane_ops pane_events = {.by_app.draw = draw,
                               .table = &memory_events,
                               .table_y = 1,
-                              .move = memory_move,
-                              .enter = memory_enter,
+                              .by_app.move = memory_move,
+                              .by_app.enter = memory_enter,
                               .enter_does = "its event",
-                              .zoom = memory_zoom,
-                              .settle = memory_settle,
-                              .say = say};
+                              .by_app.zoom = memory_zoom,
+                              .by_app.settle = memory_settle,
+                              .by_app.say = say};

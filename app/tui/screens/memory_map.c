@@ -290,13 +290,13 @@ static bool copy(const app *a, char *text, size_t size)
     return heap_scene_rows(&a->heap_scene) > 0;
 }
 
-const pane_ops pane_heap = {.draw = draw,
-                            .move = memory_move,
-                            .enter = memory_enter,
+const pane_ops pane_heap = {.by_app.draw = draw,
+                            .by_app.move = memory_move,
+                            .by_app.enter = memory_enter,
                             .enter_does = "its event",
-                            .zoom = memory_zoom,
-                            .settle = memory_settle,
-                            .say = say,
-                            .term = term,
-                            .copy = copy,
-                            .click = click};
+                            .by_app.zoom = memory_zoom,
+                            .by_app.settle = memory_settle,
+                            .by_app.say = say,
+                            .by_app.term = term,
+                            .by_app.copy = copy,
+                            .by_app.click = click};

@@ -109,7 +109,8 @@ static void draw_layer(const canvas *c, const app *a)
         snprintf(right, sizeof right, "%s keeps %s %s p", step_layer_name(p, a->step.layer),
                  format_bytes(p->layers[a->step.layer].saved_bytes, layer_unit(a), kept), layer_unit(a).name);
     }
-    widget_table_rule(c, a, PANE_LAYER, right);
+    const pane_view v = pane_view_of(a, PANE_LAYER);
+    pane_table_rule(c, &v, right);
     if (step_is_there(c, &a->feed)) {
         table_draw(c, 1, a, &tensors, &a->table[PANE_LAYER], focused);
     }
@@ -131,16 +132,16 @@ static void enter_tensor(app *a)
 
 static void say_tensors(app *a)
 {
-    pane_layers.say(a);
+    pane_layers.by_app.say(a);
 }
 
-const pane_ops pane_layer = {.draw = draw_layer,
-                             .settle = settle,
+const pane_ops pane_layer = {.by_app.draw = draw_layer,
+                             .by_app.settle = settle,
                              .table = &tensors,
                              .table_y = 1,
-                             .enter = enter_tensor,
+                             .by_app.enter = enter_tensor,
                              .enter_does = "birth",
-                             .say = say_tensors};
+                             .by_app.say = say_tensors};
 
 // ---- instructions ---------------------------------------------------------------------------------------------
 
@@ -228,7 +229,8 @@ static void draw_work(const canvas *c, const app *a)
             snprintf(right, sizeof right, "%zu · %s", work_count(a), seconds);
         }
     }
-    widget_table_rule(c, a, PANE_WORK, right);
+    const pane_view v = pane_view_of(a, PANE_WORK);
+    pane_table_rule(c, &v, right);
     if (step_is_there(c, &a->feed)) {
         table_draw(c, 1, a, &work, &a->table[PANE_WORK], focused);
     }
@@ -262,10 +264,10 @@ static void say_work(app *a)
              isnan(time) ? ": headroom doctor --calibrate measures this machine" : "");
 }
 
-const pane_ops pane_work = {.draw = draw_work,
-                            .settle = settle,
+const pane_ops pane_work = {.by_app.draw = draw_work,
+                            .by_app.settle = settle,
                             .table = &work,
                             .table_y = 1,
-                            .enter = enter_work,
+                            .by_app.enter = enter_work,
                             .enter_does = "listing",
-                            .say = say_work};
+                            .by_app.say = say_work};

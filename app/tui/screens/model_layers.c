@@ -179,7 +179,8 @@ static void draw(const canvas *c, const app *a)
     char text[256];
     bool focused = a->focus == PANE_LAYERS;
     snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, layer_unit(a).name);
-    widget_table_rule(c, a, PANE_LAYERS, p == NULL ? "" : text);
+    const pane_view v = pane_view_of(a, PANE_LAYERS);
+    pane_table_rule(c, &v, p == NULL ? "" : text);
     if (step_is_there(c, &a->feed)) {
         paint_parts(c, 1, 1, c->area.w - 1, ROLE_FOCUS, totals_text(a, text, sizeof text));
         table_draw(c, 2, a, &source, &a->table[PANE_LAYERS], focused);
@@ -230,10 +231,10 @@ static void say(app *a)
              hr_bytes_human(layer->activation_bytes, activations), hr_bytes_human(layer->saved_bytes, kept));
 }
 
-const pane_ops pane_layers = {.draw = draw,
-                              .settle = settle,
+const pane_ops pane_layers = {.by_app.draw = draw,
+                              .by_app.settle = settle,
                               .table = &source,
                               .table_y = 2,
-                              .enter = enter,
+                              .by_app.enter = enter,
                               .enter_does = "listing",
-                              .say = say};
+                              .by_app.say = say};

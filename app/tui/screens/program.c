@@ -199,7 +199,8 @@ static void draw(const canvas *c, const app *a)
                  p->instr_count, step_unit(a).name, step_tensor_unit(a).name,
                  step_time(a, p->step_seconds, seconds));
     }
-    widget_table_rule(c, a, PANE_LISTING, right);
+    const pane_view v = pane_view_of(a, PANE_LISTING);
+    pane_table_rule(c, &v, right);
     if (step_is_there(c, &a->feed)) {
         table_draw(c, 1, a, &source, &a->table[PANE_LISTING], focused);
     }
@@ -220,14 +221,14 @@ static void enter(app *a)
 static void say(app *a)
 {
     program_sync(a);
-    pane_stack.say(a);
+    pane_stack.by_app.say(a);
 }
 
-const pane_ops pane_listing = {.draw = draw,
-                               .settle = program_sync,
+const pane_ops pane_listing = {.by_app.draw = draw,
+                               .by_app.settle = program_sync,
                                .table = &source,
                                .table_y = 1,
-                               .mark = mark,
-                               .enter = enter,
+                               .by_app.mark = mark,
+                               .by_app.enter = enter,
                                .enter_does = "timeline",
-                               .say = say};
+                               .by_app.say = say};

@@ -167,7 +167,8 @@ static void draw(const canvas *c, const app *a)
     char text[2 * HR_KNOB_TEXT_MAX + 64], right[sizeof text + 32];
     bool focused = a->focus == PANE_TURNED;
     snprintf(right, sizeof right, "%s · Enter", title(a, text, sizeof text));
-    widget_table_rule(c, a, PANE_TURNED, right);
+    const pane_view v = pane_view_of(a, PANE_TURNED);
+    pane_table_rule(c, &v, right);
     const char *words = sentence(a);
     if (words != NULL) {
         canvas inner = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
@@ -203,10 +204,10 @@ static void say(app *a)
     }
 }
 
-const pane_ops pane_turned = {.draw = draw,
-                              .settle = step_settle_turned,
+const pane_ops pane_turned = {.by_app.draw = draw,
+                              .by_app.settle = step_settle_turned,
                               .table = &source,
                               .table_y = 1,
-                              .enter = enter,
+                              .by_app.enter = enter,
                               .enter_does = "ask",
-                              .say = say};
+                              .by_app.say = say};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/screens/rows.h"
 
+#include "app/tui/screens/pipeline/pipeline.h"
+
 #define PANES(...) ((const pane_id[]){__VA_ARGS__, PANE_COUNT})
 
 static const screen_row screens[SCREEN_COUNT] = {

@@ -36,7 +36,6 @@ void place_bench(layout *l, rect body, const layout_wish *wish);
 void place_memory(layout *l, rect body, const layout_wish *wish);
 void place_doctor(layout *l, rect body, const layout_wish *wish);
 void place_fit(layout *l, rect body, const layout_wish *wish);
-void place_pipeline(layout *l, rect body, const layout_wish *wish);
 void place_learn(layout *l, rect body, const layout_wish *wish);
 void place_runs(layout *l, rect body, const layout_wish *wish);
 void place_timeline(layout *l, rect body, const layout_wish *wish);

@@ -269,7 +269,8 @@ static void draw(const canvas *c, const app *a)
     char right[96];
     bool focused = a->focus == PANE_RUNS;
     snprintf(right, sizeof right, "%s · t marks two · a turns the knobs back", table_unit(&a->feed).name);
-    widget_table_rule(c, a, PANE_RUNS, right);
+    const pane_view v = pane_view_of(a, PANE_RUNS);
+    pane_table_rule(c, &v, right);
     table_draw(c, 1, &a->feed, &source, &a->table[PANE_RUNS], focused);
 }
 
@@ -326,14 +327,14 @@ static void say(app *a)
              measure_format(MEASURE_SECONDS, r->measures.value[MEASURE_SECONDS], unit, seconds));
 }
 
-const pane_ops pane_runs = {.draw = draw,
+const pane_ops pane_runs = {.by_app.draw = draw,
                             .table = &source,
                             .table_of_feed = true,
                             .table_y = 1,
-                            .enter = enter,
+                            .by_app.enter = enter,
                             .enter_does = "diff",
-                            .apply = apply,
-                            .say = say};
+                            .by_app.apply = apply,
+                            .by_app.say = say};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 

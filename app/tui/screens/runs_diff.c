@@ -206,7 +206,8 @@ static void draw(const canvas *c, const app *a)
             rows++;
         }
     }
-    widget_table_rule(c, a, PANE_DIFF, right);
+    const pane_view v = pane_view_of(a, PANE_DIFF);
+    pane_table_rule(c, &v, right);
     canvas table = canvas_sub(c, 0, 0, c->area.h - rows, c->area.w);
     canvas words = canvas_sub(c, c->area.h - rows, 1, rows, c->area.w - 1);
     table_draw(&table, 1, a, &source, &a->table[PANE_DIFF], focused);
@@ -231,4 +232,5 @@ static const char *term(const app *a)
     return is_measure ? measure_row_of((measure_id)(rows.row[row] - HR_KNOB_COUNT))->term : "diff";
 }
 
-const pane_ops pane_diff = {.draw = draw, .table = &source, .table_y = 1, .say = say, .term = term};
+const pane_ops pane_diff = {
+    .by_app.draw = draw, .table = &source, .table_y = 1, .by_app.say = say, .by_app.term = term};

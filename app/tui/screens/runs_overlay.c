@@ -253,4 +253,5 @@ static bool copy(const app *a, char *text, size_t size)
     return true;
 }
 
-const pane_ops pane_overlay = {.draw = draw, .say = say, .term = term, .copy = copy};
+const pane_ops pane_overlay = {
+    .by_app.draw = draw, .by_app.say = say, .by_app.term = term, .by_app.copy = copy};

@@ -107,7 +107,8 @@ static void draw(const canvas *c, const app *a)
         snprintf(right, sizeof right, "%s · %zu tensors · %s %s p, waste %s · after %" PRIu32,
                  step_tensor_unit(a).name, a->step.alive_count, asked, unit.name, waste, a->step.cursor);
     }
-    widget_table_rule(c, a, PANE_ALIVE, right);
+    const pane_view v = pane_view_of(a, PANE_ALIVE);
+    pane_table_rule(c, &v, right);
     if (step_is_there(c, &a->feed)) {
         table_draw(c, 1, a, &source, &a->table[PANE_ALIVE], focused);
     }
@@ -177,13 +178,13 @@ static void say(app *a)
              hr_step_plan_text(p, t->name), hr_bytes_human(t->bytes, largest));
 }
 
-const pane_ops pane_alive = {.draw = draw,
-                             .settle = step_settle_alive,
+const pane_ops pane_alive = {.by_app.draw = draw,
+                             .by_app.settle = step_settle_alive,
                              .table = &source,
                              .table_y = 1,
-                             .move = move,
-                             .mark = step_mark,
-                             .enter = enter,
+                             .by_app.move = move,
+                             .by_app.mark = step_mark,
+                             .by_app.enter = enter,
                              .enter_does = "birth",
-                             .zoom = step_zoom,
-                             .say = say};
+                             .by_app.zoom = step_zoom,
+                             .by_app.say = say};

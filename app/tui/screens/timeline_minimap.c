@@ -197,10 +197,10 @@ static void say(app *a)
     }
 }
 
-const pane_ops pane_minimap = {.draw = draw,
-                               .settle = settle,
-                               .move = move,
-                               .mark = step_mark,
-                               .zoom = step_zoom,
-                               .say = say,
-                               .click = click};
+const pane_ops pane_minimap = {.by_app.draw = draw,
+                               .by_app.settle = settle,
+                               .by_app.move = move,
+                               .by_app.mark = step_mark,
+                               .by_app.zoom = step_zoom,
+                               .by_app.say = say,
+                               .by_app.click = click};

@@ -333,12 +333,12 @@ static void click(app *a, int y, int x)
     }
 }
 
-const pane_ops pane_stack = {.draw = draw,
-                             .settle = settle,
-                             .move = move,
-                             .mark = step_mark,
-                             .zoom = step_zoom,
-                             .say = say,
-                             .term = term,
-                             .copy = copy,
-                             .click = click};
+const pane_ops pane_stack = {.by_app.draw = draw,
+                             .by_app.settle = settle,
+                             .by_app.move = move,
+                             .by_app.mark = step_mark,
+                             .by_app.zoom = step_zoom,
+                             .by_app.say = say,
+                             .by_app.term = term,
+                             .by_app.copy = copy,
+                             .by_app.click = click};

@@ -2,7 +2,7 @@
 // What each request does. Keys, ":" commands, clicks and tests all come through app_request.
 #include "app/tui/shell/act.h"
 
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/shell/act_place.h"
 #include "app/tui/shell/tour.h"
 
@@ -13,7 +13,7 @@ enum { PAGE_ROWS = 8, ALL_ROWS = 1 << 30 };
 static const char *why_not_zoom(const app *a, request r)
 {
     unsigned finest = app_layout(a).pane[PANE_STEP].h > 0 ? 1 : 0; // one step has a pane of its own there
-    if (pane_ops_of(a->focus)->zoom != NULL) {
+    if (pane_ops_of(a->focus)->by_app.zoom != NULL) {
         return NULL;
     }
     if (!screen_has(a->screen, PANE_VRAM)) {
@@ -60,7 +60,7 @@ static const char *why_not_apply(const app *a)
 static bool edits_here(const app *a)
 {
     return a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_COLUMNS || a->focus == PANE_KNOBS ||
-           app_layout(a).kind < LAYOUT_SINGLE || pane_ops_of(a->focus)->enter != NULL ||
+           app_layout(a).kind < LAYOUT_SINGLE || pane_ops_of(a->focus)->enter_does != NULL ||
            app_layout(a).pane[PANE_KNOB_BAR].h > 0;
 }
 
@@ -79,9 +79,9 @@ static bool turns_here(const app *a, request r)
         return false;
     }
     if (r == REQUEST_LEFT || r == REQUEST_RIGHT) {
-        return small || ops->move == NULL;
+        return small || !pane_moves(ops);
     }
-    return r == REQUEST_ENTER && (small || ops->enter == NULL || act_apply_pane(a) == a->focus);
+    return r == REQUEST_ENTER && (small || ops->enter_does == NULL || act_apply_pane(a) == a->focus);
 }
 
 // Requests that only turn or drive the training.
@@ -146,8 +146,9 @@ static const char *why_not_here(const app *a, request r)
     case REQUEST_FOLLOW:
         return why_not_table(a);
     case REQUEST_MARK:
-        return app_layout(a).kind >= LAYOUT_SINGLE && pane_ops_of(a->focus)->mark != NULL ? NULL
-                                                                                          : why_not_table(a);
+        return app_layout(a).kind >= LAYOUT_SINGLE && pane_ops_of(a->focus)->by_app.mark != NULL
+                   ? NULL
+                   : why_not_table(a);
     case REQUEST_PERMIT:
         return a->screen == SCREEN_FIT ? NULL : "P says what Fit may change: 0 opens it";
     case REQUEST_COPY:

@@ -8,7 +8,7 @@
 
 #include "headroom/words.h"
 
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/term/terminal.h"
 
@@ -76,19 +76,24 @@ void act_mouse(app *a, int unused)
 bool act_can_copy(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
-    return ops->copy != NULL || (ops->table != NULL && a->table[a->focus].count > 0);
+    return pane_copies(ops) || (ops->table != NULL && a->table[a->focus].count > 0);
+}
+
+static bool copy_pane(const app *a, char *text)
+{
+    const pane_view v = pane_view_of(a, a->focus);
+    return v.ops->copy != NULL ? v.ops->copy(&v, text, TERMINAL_COPY_MAX)
+           : v.ops->by_app.copy != NULL
+               ? v.ops->by_app.copy(a, text, TERMINAL_COPY_MAX)
+               : table_copy(&a->table[a->focus], v.ops->table, v.rows, text, TERMINAL_COPY_MAX);
 }
 
 void act_copy(app *a, int unused)
 {
     (void)unused;
-    const pane_ops *ops = pane_ops_of(a->focus);
     char *text = calloc(1, TERMINAL_COPY_MAX + 1);
     hr_err err;
-    bool any =
-        text != NULL && (ops->copy != NULL ? ops->copy(a, text, TERMINAL_COPY_MAX)
-                                           : table_copy(&a->table[a->focus], ops->table,
-                                                        pane_rows(a, a->focus), text, TERMINAL_COPY_MAX));
+    bool any = text != NULL && copy_pane(a, text);
     if (!any) {
         feed_say(&a->feed, MESSAGE_NOTE, "nothing is here to copy");
     } else if (terminal_copy(hr_plain_text(text, "\t\n"), &err) == HR_OK) {

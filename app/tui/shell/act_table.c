@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 
 static const table_source *source_of(const app *a)
@@ -206,8 +206,8 @@ void act_mark(app *a, int unused)
     const pane_ops *ops = pane_ops_of(a->focus);
     table_view *v = &a->table[a->focus];
     const unsigned marks = v->marks;
-    if (ops->mark != NULL) {
-        ops->mark(a);
+    if (ops->by_app.mark != NULL) {
+        ops->by_app.mark(a);
     } else if (table_selected(v) == SIZE_MAX) {
         feed_say(&a->feed, MESSAGE_NOTE, "there is no row to mark");
     } else {

@@ -2,7 +2,7 @@
 // What is looked at: screens, panes, rows, zoom.
 #include <string.h>
 
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 
 enum { HELP_ROWS_MAX = 8192 };
@@ -120,13 +120,67 @@ static void move_preset(app *a, int rows)
     a->presets.selected = moved(a->presets.selected, rows, count);
 }
 
+static void move_table(app *a, pane_id pane, int rows)
+{
+    table_move(&a->table[pane], pane_ops_of(pane)->table, pane_rows(a, pane), rows);
+}
+
+// Does what a pane asks for; false: it asked for nothing.
+static bool do_for_pane(app *a, const pane_request *r)
+{
+    switch (r->kind) {
+    case PANE_ASKS_NOTHING:
+        return false;
+    case PANE_SAYS:
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", r->text);
+        return true;
+    case PANE_EDITS_KNOB:
+        a->feed.knob = r->knob;
+        act_edit(a);
+        return true;
+    case PANE_TURNS:
+        if (app_turn_pairs(&a->feed, r->text)) {
+            feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back", r->text);
+        }
+        return true;
+    case PANE_MOVES_TABLE:
+        move_table(a, r->pane, r->rows);
+        return true;
+    }
+    return false;
+}
+
+static bool move_pane(app *a, pane_id pane, int rows, int columns)
+{
+    const pane_view v = pane_view_of(a, pane);
+    if (v.ops->by_app.move != NULL) {
+        return v.ops->by_app.move(a, rows, columns);
+    }
+    const pane_request r = v.ops->move == NULL ? (pane_request){0} : v.ops->move(&v, rows, columns);
+    return do_for_pane(a, &r);
+}
+
+static void enter_pane(app *a, pane_id pane)
+{
+    const pane_view v = pane_view_of(a, pane);
+    if (v.ops->by_app.enter != NULL) {
+        v.ops->by_app.enter(a);
+        return;
+    }
+    const pane_request r = v.ops->enter(&v);
+    (void)do_for_pane(a, &r);
+}
+
 static void move_in_pane(app *a, int rows)
 {
     bool meter = app_layout(a).kind < LAYOUT_SINGLE; // whatever the screen, the knobs are what it shows
-    const pane_ops *ops = pane_ops_of(meter ? PANE_KNOBS : a->focus);
-    if (ops->table != NULL && (ops->move == NULL || !ops->move(a, rows, 0))) {
-        table_move(&a->table[a->focus], ops->table, pane_rows(a, a->focus), rows);
-    } else if (ops->table == NULL && (ops->move == NULL || !ops->move(a, rows, 0))) {
+    const pane_id pane = meter ? PANE_KNOBS : a->focus;
+    if (move_pane(a, pane, rows, 0)) {
+        return;
+    }
+    if (pane_ops_of(pane)->table != NULL) {
+        move_table(a, pane, rows);
+    } else {
         act_select_knob(a, rows);
     }
 }
@@ -148,8 +202,7 @@ void act_move_rows(app *a, int rows)
 
 void act_move_columns(app *a, int columns)
 {
-    const pane_ops *ops = pane_ops_of(a->focus);
-    if (app_layout(a).kind < LAYOUT_SINGLE || ops->move == NULL || !ops->move(a, 0, columns)) {
+    if (app_layout(a).kind < LAYOUT_SINGLE || !move_pane(a, a->focus, 0, columns)) {
         act_turn(a, columns < 0 ? KNOB_EDIT_LESS : KNOB_EDIT_MORE);
     }
 }
@@ -157,13 +210,12 @@ void act_move_columns(app *a, int columns)
 void act_enter(app *a, int unused)
 {
     (void)unused;
-    const pane_ops *ops = pane_ops_of(a->focus);
     if (a->overlay == OVERLAY_PRESETS) {
         act_choose_preset(a);
     } else if (a->overlay == OVERLAY_COLUMNS) {
         act_toggle_column(a);
-    } else if (ops->enter != NULL && app_layout(a).kind >= LAYOUT_SINGLE) {
-        ops->enter(a);
+    } else if (pane_ops_of(a->focus)->enter_does != NULL && app_layout(a).kind >= LAYOUT_SINGLE) {
+        enter_pane(a, a->focus);
     } else {
         act_edit(a);
     }
@@ -172,7 +224,7 @@ void act_enter(app *a, int unused)
 static bool applies(pane_id pane)
 {
     const pane_ops *ops = pane_ops_of(pane);
-    return ops->apply != NULL || (ops->enter_does != NULL && strcmp(ops->enter_does, "apply") == 0);
+    return ops->by_app.apply != NULL || (ops->enter_does != NULL && strcmp(ops->enter_does, "apply") == 0);
 }
 
 pane_id act_apply_pane(const app *a)
@@ -190,8 +242,12 @@ pane_id act_apply_pane(const app *a)
 void act_apply(app *a, int unused)
 {
     (void)unused;
-    const pane_ops *ops = pane_ops_of(act_apply_pane(a));
-    (ops->apply != NULL ? ops->apply : ops->enter)(a);
+    const pane_id pane = act_apply_pane(a);
+    if (pane_ops_of(pane)->by_app.apply != NULL) {
+        pane_ops_of(pane)->by_app.apply(a);
+    } else {
+        enter_pane(a, pane);
+    }
 }
 
 void act_permit(app *a, int unused)
@@ -217,8 +273,8 @@ void act_zoom(app *a, int direction)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
     unsigned finest = app_layout(a).pane[PANE_STEP].h > 0 ? 1 : 0; // one step has a pane of its own there
-    if (ops->zoom != NULL) {
-        ops->zoom(a, direction);
+    if (ops->by_app.zoom != NULL) {
+        ops->by_app.zoom(a, direction);
     } else if (direction < 0 && a->bench.zoom > finest) {
         a->bench.zoom--;
         feed_say(&a->feed, MESSAGE_NOTE, "less time on the graph");
@@ -251,6 +307,15 @@ void act_redraw(app *a, int unused)
 void act_say(app *a, int unused)
 {
     (void)unused;
-    pane_ops_of(a->focus)->say(a);
+    const pane_view v = pane_view_of(a, a->focus);
+    char text[PANE_TEXT_MAX] = "";
+    if (v.ops->say == NULL) {
+        v.ops->by_app.say(a);
+    } else {
+        v.ops->say(&v, text);
+    }
+    if (text[0] != '\0') {
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", text);
+    }
     run_state_log(&a->feed.live, LOG_NOTE, "%s", a->feed.message.text);
 }

@@ -11,7 +11,7 @@
 #include "headroom/knob_export.h"
 
 #include "app/tui/feed/run_export.h"
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/screens/runs.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/term/terminal.h"

@@ -12,7 +12,7 @@
 #include "headroom/terms.h"
 #include "headroom/units.h"
 
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/shell/command.h"
 

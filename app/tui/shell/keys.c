@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a key goes: to the line that is being typed, to a question, or to the request it stands for.
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/shell/command.h"
 #include "app/tui/shell/offer.h"
@@ -106,9 +106,9 @@ static void click_pane(app *a, pane_id pane, rect r)
 {
     const pane_ops *ops = pane_ops_of(pane);
     int y = a->click_y - r.y, x = a->click_x - r.x;
-    if (ops->click != NULL) {
+    if (ops->by_app.click != NULL) {
         a->focus = pane;
-        ops->click(a, y, x);
+        ops->by_app.click(a, y, x);
     } else if (ops->table != NULL) {
         table_place place = pane_table_place(a, pane, r);
         table_click(&a->table[pane], ops->table, pane_rows(a, pane), &place, y, x);

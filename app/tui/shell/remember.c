@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "app/tui/base/folders.h"
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/shell/remember_turned.h"
 #include "app/tui/term/terminal.h"

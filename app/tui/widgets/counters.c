@@ -81,4 +81,5 @@ static const char *term(const app *a)
     return app_counter_term((counter_id)a->bench.counter);
 }
 
-const pane_ops pane_counters = {.draw = draw, .move = move, .say = say_counter, .term = term};
+const pane_ops pane_counters = {
+    .by_app.draw = draw, .by_app.move = move, .by_app.say = say_counter, .by_app.term = term};

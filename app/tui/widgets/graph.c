@@ -438,5 +438,7 @@ static const char *term_vram(const app *a)
     return "in_use_bytes";
 }
 
-const pane_ops pane_step = {.draw = draw_step_pane, .say = say_memory, .term = term_step};
-const pane_ops pane_vram = {.draw = draw_vram_pane, .say = say_memory, .term = term_vram};
+const pane_ops pane_step = {
+    .by_app.draw = draw_step_pane, .by_app.say = say_memory, .by_app.term = term_step};
+const pane_ops pane_vram = {
+    .by_app.draw = draw_vram_pane, .by_app.say = say_memory, .by_app.term = term_vram};

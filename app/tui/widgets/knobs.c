@@ -461,7 +461,7 @@ static void click(app *a, int y, int x)
     }
 }
 
-const pane_ops pane_knobs = {.draw = widget_knobs, .say = say_knob, .click = click};
+const pane_ops pane_knobs = {.by_app.draw = widget_knobs, .by_app.say = say_knob, .by_app.click = click};
 
 // "batch.size ◂ 128 ▸", then what its neighbours would do, as far as there is room.
 void widget_knob_bar(const canvas *c, const feed *f)

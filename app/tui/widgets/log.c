@@ -84,4 +84,5 @@ static const char *term(const app *a)
     return "log";
 }
 
-const pane_ops pane_log = {.draw = draw, .move = move, .say = say_log, .term = term};
+const pane_ops pane_log = {
+    .by_app.draw = draw, .by_app.move = move, .by_app.say = say_log, .by_app.term = term};

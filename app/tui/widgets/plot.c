@@ -227,4 +227,4 @@ static const char *term(const app *a)
     return "loss";
 }
 
-const pane_ops pane_loss = {.draw = draw, .say = say_loss, .term = term};
+const pane_ops pane_loss = {.by_app.draw = draw, .by_app.say = say_loss, .by_app.term = term};

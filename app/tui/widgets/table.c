@@ -88,7 +88,8 @@ static void draw(const canvas *c, const app *a)
     bool focused = a->focus == PANE_PEAK;
     snprintf(right, sizeof right, "%s · %s · %s", feed_unit(&a->feed).name,
              hr_phase_name(memory->at_peak.phase), memory->at_peak.name);
-    widget_table_rule(c, a, PANE_PEAK, count(&a->feed) > 0 ? right : "no step yet");
+    const pane_view v = pane_view_of(a, PANE_PEAK);
+    pane_table_rule(c, &v, count(&a->feed) > 0 ? right : "no step yet");
     table_draw(c, 1, &a->feed, &source, &a->table[PANE_PEAK], focused);
 }
 
@@ -98,5 +99,9 @@ static const char *term(const app *a)
     return "requested_bytes";
 }
 
-const pane_ops pane_peak = {
-    .draw = draw, .table = &source, .table_of_feed = true, .table_y = 1, .say = say_table, .term = term};
+const pane_ops pane_peak = {.by_app.draw = draw,
+                            .table = &source,
+                            .table_of_feed = true,
+                            .table_y = 1,
+                            .by_app.say = say_table,
+                            .by_app.term = term};

@@ -4,14 +4,12 @@
 #define TUI_WIDGETS_H
 
 #include "app/tui/app.h"
-#include "app/tui/pane.h"
+#include "app/tui/panes.h"
 #include "app/tui/term/paint.h"
 
 extern const pane_ops pane_knobs, pane_counters, pane_vram, pane_step, pane_loss, pane_peak, pane_log;
 
 void widget_knobs(const canvas *c, const app *a);
-// The title line of a pane with a table: also what it leaves out, and in which order it stands where no heading says so.
-void widget_table_rule(const canvas *c, const app *a, pane_id pane, const char *right);
 void widget_knob_bar(const canvas *c, const feed *f); // the selected knob and its neighbours in one row
 // What can be typed, in rows above the line.
 void widget_candidates(const canvas *screen, rect line, const app *a);

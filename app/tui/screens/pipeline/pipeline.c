@@ -1,67 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pipeline: the stages of the input as a table, and the knobs that decide them.
-#include "app/tui/screens/pipeline.h"
+#include "app/tui/screens/pipeline/pipeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/screens/screens.h"
-#include "app/tui/shell/act.h"
-
 enum { COLUMN_STAGE, COLUMN_QUEUE, COLUMN_HOST, COLUMN_PEAK, BAR_CELLS = 8 };
 
 // ---- stages ---------------------------------------------------------------------------------------------------
-
-static uint64_t peak_of(const feed *f, const char *name)
-{
-    const size_t most = sizeof f->report.host.stages / sizeof *f->report.host.stages;
-    for (size_t i = 0; f->has_report && i < f->report.host.stage_count && i < most; i++) {
-        if (strcmp(f->report.host.stages[i].name, name) == 0) {
-            return f->report.host.stages[i].peak_bytes;
-        }
-    }
-    return HR_NONE;
-}
-
-static bool is_live(const run_state *m, const char *name)
-{
-    uint32_t i = 0;
-    while (i < m->stage_count && strcmp(m->stage[i].name, name) != 0) {
-        i++;
-    }
-    return i < m->stage_count;
-}
-
-size_t pipeline_views(const feed *f, stage_view views[STAGE_VIEWS_MAX])
-{
-    const run_state *m = feed_run_state(f);
-    const size_t most = sizeof f->report.host.stages / sizeof *f->report.host.stages;
-    size_t count = 0;
-    for (uint32_t i = 0; i < m->stage_count; i++) {
-        const hr_event_stage *s = &m->stage[i];
-        views[count++] = (stage_view){s->name,           true,          s->queue_length,
-                                      s->queue_capacity, s->host_bytes, peak_of(f, s->name)};
-    }
-    for (size_t i = 0; f->has_report && i < f->report.host.stage_count && i < most; i++) {
-        const char *name = f->report.host.stages[i].name;
-        if (!is_live(m, name)) {
-            views[count++] =
-                (stage_view){.name = name, .host_bytes = HR_NONE, .peak_bytes = peak_of(f, name)};
-        }
-    }
-    return count;
-}
-
-const char *pipeline_bar(uint32_t length, uint32_t capacity, int width, char text[64])
-{
-    int filled = capacity == 0 ? 0 : (int)((uint64_t)length * (uint64_t)width / capacity);
-    text[0] = '\0';
-    for (int i = 0; i < width && i < 16; i++) {
-        strcat(text, i < filled ? "●" : "·");
-    }
-    return text;
-}
 
 static const table_column columns[] = {
     [COLUMN_STAGE] = {.term = "stage"},
@@ -142,31 +89,13 @@ static const table_source stages = {
              "moves.",
 };
 
-static void draw_stages(const canvas *c, const app *a)
+static void draw_stages(const canvas *c, const pane_view *v)
 {
-    bool focused = a->focus == PANE_STAGES;
-    widget_table_rule(c, a, PANE_STAGES, stages_unit(&a->feed).name);
-    table_draw(c, 1, &a->feed, &stages, &a->table[PANE_STAGES], focused);
+    pane_draw_table(c, v, stages_unit(v->feed).name);
 }
 
-static void say_stages(app *a)
-{
-    char text[768];
-    feed_say(&a->feed, MESSAGE_NOTE, "%s", pipeline_words(&a->feed, text, sizeof text));
-}
-
-static const char *term_stages(const app *a)
-{
-    const table_view *v = &a->table[PANE_STAGES];
-    return v->sort >= 0 && v->sort < (int)stages.column_count ? columns[v->sort].term : "stages";
-}
-
-const pane_ops pane_stages = {.draw = draw_stages,
-                              .table = &stages,
-                              .table_of_feed = true,
-                              .table_y = 1,
-                              .say = say_stages,
-                              .term = term_stages};
+const pane_ops pane_stages = {
+    .draw = draw_stages, .table = &stages, .table_of_feed = true, .table_y = 1, .say = pipeline_say};
 
 // ---- settings -------------------------------------------------------------------------------------------------
 
@@ -238,38 +167,28 @@ static const table_source settings = {
     .empty = "This build has no knobs of the pipeline.",
 };
 
-static void draw_settings(const canvas *c, const app *a)
+static void draw_settings(const canvas *c, const pane_view *v)
 {
-    bool focused = a->focus == PANE_SETTINGS;
-    widget_table_rule(c, a, PANE_SETTINGS, "Enter edits");
-    table_draw(c, 1, &a->feed, &settings, &a->table[PANE_SETTINGS], focused);
+    pane_draw_table(c, v, "Enter edits");
 }
 
-static void enter_setting(app *a)
+static pane_request enter_setting(const pane_view *v)
 {
-    size_t row = table_selected(&a->table[PANE_SETTINGS]);
-    if (row != SIZE_MAX) {
-        a->feed.knob = panel_index(row);
-        act_edit(a);
-    }
+    const size_t row = table_selected(&v->tables[PANE_SETTINGS]);
+    return row == SIZE_MAX ? (pane_request){0}
+                           : (pane_request){.kind = PANE_EDITS_KNOB, .knob = panel_index(row)};
 }
 
-static void say_setting(app *a)
+static void say_setting(const pane_view *v, char text[PANE_TEXT_MAX])
 {
-    size_t row = table_selected(&a->table[PANE_SETTINGS]);
+    const size_t row = table_selected(&v->tables[PANE_SETTINGS]);
     char key[TABLE_CELL_MAX], value[TABLE_CELL_MAX], line[TABLE_CELL_MAX];
     if (row != SIZE_MAX) {
-        setting_cell(&a->feed, row, COLUMN_KNOB, key);
-        setting_cell(&a->feed, row, COLUMN_VALUE, value);
-        setting_cell(&a->feed, row, COLUMN_MEANING, line);
-        feed_say(&a->feed, MESSAGE_NOTE, "%s, %s, is %s.", key, line, value);
+        setting_cell(v->feed, row, COLUMN_KNOB, key);
+        setting_cell(v->feed, row, COLUMN_VALUE, value);
+        setting_cell(v->feed, row, COLUMN_MEANING, line);
+        snprintf(text, PANE_TEXT_MAX, "%.80s, %.400s, is %.400s.", key, line, value);
     }
-}
-
-static const char *term_settings(const app *a)
-{
-    (void)a;
-    return "settings";
 }
 
 const pane_ops pane_settings = {.draw = draw_settings,
@@ -279,7 +198,7 @@ const pane_ops pane_settings = {.draw = draw_settings,
                                 .enter = enter_setting,
                                 .enter_does = "edit",
                                 .say = say_setting,
-                                .term = term_settings};
+                                .term = "settings"};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 

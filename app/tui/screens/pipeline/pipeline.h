@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the panes of Pipeline share.
+// Pipeline: what feeds the step.
 #ifndef TUI_SCREENS_PIPELINE_H
 #define TUI_SCREENS_PIPELINE_H
 
-#include "app/tui/app.h"
+#include "app/tui/pane/pane.h"
+
+extern const pane_ops pane_flow, pane_stages, pane_settings;
+void place_pipeline(layout *l, rect body, const layout_wish *wish);
 
 // A stage as the engine tells of it now, or, where it only reports its peak, as that.
 typedef struct stage_view {
@@ -21,5 +24,6 @@ const char *pipeline_bar(uint32_t length, uint32_t capacity, int width, char tex
 
 // In whole sentences: who waits for whom, the host's bytes, what is copied. Returns text.
 const char *pipeline_words(const feed *f, char *text, size_t size);
+void pipeline_say(const pane_view *v, char text[PANE_TEXT_MAX]);
 
 #endif

@@ -7,8 +7,7 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/screens/pipeline.h"
-#include "app/tui/screens/screens.h"
+#include "app/tui/screens/pipeline/pipeline.h"
 
 enum {
     BOX_TEXT_MAX = 48,
@@ -227,37 +226,30 @@ static int draw_boxes(const canvas *c, const box *boxes, size_t count)
 
 // ---- the pane -------------------------------------------------------------------------------------------------
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
     box boxes[BOXES_MAX];
     char words[768], share[FORMAT_MAX], right[64];
-    double waits = plans_only(&a->feed) ? UNKNOWN : run_state_wait_share(feed_run_state(&a->feed));
+    double waits = plans_only(v->feed) ? UNKNOWN : run_state_wait_share(feed_run_state(v->feed));
     snprintf(right, sizeof right, "wait %s of a step", format_percent(waits, share));
-    paint_rule(c, a->focus == PANE_FLOW, pane_title(PANE_FLOW), right);
-    size_t count = make_boxes(&a->feed, boxes);
+    paint_rule(c, v->focused, pane_title(PANE_FLOW), right);
+    size_t count = make_boxes(v->feed, boxes);
     int y = draw_boxes(c, boxes, count);
     canvas text = canvas_sub(c, y, 1, c->area.h > y ? c->area.h - y : 0, c->area.w - 2);
     if (text.area.h > 0) {
-        paint_wrapped(&text, 0, ROLE_TEXT, pipeline_words(&a->feed, words, sizeof words));
+        paint_wrapped(&text, 0, ROLE_TEXT, pipeline_words(v->feed, words, sizeof words));
     }
 }
 
-static void say(app *a)
+void pipeline_say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
-    char text[768];
-    feed_say(&a->feed, MESSAGE_NOTE, "%s", pipeline_words(&a->feed, text, sizeof text));
+    pipeline_words(v->feed, text, PANE_TEXT_MAX);
 }
 
-static bool copy(const app *a, char *text, size_t size)
+static bool copy(const pane_view *v, char *text, size_t size)
 {
-    pipeline_words(&a->feed, text, size);
+    pipeline_words(v->feed, text, size);
     return true;
 }
 
-static const char *term(const app *a)
-{
-    (void)a;
-    return "flow";
-}
-
-const pane_ops pane_flow = {.draw = draw, .say = say, .term = term, .copy = copy};
+const pane_ops pane_flow = {.draw = draw, .say = pipeline_say, .copy = copy};

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pane is given and what it can do: one row each, so that keys, mouse, help, "." and the frame treat all panes alike.
+// A pane changes nothing: what a key shall do it returns as a request, and the shell does it.
+#ifndef TUI_PANE_PANE_H
+#define TUI_PANE_PANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "app/tui/feed/feed.h"
+#include "app/tui/term/paint.h"
+#include "app/tui/view/layout.h"
+#include "app/tui/view/table_view.h"
+
+typedef struct app app; // opaque here: panes of screens that are no folder of their own yet take it
+typedef struct pane_ops pane_ops;
+
+// What a pane sees.
+typedef struct pane_view {
+    const feed *feed;
+    const table_view *tables; // of all panes, by their ids
+    const pane_ops *ops;      // its own row
+    const void *rows;         // what the functions of its table take
+    pane_id pane;
+    bool focused;
+} pane_view;
+
+enum { PANE_TEXT_MAX = 2 * HR_ERR_TEXT_MAX };
+
+typedef enum pane_request_kind {
+    PANE_ASKS_NOTHING,
+    PANE_SAYS,        // text
+    PANE_EDITS_KNOB,  // knob
+    PANE_TURNS,       // the knobs of text, "a.b=1 c.d=2"
+    PANE_MOVES_TABLE, // the cursor of the pane's table by rows
+} pane_request_kind;
+
+typedef struct pane_request {
+    pane_request_kind kind;
+    size_t knob; // of the panel
+    pane_id pane;
+    int rows;
+    char text[PANE_TEXT_MAX];
+} pane_request;
+
+struct pane_ops {
+    const table_source *table; // its rows, drawn with table_draw; NULL: it has none
+    bool table_of_feed;        // its functions take the feed; else all of the state
+    int table_y;               // row of the pane where the table begins: 1 below the title alone
+    const char *enter_does;    // as the footer says it: "apply"; NULL: Enter has no job here
+    const char
+        *term; // of the glossary: what ? explains; NULL: the column that the table is sorted by, or the title
+    void (*draw)(const canvas *c, const pane_view *v); // its title included
+    // The cursor: rows down, columns right. Nothing asked: it has no use for that, and a table moves by rows. NULL: never.
+    pane_request (*move)(const pane_view *v, int rows, int columns);
+    pane_request (*enter)(const pane_view *v);
+    void (*say)(const pane_view *v,
+                char text[PANE_TEXT_MAX]); // the pane in a sentence; "": there is nothing to say
+    // What y copies; NULL: a table's selected row. False: nothing is there.
+    bool (*copy)(const pane_view *v, char *text, size_t size);
+    // The same of panes that still take, and change, all of the state; a pane has either these or those above.
+    struct {
+        void (*draw)(const canvas *c, const app *a);
+        void (*settle)(app *a); // before a frame that shows it; NULL: nothing is to be made ready
+        bool (*move)(app *a, int rows, int columns);
+        void (*enter)(app *a);
+        void (*apply)(app *a); // a; NULL: what Enter does, where that is "apply"
+        void (*mark)(app *a);  // t; NULL: a table's row is marked
+        void (*zoom)(app *a,
+                     int direction); // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
+        void (*say)(app *a);
+        const char *(*term)(const app *a);
+        bool (*copy)(const app *a, char *text, size_t size);
+        // Within the pane, title row 0; NULL: tables select, others only take the focus.
+        void (*click)(app *a, int y, int x);
+    } by_app;
+};
+
+static inline bool pane_moves(const pane_ops *ops)
+{
+    return ops->move != NULL || ops->by_app.move != NULL;
+}
+
+static inline bool pane_copies(const pane_ops *ops)
+{
+    return ops->copy != NULL || ops->by_app.copy != NULL;
+}
+
+// The title line of a pane with a table: also what it leaves out, and in which order it stands where no heading says so.
+void pane_table_rule(const canvas *c, const pane_view *v, const char *right);
+void pane_draw_table(const canvas *c, const pane_view *v,
+                     const char *right); // that line, and the table below it
+
+#endif
