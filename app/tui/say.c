@@ -98,16 +98,6 @@ void say_log(app *a)
              m->log_count == 0 ? "none" : m->log[(m->log_count - 1) % LOG_LENGTH].text);
 }
 
-void say_doctor(feed *f)
-{
-    if (f->has_report && f->report.oom.cause != HR_OOM_NONE) {
-        feed_say(f, MESSAGE_NOTE, "Out of memory by %s: %s", hr_oom_cause_name(f->report.oom.cause),
-                 f->report.oom.sentence);
-    } else {
-        feed_say(f, MESSAGE_NOTE, "Nothing has run out of memory.");
-    }
-}
-
 void say_counter(app *a)
 {
     char text[FORMAT_MAX];

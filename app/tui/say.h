@@ -10,7 +10,6 @@ void say_knob(app *a);
 void say_loss(app *a);
 void say_table(app *a);
 void say_log(app *a);
-void say_doctor(feed *f);
 void say_counter(app *a);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "app/tui/feed/measures.h"
 #include "app/tui/fit_view.h"
-#include "app/tui/screens/doctor.h"
+#include "app/tui/screens/doctor/doctor.h"
 #include "app/tui/widgets/widgets.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/golden.h"
@@ -360,7 +360,7 @@ END_TEST
 static bool finds(const app *a, finding_kind kind)
 {
     char text[FINDING_TEXT_MAX];
-    doctor_finding(a, kind, text);
+    doctor_finding(&a->feed, kind, text);
     ck_assert(text[0] == '\0' || text[strlen(text) - 1] == '.');
     return text[0] != '\0';
 }
@@ -378,7 +378,7 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     char text[FINDING_TEXT_MAX];
     const uint64_t limit_bytes = a->feed.live.limit_bytes;
     a->feed.live.limit_bytes /= 2; // lowered, and no step has been done under it
-    ck_assert_ptr_nonnull(strstr(doctor_finding(a, FINDING_NEARLY_FULL, text), ": 0 B are left"));
+    ck_assert_ptr_nonnull(strstr(doctor_finding(&a->feed, FINDING_NEARLY_FULL, text), ": 0 B are left"));
     a->feed.live.limit_bytes = 2 * limit_bytes;
     ck_assert(!finds(a, FINDING_NEARLY_FULL));
     hr_report_memory *r = &a->feed.report.memory;
@@ -396,12 +396,12 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     r->at_peak.workspace = (hr_report_workspace){
         .name = "conv1/conv2d", .implementation = "cudnn eng70 k2=4", .bytes = r->peak_in_use_bytes / 10};
     r->at_peak.less_limit_bytes = HR_NONE;
-    ck_assert_ptr_null(strstr(doctor_finding(a, FINDING_WORKSPACE, text), "workspace.limit"));
+    ck_assert_ptr_null(strstr(doctor_finding(&a->feed, FINDING_WORKSPACE, text), "workspace.limit"));
     r->at_peak.less_limit_bytes = 2 * HR_MIB;
     r->at_peak.less_bytes = HR_MIB;
     snprintf(r->at_peak.less_implementation, sizeof r->at_peak.less_implementation, "cudnn eng0");
     ck_assert_ptr_nonnull(
-        strstr(doctor_finding(a, FINDING_WORKSPACE, text), "conv1/conv2d (cudnn eng70 k2=4)"));
+        strstr(doctor_finding(&a->feed, FINDING_WORKSPACE, text), "conv1/conv2d (cudnn eng70 k2=4)"));
     ck_assert_ptr_nonnull(strstr(text, " workspace.limit=2MiB has cudnn eng0 compute it, with 1.00 MiB."));
     r->at_peak.workspace.bytes = r->peak_in_use_bytes / 100;
     ck_assert(!finds(a, FINDING_WORKSPACE));
@@ -410,7 +410,7 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     a->feed.report.step.fallbacks[0].without_driver = 2;
     a->feed.report.step.fallback_count = 1;
     ck_assert_str_eq(
-        doctor_finding(a, FINDING_FALLBACK, text),
+        doctor_finding(&a->feed, FINDING_FALLBACK, text),
         "2 of 24 attentions run on kernels of our own, h0/attention first: cuDNN shows no engine "
         "where there is no driver.");
     a->feed.report.step.fallback_count = 0;
@@ -421,14 +421,15 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
                                                            .reason = "no plan"};
     a->feed.report.step.prepared_count = 1;
     a->feed.report.step.unplanned = 2;
-    ck_assert_str_eq(doctor_finding(a, FINDING_PREPARED, text),
+    ck_assert_str_eq(doctor_finding(&a->feed, FINDING_PREPARED, text),
                      "2 instructions are computed otherwise than planned, h0/attention first: own tiles, not "
                      "cudnn eng4: no plan.");
     a->feed.report.step.prepared_count = 0;
     ck_assert(!finds(a, FINDING_PREPARED) && !finds(a, FINDING_CAPTURE));
     snprintf(a->feed.report.step.capture.refused, sizeof a->feed.report.step.capture.refused,
              "not supported");
-    ck_assert_str_eq(doctor_finding(a, FINDING_CAPTURE, text), "Steps are not captured: not supported.");
+    ck_assert_str_eq(doctor_finding(&a->feed, FINDING_CAPTURE, text),
+                     "Steps are not captured: not supported.");
     a->feed.report.step.capture.refused[0] = '\0';
     r->waste_bytes = r->peak_in_use_bytes / 10;
     ck_assert(finds(a, FINDING_WASTE));

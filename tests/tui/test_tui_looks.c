@@ -168,13 +168,13 @@ END_TEST
 static void bands_have_colors_of_their_own(const theme *t)
 {
     for (unsigned i = 0; i < BAND_COUNT; i++) {
-        unsigned a = graph_stack[i];
+        unsigned a = band_stack[i];
         ck_assert(theme_fills_by_letter(t) || i + 1 == BAND_COUNT ||
-                  theme_band(t, a).foreground != theme_band(t, graph_stack[i + 1]).foreground);
+                  theme_band(t, a).foreground != theme_band(t, band_stack[i + 1]).foreground);
         for (unsigned j = i + 1; j < BAND_COUNT && !theme_fills_by_letter(t); j++) {
-            int p = theme_band(t, a).foreground, q = theme_band(t, graph_stack[j]).foreground;
+            int p = theme_band(t, a).foreground, q = theme_band(t, band_stack[j]).foreground;
             ck_assert_msg(difference(p, q, 0) >= 12, "%s tier %d bands %u and %u: %.1f", theme_name(t),
-                          t->tier, a, graph_stack[j], difference(p, q, 0));
+                          t->tier, a, band_stack[j], difference(p, q, 0));
         }
     }
 }

@@ -11,4 +11,7 @@ enum {
     BAND_COUNT
 };
 
+// Stacked from below: what stays first, what comes and goes above it.
+extern const unsigned char band_stack[BAND_COUNT];
+
 #endif

@@ -3,20 +3,9 @@
 #include "app/tui/screens/rows.h"
 
 enum {
-    HELP_ROWS = 5,         // of the selected knob, below the list
-    COUNTER_ROWS = 8,      // title and seven counters
-    COUNTER_ROWS_ALL = 13, // beyond these the knobs take the rows, for their help
     KNOBS_WIDEST = 60,     // with what every neighbour does to peak and time
     SIDE_BY_SIDE_MIN = 76, // columns that step and loss need beside each other
 };
-
-void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish)
-{
-    int knobs = layout_clamp(wish->knob_count + 1 + HELP_ROWS, 6, side.h - COUNTER_ROWS);
-    knobs = layout_clamp(knobs, side.h - COUNTER_ROWS_ALL, side.h);
-    l->pane[PANE_KNOBS] = cut_top(&side, knobs);
-    l->pane[PANE_COUNTERS] = side;
-}
 
 // Shares the right side out: the memory graph grows most, the log least.
 static void place_right(layout *l, rect side)

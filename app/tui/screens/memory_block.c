@@ -188,7 +188,7 @@ static void draw_categories(const canvas *c, int y, const app *a)
     const uint64_t *bytes = m->category_bytes;
     _Static_assert(BAND_COUNT == HR_CATEGORY_COUNT + 1, "a band for each category, and one for the unknown");
     for (int i = BAND_COUNT - 1; i >= 0 && y < c->area.h; i--) {
-        unsigned band = graph_stack[i];
+        unsigned band = band_stack[i];
         if (bytes[band] > 0) {
             paint_cell(c, y, 0, theme_letter(c->theme, band), (wchar_t)memory_letter((uint8_t)band));
             draw_sum(c, y++, band < HR_CATEGORY_COUNT ? hr_category_name((hr_category)band) : "unknown",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/screens/rows.h"
 
+#include "app/tui/screens/doctor/doctor.h"
 #include "app/tui/screens/pipeline/pipeline.h"
 
 #define PANES(...) ((const pane_id[]){__VA_ARGS__, PANE_COUNT})

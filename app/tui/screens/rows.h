@@ -30,11 +30,8 @@ bool screen_has(screen_id screen, pane_id pane);
 
 // ---- the screens' own (screens/NAME.c) ------------------------------------------------------------------------
 
-// Knobs above, counters below: the left side of Bench and Doctor.
-void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish);
 void place_bench(layout *l, rect body, const layout_wish *wish);
 void place_memory(layout *l, rect body, const layout_wish *wish);
-void place_doctor(layout *l, rect body, const layout_wish *wish);
 void place_fit(layout *l, rect body, const layout_wish *wish);
 void place_learn(layout *l, rect body, const layout_wish *wish);
 void place_runs(layout *l, rect body, const layout_wish *wish);

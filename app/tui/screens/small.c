@@ -63,7 +63,7 @@ static void draw_bar(const canvas *c, int y, const feed *f)
     double filled = 0;
     int x = 0;
     for (int i = 0; i < BAND_COUNT && bucket != NULL && m->limit_bytes > 0; i++) {
-        unsigned band = graph_stack[i];
+        unsigned band = band_stack[i];
         filled += (double)bucket->band_bytes[band] / (double)m->limit_bytes * c->area.w;
         wchar_t letter = band < HR_CATEGORY_COUNT ? (wchar_t)hr_category_letter((hr_category)band)
                          : m->attributed          ? L'%'

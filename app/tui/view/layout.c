@@ -120,3 +120,17 @@ pane_id layout_next(const layout *l, const layout_wish *wish, int direction)
     }
     return wish->focus;
 }
+
+enum {
+    HELP_ROWS = 5,         // of the selected knob, below the list
+    COUNTER_ROWS = 8,      // title and seven counters
+    COUNTER_ROWS_ALL = 13, // beyond these the knobs take the rows, for their help
+};
+
+void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish)
+{
+    int knobs = layout_clamp(wish->knob_count + 1 + HELP_ROWS, 6, side.h - COUNTER_ROWS);
+    knobs = layout_clamp(knobs, side.h - COUNTER_ROWS_ALL, side.h);
+    l->pane[PANE_KNOBS] = cut_top(&side, knobs);
+    l->pane[PANE_COUNTERS] = side;
+}

@@ -98,5 +98,7 @@ int layout_clamp(int value, int low, int high);
 rect cut_top(rect *from, int rows);
 rect cut_bottom(rect *from, int rows);
 rect cut_left(rect *from, int columns);
+// Knobs above, counters below: the left side of Bench and Doctor.
+void place_knobs_and_counters(layout *l, rect side, const layout_wish *wish);
 
 #endif

@@ -15,12 +15,6 @@ enum {
     COLUMNS_MAX = 512,
 };
 
-const unsigned char graph_stack[BAND_COUNT] = {
-    HR_CATEGORY_WEIGHTS,      HR_CATEGORY_STATE,    HR_CATEGORY_OPTIMIZER, HR_CATEGORY_CASTS,
-    HR_CATEGORY_ACCUMULATORS, HR_CATEGORY_INPUT,    HR_CATEGORY_GRADIENTS, HR_CATEGORY_ACTIVATIONS,
-    HR_CATEGORY_TEMPORARIES,  HR_CATEGORY_RETAINED, HR_CATEGORY_OUTSIDE,   BAND_UNKNOWN,
-};
-
 // ---- scale ----------------------------------------------------------------------------------------------------
 
 static graph_scale scale_for(const app *a, uint64_t peak_bytes)
@@ -68,7 +62,7 @@ static cell_share share_of(const graph_column *column, const graph_scale *scale,
     int below = row * 8, edge = 0, upper_eighths = 0, largest_eighths = 0;
     double sum = 0;
     for (int i = 0; i < BAND_COUNT; i++) {
-        unsigned band = graph_stack[i];
+        unsigned band = band_stack[i];
         sum += (double)column->band_bytes[band];
         int next = (int)lround(fmin(sum / scale->top_bytes, 1) * rows * 8);
         int low = edge > below ? edge : below, high = next < below + 8 ? next : below + 8;
@@ -244,7 +238,7 @@ void graph_legend(const canvas *c, const graph_scale *scale, const uint64_t *ban
     bool names = c->area.w >= LEGEND_LONG - 1;
     int y = 0;
     for (int i = BAND_COUNT - 1; i >= 0 && y < c->area.h; i--) {
-        unsigned band = graph_stack[i];
+        unsigned band = band_stack[i];
         if (band_bytes == NULL || band_bytes[band] == 0 || rank_of(band_bytes, band) >= c->area.h) {
             continue;
         }

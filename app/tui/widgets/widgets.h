@@ -31,9 +31,6 @@ typedef struct graph_scale {
     bool rest_is_waste;    // BAND_UNKNOWN is what the allocator adds to what is asked for, and nothing else
 } graph_scale;
 
-// Bands from below: what stays first, what comes and goes above it.
-extern const unsigned char graph_stack[BAND_COUNT];
-
 graph_scale graph_scale_of(const app *a, uint64_t limit_bytes, uint64_t peak_bytes);
 void graph_draw(const canvas *c, const graph_scale *scale, const graph_column *columns, int count);
 void graph_axis(const canvas *c, const graph_scale *scale, byte_unit unit);

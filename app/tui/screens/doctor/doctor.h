@@ -3,7 +3,10 @@
 #ifndef TUI_SCREENS_DOCTOR_H
 #define TUI_SCREENS_DOCTOR_H
 
-#include "app/tui/app.h"
+#include "app/tui/pane/pane.h"
+
+extern const pane_ops pane_doctor, pane_fixes;
+void place_doctor(layout *l, rect body, const layout_wish *wish);
 
 // Whether the last step did not fit, and its verdict is here.
 bool doctor_has_oom(const feed *f);
@@ -35,7 +38,7 @@ typedef enum finding_kind {
 enum { FINDING_TEXT_MAX = 320 };
 
 // What is found, as a whole sentence with its numbers; "" when there is nothing of that kind. Returns text.
-const char *doctor_finding(const app *a, finding_kind kind, char text[FINDING_TEXT_MAX]);
+const char *doctor_finding(const feed *f, finding_kind kind, char text[FINDING_TEXT_MAX]);
 
 // A turn that is known to fit: one of the engine's dry runs, of the plans beside a knob, or of the points of Fit.
 typedef struct fix_row {

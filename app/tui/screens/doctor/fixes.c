@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "app/tui/feed/short_pairs.h"
-#include "app/tui/screens/doctor.h"
-#include "app/tui/screens/screens.h"
+#include "app/tui/screens/doctor/doctor.h"
 
 enum { COLUMN_KNOBS, COLUMN_PEAK, COLUMN_LEFT, COLUMN_SECONDS };
 
@@ -25,6 +24,19 @@ static const table_column columns[] = {
 };
 
 // ---- rows -----------------------------------------------------------------------------------------------------
+
+bool doctor_has_oom(const feed *f)
+{
+    const run_state *m = feed_run_state(f);
+    bool out = f->has_report && f->report.oom.cause != HR_OOM_NONE;
+    return out && (m->state == HR_ENGINE_OOM || m->oom_count > 0);
+}
+
+bool doctor_misses(const feed *f)
+{
+    const hr_whatif *plan = feed_waiting_plan(f);
+    return plan != NULL && !plan->fits && !doctor_has_oom(f);
+}
 
 static const whatif_cell *present_of(const feed *f)
 {
@@ -293,64 +305,61 @@ static bool wants_fit(const feed *f)
     return doctor_has_oom(f) || doctor_misses(f);
 }
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
     char right[96];
-    bool focused = a->focus == PANE_FIXES;
-    snprintf(right, sizeof right, "%s · %s · a applies", feed_unit(&a->feed).name,
-             wants_fit(&a->feed) ? "planned to fit" : "need less");
-    const pane_view v = pane_view_of(a, PANE_FIXES);
-    pane_table_rule(c, &v, right);
-    if (count(&a->feed) == 0 && is_planning(&a->feed)) {
+    snprintf(right, sizeof right, "%s · %s · a applies", feed_unit(v->feed).name,
+             wants_fit(v->feed) ? "planned to fit" : "need less");
+    if (count(v->feed) == 0 && is_planning(v->feed)) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
+        pane_table_rule(c, v, right);
         paint_wrapped(&words, 0, ROLE_DIM, being_planned);
-        return;
+    } else {
+        pane_draw_table(c, v, right);
     }
-    table_draw(c, 1, &a->feed, &source, &a->table[PANE_FIXES], focused);
 }
 
-static void enter(app *a)
+static pane_request enter(const pane_view *v)
 {
     fix_row rows[FIX_ROWS_MAX];
-    char text[HR_KNOB_TEXT_MAX];
-    size_t fixes = doctor_fixes(&a->feed, rows), at = table_selected(&a->table[PANE_FIXES]);
-    if (at >= fixes) {
-        feed_say(&a->feed, MESSAGE_NOTE, "there is nothing to apply%s: no turn is planned to %s",
-                 is_planning(&a->feed) ? " yet" : "", wants_fit(&a->feed) ? "fit" : "need less");
-        return;
+    const size_t fixes = doctor_fixes(v->feed, rows), at = table_selected(&v->tables[v->pane]);
+    pane_request r = {.kind = at < fixes ? PANE_TURNS : PANE_SAYS};
+    if (at < fixes) {
+        doctor_fix_text(v->feed, &rows[at], r.text);
+    } else {
+        snprintf(r.text, sizeof r.text, "there is nothing to apply%s: no turn is planned to %s",
+                 is_planning(v->feed) ? " yet" : "", wants_fit(v->feed) ? "fit" : "need less");
     }
-    doctor_fix_text(&a->feed, &rows[at], text);
-    if (app_turn_pairs(&a->feed, text)) {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back", text);
-    }
+    return r;
 }
 
-static void say(app *a)
+static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
+    const feed *f = v->feed;
     fix_row rows[FIX_ROWS_MAX];
-    char text[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
-    size_t fixes = doctor_fixes(&a->feed, rows), at = table_selected(&a->table[PANE_FIXES]);
+    char words[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
+    const size_t fixes = doctor_fixes(f, rows), at = table_selected(&v->tables[v->pane]);
     if (at >= fixes) {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s", is_planning(&a->feed) ? being_planned : source.empty);
+        snprintf(text, PANE_TEXT_MAX, "%s", is_planning(f) ? being_planned : source.empty);
         return;
     }
-    byte_unit unit = feed_unit(&a->feed);
-    feed_say(
-        &a->feed, MESSAGE_NOTE, "%zu turns are planned to %s; %s would peak at %s %s and take %s a step.",
-        fixes, wants_fit(&a->feed) ? "fit" : "need less", doctor_fix_text(&a->feed, &rows[at], text),
-        format_bytes(rows[at].peak_bytes, unit, peak), unit.name, format_seconds(rows[at].seconds, seconds));
+    const byte_unit unit = feed_unit(f);
+    snprintf(text, PANE_TEXT_MAX, "%zu turns are planned to %s; %s would peak at %s %s and take %s a step.",
+             fixes, wants_fit(f) ? "fit" : "need less", doctor_fix_text(f, &rows[at], words),
+             format_bytes(rows[at].peak_bytes, unit, peak), unit.name,
+             format_seconds(rows[at].seconds, seconds));
 }
 
-static bool copy(const app *a, char *text, size_t size)
+static bool copy(const pane_view *v, char *text, size_t size)
 {
     fix_row rows[FIX_ROWS_MAX];
     char pairs[HR_KNOB_TEXT_MAX];
-    size_t fixes = doctor_fixes(&a->feed, rows), at = table_selected(&a->table[PANE_FIXES]), used = 0;
+    size_t fixes = doctor_fixes(v->feed, rows), at = table_selected(&v->tables[v->pane]), used = 0;
     if (at >= fixes) {
         return false;
     }
     text[0] = '\0';
-    doctor_fix_text(&a->feed, &rows[at], pairs);
+    doctor_fix_text(v->feed, &rows[at], pairs);
     for (const char *pair = pairs; *pair != '\0' && used < size;) {
         size_t length = strcspn(pair, " ");
         int put = snprintf(text + used, size - used, "%s-s %.*s", used > 0 ? " " : "", (int)length, pair);
@@ -360,11 +369,11 @@ static bool copy(const app *a, char *text, size_t size)
     return true;
 }
 
-const pane_ops pane_fixes = {.by_app.draw = draw,
+const pane_ops pane_fixes = {.draw = draw,
                              .table = &source,
                              .table_of_feed = true,
                              .table_y = 1,
-                             .by_app.enter = enter,
+                             .enter = enter,
                              .enter_does = "apply",
-                             .by_app.say = say,
-                             .by_app.copy = copy};
+                             .say = say,
+                             .copy = copy};

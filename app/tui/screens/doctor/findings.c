@@ -8,7 +8,7 @@
 #include "headroom/units.h"
 
 #include "app/tui/feed/measures.h"
-#include "app/tui/screens/doctor.h"
+#include "app/tui/screens/doctor/doctor.h"
 
 #define NEARLY_FULL 0.9
 #define FRAGMENTED  0.2
@@ -23,9 +23,9 @@ static uint64_t left_bytes(const run_state *m, uint64_t peak_bytes)
     return m->limit_bytes > peak_bytes ? m->limit_bytes - peak_bytes : 0;
 }
 
-static int say_growth(const app *a, char *text)
+static int say_growth(const feed *f, char *text)
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     char each[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX];
     uint64_t slope = run_state_growth_bytes(m);
     if (slope == 0) {
@@ -39,9 +39,9 @@ static int say_growth(const app *a, char *text)
         left_bytes(m, m->step_peak_bytes) / slope);
 }
 
-static int say_nearly_full(const app *a, char *text)
+static int say_nearly_full(const feed *f, char *text)
 {
-    const run_state *m = feed_run_state(&a->feed);
+    const run_state *m = feed_run_state(f);
     char share[FORMAT_MAX], left[HR_BYTES_TEXT_MAX];
     double full = (double)m->epoch_peak_bytes / (double)m->limit_bytes;
     if (m->limit_bytes == 0 || !(full > NEARLY_FULL)) {
@@ -54,11 +54,11 @@ static int say_nearly_full(const app *a, char *text)
         format_percent(full, share), hr_bytes_human(left_bytes(m, m->epoch_peak_bytes), left));
 }
 
-static int say_fragmentation(const app *a, char *text)
+static int say_fragmentation(const feed *f, char *text)
 {
-    const hr_report_memory *r = &a->feed.report.memory;
+    const hr_report_memory *r = &f->report.memory;
     char share[FORMAT_MAX], largest[HR_BYTES_TEXT_MAX];
-    if (!a->feed.has_report || !(r->fragmentation > FRAGMENTED) || r->largest_free_bytes == HR_NONE ||
+    if (!f->has_report || !(r->fragmentation > FRAGMENTED) || r->largest_free_bytes == HR_NONE ||
         measures_little_is_free(r)) {
         return 0;
     }
@@ -69,12 +69,12 @@ static int say_fragmentation(const app *a, char *text)
         format_percent(r->fragmentation, share), hr_bytes_human(r->largest_free_bytes, largest));
 }
 
-static int say_waste(const app *a, char *text)
+static int say_waste(const feed *f, char *text)
 {
-    const hr_report_memory *r = &a->feed.report.memory;
+    const hr_report_memory *r = &f->report.memory;
     char share[FORMAT_MAX], waste[HR_BYTES_TEXT_MAX];
     double part = (double)r->waste_bytes / (double)r->peak_in_use_bytes;
-    if (!a->feed.has_report || r->peak_in_use_bytes == 0 || r->waste_bytes == HR_NONE || !(part > WASTEFUL)) {
+    if (!f->has_report || r->peak_in_use_bytes == 0 || r->waste_bytes == HR_NONE || !(part > WASTEFUL)) {
         return 0;
     }
     return snprintf(
@@ -84,10 +84,10 @@ static int say_waste(const app *a, char *text)
         hr_bytes_human(r->waste_bytes, waste), format_percent(part, share));
 }
 
-static int say_retained(const app *a, char *text)
+static int say_retained(const feed *f, char *text)
 {
     char bytes[HR_BYTES_TEXT_MAX];
-    uint64_t retained = feed_run_state(&a->feed)->heap.band_bytes[HR_CATEGORY_RETAINED];
+    uint64_t retained = feed_run_state(f)->heap.band_bytes[HR_CATEGORY_RETAINED];
     if (retained == 0) {
         return 0;
     }
@@ -97,12 +97,12 @@ static int say_retained(const app *a, char *text)
 }
 
 // A limit that another implementation obeys is named; there may be none.
-static int say_workspace(const app *a, char *text)
+static int say_workspace(const feed *f, char *text)
 {
-    const hr_report_memory *r = &a->feed.report.memory;
+    const hr_report_memory *r = &f->report.memory;
     const hr_report_workspace *w = &r->at_peak.workspace;
     char bytes[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], less[HR_BYTES_TEXT_MAX];
-    if (!a->feed.has_report || !((double)w->bytes > WASTEFUL * (double)r->peak_in_use_bytes)) {
+    if (!f->has_report || !((double)w->bytes > WASTEFUL * (double)r->peak_in_use_bytes)) {
         return 0;
     }
     const int length = snprintf(text, FINDING_TEXT_MAX, "At the peak %s are the workspace of %.80s (%s).",
@@ -116,47 +116,47 @@ static int say_workspace(const app *a, char *text)
                     hr_bytes_human(r->at_peak.less_bytes, less));
 }
 
-static int say_fallback(const app *a, char *text)
+static int say_fallback(const feed *f, char *text)
 {
-    const hr_report_fallback *f = &a->feed.report.step.fallbacks[0];
-    if (!a->feed.has_report || a->feed.report.step.fallback_count == 0) {
+    const hr_report_fallback *first = &f->report.step.fallbacks[0];
+    if (!f->has_report || f->report.step.fallback_count == 0) {
         return 0;
     }
     return snprintf(text, FINDING_TEXT_MAX,
                     "%" PRIu32 " of %" PRIu32 " %s run on kernels of our own, %.80s first: cuDNN %s.",
-                    f->instructions, f->of, f->kind, f->first,
-                    f->beyond_limit > 0     ? "needs more than workspace.limit"
-                    : f->without_engine > 0 ? "has no engine for them"
-                    : f->known_fault > 0    ? "of this version has a known fault there"
-                    : f->without_driver > 0 ? "shows no engine where there is no driver"
-                                            : "is not there");
+                    first->instructions, first->of, first->kind, first->first,
+                    first->beyond_limit > 0     ? "needs more than workspace.limit"
+                    : first->without_engine > 0 ? "has no engine for them"
+                    : first->known_fault > 0    ? "of this version has a known fault there"
+                    : first->without_driver > 0 ? "shows no engine where there is no driver"
+                                                : "is not there");
 }
 
-static int say_prepared(const app *a, char *text)
+static int say_prepared(const feed *f, char *text)
 {
-    const hr_report_prepared *p = &a->feed.report.step.prepared[0];
-    if (!a->feed.has_report || a->feed.report.step.prepared_count == 0) {
+    const hr_report_prepared *p = &f->report.step.prepared[0];
+    if (!f->has_report || f->report.step.prepared_count == 0) {
         return 0;
     }
     return snprintf(text, FINDING_TEXT_MAX,
                     "%" PRIu32
                     " instructions are computed otherwise than planned, %.60s first: %s, not %s%s%.120s.",
-                    a->feed.report.step.unplanned, p->first, p->implementation, p->planned,
+                    f->report.step.unplanned, p->first, p->implementation, p->planned,
                     p->reason[0] == '\0' ? "" : ": ", p->reason);
 }
 
-static int say_capture(const app *a, char *text)
+static int say_capture(const feed *f, char *text)
 {
-    const hr_report_capture *c = &a->feed.report.step.capture;
-    return !a->feed.has_report || c->refused[0] == '\0'
+    const hr_report_capture *c = &f->report.step.capture;
+    return !f->has_report || c->refused[0] == '\0'
                ? 0
                : snprintf(text, FINDING_TEXT_MAX, "Steps are not captured: %.200s.", c->refused);
 }
 
-static int say_waits(const app *a, char *text)
+static int say_waits(const feed *f, char *text)
 {
     char share[FORMAT_MAX];
-    double waits = run_state_wait_share(feed_run_state(&a->feed));
+    double waits = run_state_wait_share(feed_run_state(f));
     if (!(waits > WAITING)) {
         return 0;
     }
@@ -174,26 +174,26 @@ static bool keeps_results(hr_knob_id id)
 }
 
 // The turn that saves most among those that cost no time.
-static int say_idle_knob(const app *a, char *text)
+static int say_idle_knob(const feed *f, char *text)
 {
     fix_row rows[FIX_ROWS_MAX];
-    const whatif_cell *present = &a->feed.answers.present;
+    const whatif_cell *present = &f->answers.present;
     char words[HR_KNOB_TEXT_MAX], saved[HR_BYTES_TEXT_MAX];
-    size_t count = doctor_has_oom(&a->feed) ? 0 : doctor_fixes(&a->feed, rows);
+    size_t count = doctor_has_oom(f) ? 0 : doctor_fixes(f, rows);
     double now = (double)present->plan.peak_in_use_bytes;
     for (size_t i = 0; i < count; i++) {
         bool smaller = (double)rows[i].peak_bytes < SAVES_FROM * now;
         if (smaller && keeps_results(rows[i].id) &&
             rows[i].seconds <= SAME_TIME * present->plan.step_seconds) {
             return snprintf(text, FINDING_TEXT_MAX, "An idle knob: %s would save %s and cost no time.",
-                            doctor_fix_text(&a->feed, &rows[i], words),
+                            doctor_fix_text(f, &rows[i], words),
                             hr_bytes_human(present->plan.peak_in_use_bytes - rows[i].peak_bytes, saved));
         }
     }
     return 0;
 }
 
-static int (*const says[FINDING_COUNT])(const app *a, char *text) = {
+static int (*const says[FINDING_COUNT])(const feed *f, char *text) = {
     [FINDING_GROWTH] = say_growth,
     [FINDING_NEARLY_FULL] = say_nearly_full,
     [FINDING_FRAGMENTATION] = say_fragmentation,
@@ -207,9 +207,9 @@ static int (*const says[FINDING_COUNT])(const app *a, char *text) = {
     [FINDING_IDLE_KNOB] = say_idle_knob,
 };
 
-const char *doctor_finding(const app *a, finding_kind kind, char text[FINDING_TEXT_MAX])
+const char *doctor_finding(const feed *f, finding_kind kind, char text[FINDING_TEXT_MAX])
 {
     text[0] = '\0';
-    (void)says[kind](a, text);
+    (void)says[kind](f, text);
     return text;
 }

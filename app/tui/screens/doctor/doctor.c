@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why it ran out of memory: cause, sentence, numbers, holes, who holds what. Of a step that fits: what was found.
-#include "app/tui/screens/doctor.h"
+#include "app/tui/screens/doctor/doctor.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "headroom/units.h"
-
-#include "app/tui/say.h"
-#include "app/tui/screens/screens.h"
 
 enum {
     BAR_WIDTH = 24,
@@ -125,7 +122,7 @@ static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byt
         largest = oom->by_category[i] > largest ? oom->by_category[i] : largest;
     }
     for (int i = BAND_COUNT - 1; i >= 0; i--) {
-        unsigned band = graph_stack[i];
+        unsigned band = band_stack[i];
         if (band >= HR_CATEGORY_COUNT || oom->by_category[band] == 0) {
             continue;
         }
@@ -190,19 +187,6 @@ static void draw_verdict(const canvas *c, const feed *f)
     } else {
         draw_categories(c, y + air, oom, unit);
     }
-}
-
-bool doctor_has_oom(const feed *f)
-{
-    const run_state *m = feed_run_state(f);
-    bool out = f->has_report && f->report.oom.cause != HR_OOM_NONE;
-    return out && (m->state == HR_ENGINE_OOM || m->oom_count > 0);
-}
-
-bool doctor_misses(const feed *f)
-{
-    const hr_whatif *plan = feed_waiting_plan(f);
-    return plan != NULL && !plan->fits && !doctor_has_oom(f);
 }
 
 static const char no_limit[] = ":card NAME or :set device.vram SIZE says how much there is.";
@@ -272,18 +256,17 @@ static const char *headroom_text(const feed *f, char text[256])
     return text;
 }
 
-static void draw_healthy(const canvas *c, const app *a)
+static void draw_healthy(const canvas *c, const feed *f)
 {
     char text[256], finding[FINDING_TEXT_MAX];
-    int y = 1 + paint_wrapped(c, 1, doctor_misses(&a->feed) ? ROLE_BAD : ROLE_TEXT,
-                              headroom_text(&a->feed, text)),
+    int y = 1 + paint_wrapped(c, 1, doctor_misses(f) ? ROLE_BAD : ROLE_TEXT, headroom_text(f, text)),
         found = 0;
-    if (feed_waiting_plan(&a->feed) != NULL) {
+    if (feed_waiting_plan(f) != NULL) {
         return; // what was found is of steps with other knobs
     }
     int air = c->area.h >= 18 ? 1 : 0;
     for (int kind = 0; kind < FINDING_COUNT; kind++) {
-        if (doctor_finding(a, (finding_kind)kind, finding)[0] != '\0' && y + air < c->area.h) {
+        if (doctor_finding(f, (finding_kind)kind, finding)[0] != '\0' && y + air < c->area.h) {
             canvas words = canvas_sub(c, y + air, 2, c->area.h - y - air, c->area.w - 2);
             paint_text(c, y + air, 0, 1, ROLE_WARN, "●");
             y += air + paint_wrapped(&words, 0, ROLE_WARN, finding);
@@ -292,60 +275,55 @@ static void draw_healthy(const canvas *c, const app *a)
     }
     if (found == 0) {
         paint_wrapped(c, y + air, ROLE_GOOD,
-                      feed_run_state(&a->feed)->steps == 0 ? "No step has ended yet."
-                                                           : "Nothing else was found.");
+                      feed_run_state(f)->steps == 0 ? "No step has ended yet." : "Nothing else was found.");
     }
 }
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
-    paint_rule(c, a->focus == PANE_DOCTOR, pane_title(PANE_DOCTOR),
-               doctor_has_oom(&a->feed) ? "as it was refused" : "Doctor");
-    if (doctor_has_oom(&a->feed)) {
-        draw_verdict(c, &a->feed);
+    const bool has_oom = doctor_has_oom(v->feed);
+    paint_rule(c, v->focused, pane_title(v->pane), has_oom ? "as it was refused" : "Doctor");
+    if (has_oom) {
+        draw_verdict(c, v->feed);
     } else {
-        draw_healthy(c, a);
+        draw_healthy(c, v->feed);
     }
 }
 
-static void say(app *a)
+static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
-    char text[256], finding[FINDING_TEXT_MAX] = "";
-    if (doctor_has_oom(&a->feed)) {
-        say_doctor(&a->feed);
+    const hr_report_oom *oom = &v->feed->report.oom;
+    char headroom[256], finding[FINDING_TEXT_MAX] = "";
+    if (doctor_has_oom(v->feed)) {
+        snprintf(text, PANE_TEXT_MAX, "Out of memory by %s: %s", hr_oom_cause_name(oom->cause),
+                 oom->sentence);
         return;
     }
-    bool waits = feed_waiting_plan(&a->feed) != NULL;
+    bool waits = feed_waiting_plan(v->feed) != NULL;
     for (int kind = 0; !waits && kind < FINDING_COUNT && finding[0] == '\0'; kind++) {
-        doctor_finding(a, (finding_kind)kind, finding);
+        doctor_finding(v->feed, (finding_kind)kind, finding);
     }
-    feed_say(&a->feed, MESSAGE_NOTE, "%s%s%s", headroom_text(&a->feed, text), finding[0] == '\0' ? "" : " ",
+    snprintf(text, PANE_TEXT_MAX, "%s%s%s", headroom_text(v->feed, headroom), finding[0] == '\0' ? "" : " ",
              finding);
 }
 
 // The cursor of [fixes], which stand below.
-static bool move(app *a, int rows, int columns)
+static pane_request move(const pane_view *v, int rows, int columns)
 {
-    table_move(&a->table[PANE_FIXES], pane_ops_of(PANE_FIXES)->table, pane_rows(a, PANE_FIXES), rows);
-    return columns == 0;
+    (void)v;
+    return columns != 0 ? (pane_request){0}
+                        : (pane_request){.kind = PANE_MOVES_TABLE, .pane = PANE_FIXES, .rows = rows};
 }
 
-static const char *term(const app *a)
+static bool copy(const pane_view *v, char *text, size_t size)
 {
-    (void)a;
-    return "out_of_memory";
-}
-
-static bool copy(const app *a, char *text, size_t size)
-{
-    const hr_report_oom *oom = &a->feed.report.oom;
+    const feed *f = v->feed;
     char words[256];
-    snprintf(text, size, "%s", doctor_has_oom(&a->feed) ? oom->sentence : headroom_text(&a->feed, words));
+    snprintf(text, size, "%s", doctor_has_oom(f) ? f->report.oom.sentence : headroom_text(f, words));
     return true;
 }
 
-const pane_ops pane_doctor = {
-    .by_app.draw = draw, .by_app.move = move, .by_app.say = say, .by_app.term = term, .by_app.copy = copy};
+const pane_ops pane_doctor = {.draw = draw, .move = move, .say = say, .term = "out_of_memory", .copy = copy};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 
