@@ -2,6 +2,7 @@
 #include "app/tui/panes.h"
 
 #include "app/tui/screens/doctor/doctor.h"
+#include "app/tui/screens/fit/fit.h"
 #include "app/tui/screens/memory.h"
 #include "app/tui/screens/pipeline/pipeline.h"
 #include "app/tui/screens/screens.h"

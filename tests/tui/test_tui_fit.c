@@ -8,7 +8,8 @@
 #include "headroom/units.h"
 
 #include "app/tui/fit_view.h"
-#include "app/tui/screens/fit.h"
+#include "app/tui/panes.h"
+#include "app/tui/screens/fit/fit.h"
 #include "tests/tui/fake_planning.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
@@ -262,12 +263,18 @@ START_TEST(a_key_of_the_screen_says_what_may_change_and_asks_anew)
 }
 END_TEST
 
+static void pick_point(app *a, size_t point)
+{
+    const pane_request r = fit_pick(&a->feed.fit, point);
+    ck_assert(table_select(&a->table[r.pane], pane_ops_of(r.pane)->table, pane_rows(a, r.pane), r.row));
+}
+
 // With the point that `knobs` names under the cursor.
 static void pick(app *a, const char *knobs)
 {
     for (size_t i = 0; i < a->feed.fit.count; i++) {
         if (strcmp(a->feed.fit.point[i].knobs, knobs) == 0) {
-            fit_pick(a, i);
+            pick_point(a, i);
         }
     }
 }
@@ -409,7 +416,7 @@ START_TEST(points_of_one_place_are_drawn_apart_and_more_are_counted)
     ck_assert(shows(a, "9○") || shows(a, "○9"));
     ck_assert(shows(a, "step_seconds · 2-9 points"));
     for (size_t i = 0; i < a->feed.fit.count; i++) { // whichever is picked is seen
-        fit_pick(a, i);
+        pick_point(a, i);
         ck_assert_int_eq(count_of(a, "◆"), 1);
     }
     screen_close(a);
@@ -432,7 +439,7 @@ static int column_of_glyph(app *a, const char *glyph)
 START_TEST(the_name_of_the_limit_hides_no_point)
 {
     app *a = with_points((double[]){30, 64, 64}, (double[]){0.01, 0.05, 0.0497}, 3);
-    fit_pick(a, 1);
+    pick_point(a, 1);
     ck_assert_int_eq(count_of(a, "◆"), 1);
     ck_assert_int_eq(count_of(a, "○"), 1);
     ck_assert_int_eq(count_of(a, " limit"), 1);
@@ -445,11 +452,11 @@ START_TEST(an_axis_is_logarithmic_where_its_ends_are_far_apart_and_says_so)
 {
     app *a = with_points((double[]){60, 50, 8}, (double[]){0.01, 0.1, 1}, 3);
     ck_assert(shows(a, "step_seconds (log)"));
-    fit_pick(a, 0);
+    pick_point(a, 0);
     const int first = column_of_glyph(a, "◆");
-    fit_pick(a, 1);
+    pick_point(a, 1);
     const int middle = column_of_glyph(a, "◆");
-    fit_pick(a, 2);
+    pick_point(a, 2);
     const int last = column_of_glyph(a, "◆");
     ck_assert_int_le(abs(first + last - 2 * middle), 1); // ten times is as far as ten times
     ck_assert_int_eq(times(a, "(log)"), 1);

@@ -29,10 +29,12 @@ enum { PANE_TEXT_MAX = 2 * HR_ERR_TEXT_MAX };
 
 typedef enum pane_request_kind {
     PANE_ASKS_NOTHING,
-    PANE_SAYS,        // text
-    PANE_EDITS_KNOB,  // knob
-    PANE_TURNS,       // the knobs of text, "a.b=1 c.d=2"
-    PANE_MOVES_TABLE, // the cursor of the pane's table by rows
+    PANE_SAYS,          // text
+    PANE_EDITS_KNOB,    // knob
+    PANE_TURNS,         // the knobs of text, "a.b=1 c.d=2"
+    PANE_MOVES_TABLE,   // the cursor of the pane's table by rows
+    PANE_SELECTS_ROW,   // puts that cursor on a row; says text where no such row is shown
+    PANE_APPLIES_POINT, // of Fit, by row
 } pane_request_kind;
 
 typedef struct pane_request {
@@ -40,6 +42,7 @@ typedef struct pane_request {
     size_t knob; // of the panel
     pane_id pane;
     int rows;
+    size_t row;
     char text[PANE_TEXT_MAX];
 } pane_request;
 

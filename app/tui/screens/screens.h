@@ -4,7 +4,6 @@
 
 #include "app/tui/widgets/widgets.h"
 
-extern const pane_ops pane_frontier, pane_points;
 extern const pane_ops pane_terms, pane_meaning, pane_situations;
 extern const pane_ops pane_runs, pane_diff, pane_overlay;
 

@@ -2,6 +2,7 @@
 // What is looked at: screens, panes, rows, zoom.
 #include <string.h>
 
+#include "app/tui/fit_view.h"
 #include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 
@@ -142,6 +143,14 @@ static bool do_for_pane(app *a, const pane_request *r)
         if (app_turn_pairs(&a->feed, r->text)) {
             feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back", r->text);
         }
+        return true;
+    case PANE_SELECTS_ROW:
+        if (!table_select(&a->table[r->pane], pane_ops_of(r->pane)->table, pane_rows(a, r->pane), r->row)) {
+            feed_say(&a->feed, MESSAGE_NOTE, "%s", r->text);
+        }
+        return true;
+    case PANE_APPLIES_POINT:
+        (void)fit_apply(&a->feed, r->row);
         return true;
     case PANE_MOVES_TABLE:
         move_table(a, r->pane, r->rows);

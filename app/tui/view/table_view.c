@@ -82,6 +82,20 @@ void table_move(table_view *v, const table_source *s, const void *of, int rows)
     note_cursor(v, s, of);
 }
 
+bool table_select(table_view *v, const table_source *s, const void *of, size_t row)
+{
+    size_t at = 0;
+    while (at < v->count && v->order[at] != row) {
+        at++;
+    }
+    if (at == v->count) {
+        return false;
+    }
+    v->cursor = at;
+    table_move(v, s, of, 0); // notes the row
+    return true;
+}
+
 size_t table_selected(const table_view *v)
 {
     return v->cursor < v->count ? v->order[v->cursor] : SIZE_MAX;

@@ -92,6 +92,8 @@ void table_settle(table_view *v, const table_source *s, const void *of);
 // Moves the page as little as keeps the cursor in sight. After table_settle, before table_draw.
 void table_scroll(table_view *v, const table_source *s, const void *of, const table_place *place);
 void table_move(table_view *v, const table_source *s, const void *of, int rows);
+// Puts the cursor on a row of the source; false: it is not shown.
+bool table_select(table_view *v, const table_source *s, const void *of, size_t row);
 // The source's row at the cursor; SIZE_MAX: the table is empty.
 size_t table_selected(const table_view *v);
 // A filter is a POSIX extended regular expression, any case; what is none is searched for as it stands. "!" before it

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/screens/fit.h"
+#include "app/tui/screens/fit/fit.h"
 
 // "": the value alone says it; on: the name alone. What most points have in common stands last.
 static const struct {

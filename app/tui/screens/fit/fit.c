@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fit: the plans that were made as a table. The point under its cursor is the one that FRONTIER shows as picked.
-#include "app/tui/screens/fit.h"
+#include "app/tui/screens/fit/fit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "app/tui/fit_view.h"
-#include "app/tui/screens/screens.h"
 
 enum { COLUMN_FITS, COLUMN_KNOBS, COLUMN_PEAK, COLUMN_MISSING, COLUMN_SECONDS, COLUMN_SLOWDOWN };
 
@@ -128,43 +125,40 @@ static const table_source source = {
 
 // ---- the picked point -----------------------------------------------------------------------------------------
 
-size_t fit_picked(const app *a)
+size_t fit_picked(const pane_view *v)
 {
-    size_t row = table_selected(&a->table[PANE_POINTS]);
-    return row < a->feed.fit.count ? a->feed.fit.order[row] : SIZE_MAX;
+    const size_t row = table_selected(&v->tables[PANE_POINTS]);
+    return row < v->feed->fit.count ? v->feed->fit.order[row] : SIZE_MAX;
 }
 
-void fit_pick(app *a, size_t point)
+pane_request fit_pick(const fit_points *fit, size_t point)
 {
-    table_view *v = &a->table[PANE_POINTS];
-    for (size_t i = 0; i < v->count; i++) {
-        if (v->order[i] < a->feed.fit.count && a->feed.fit.order[v->order[i]] == point) {
-            v->cursor = i;
-            table_move(v, &source, &a->feed, 0); // notes the row
-            return;
-        }
+    size_t row = 0;
+    while (row < fit->count && fit->order[row] != point) {
+        row++;
     }
-    feed_say(&a->feed, MESSAGE_NOTE, "the next point is hidden by the filter of [points]: / shows all");
+    return (pane_request){.kind = PANE_SELECTS_ROW,
+                          .pane = PANE_POINTS,
+                          .row = row,
+                          .text = "the next point is hidden by the filter of [points]: / shows all"};
 }
 
-void fit_enter(app *a)
+pane_request fit_enter(const pane_view *v)
 {
-    size_t point = fit_picked(a);
-    if (point == SIZE_MAX) {
-        feed_say(&a->feed, MESSAGE_NOTE, "there is no planned point to apply yet");
-    } else {
-        (void)fit_apply(&a->feed, point);
-    }
+    const size_t point = fit_picked(v);
+    return point == SIZE_MAX
+               ? (pane_request){.kind = PANE_SAYS, .text = "there is no planned point to apply yet"}
+               : (pane_request){.kind = PANE_APPLIES_POINT, .row = point};
 }
 
-bool fit_copy(const app *a, char *text, size_t size)
+bool fit_copy(const pane_view *v, char *text, size_t size)
 {
-    size_t point = fit_picked(a), used = 0;
-    if (point == SIZE_MAX || a->feed.fit.point[point].knobs[0] == '\0') {
+    size_t point = fit_picked(v), used = 0;
+    if (point == SIZE_MAX || v->feed->fit.point[point].knobs[0] == '\0') {
         return false;
     }
     text[0] = '\0';
-    for (const char *at = a->feed.fit.point[point].knobs; *at != '\0' && used < size;) {
+    for (const char *at = v->feed->fit.point[point].knobs; *at != '\0' && used < size;) {
         size_t length = strcspn(at, " ");
         int put = snprintf(text + used, size - used, "%s-s %.*s", used > 0 ? " " : "", (int)length, at);
         used += put > 0 ? (size_t)put : 0;
@@ -188,23 +182,23 @@ static const char *progress_text(const feed *f, char text[96])
     return text;
 }
 
-void fit_say(app *a)
+void fit_say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
     char progress[96], peak[FORMAT_MAX], seconds[FORMAT_MAX], change[HR_FIT_CHANGE_MAX];
-    size_t point = fit_picked(a);
+    const fit_points *fit = &v->feed->fit;
+    const size_t point = fit_picked(v);
     if (point == SIZE_MAX) {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s",
-                 a->feed.fit.refused[0] != '\0' ? a->feed.fit.refused : source.empty);
+        snprintf(text, PANE_TEXT_MAX, "%s", fit->refused[0] != '\0' ? fit->refused : source.empty);
         return;
     }
-    const hr_fit_point *p = &a->feed.fit.point[point];
-    byte_unit unit = fit_unit(&a->feed);
+    const hr_fit_point *p = &fit->point[point];
+    const byte_unit unit = fit_unit(v->feed);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_seconds(fit_seconds(p), seconds);
-    fit_change(&a->feed.fit, point, change);
-    feed_say(&a->feed, MESSAGE_NOTE, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s%s%s.",
-             progress_text(&a->feed, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs,
-             peak, unit.name, seconds, p->plan.fits ? "fits" : "does not fit",
+    fit_change(fit, point, change);
+    snprintf(text, PANE_TEXT_MAX, "%s. The picked one, %s, peaks at %s %s and takes %s a step: it %s%s%s.",
+             progress_text(v->feed, progress), p->knobs[0] == '\0' ? "the knobs as they are" : p->knobs, peak,
+             unit.name, seconds, p->plan.fits ? "fits" : "does not fit",
              change[0] != '\0' ? ", and changes what is learned: " : "", change);
 }
 
@@ -216,31 +210,30 @@ static const char *const permitted[] = {
 
 // ---- the pane -------------------------------------------------------------------------------------------------
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
     char progress[96], right[128], look[TABLE_LOOK_MAX], title[TABLE_LOOK_MAX + 96];
-    bool focused = a->focus == PANE_POINTS;
-    snprintf(right, sizeof right, "%s · %s", fit_unit(&a->feed).name, progress_text(&a->feed, progress));
-    table_look(&a->table[PANE_POINTS], &source, &a->feed, c->area.h - 1, c->area.w, look);
-    snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), permitted[a->feed.fit.permission],
+    snprintf(right, sizeof right, "%s · %s", fit_unit(v->feed).name, progress_text(v->feed, progress));
+    table_look(&v->tables[PANE_POINTS], &source, v->feed, c->area.h - 1, c->area.w, look);
+    snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), permitted[v->feed->fit.permission],
              look);
-    paint_rule(c, focused, title, a->feed.fit.count > 0 ? right : "");
-    if (a->feed.fit.count == 0 && a->feed.fit.refused[0] != '\0') {
+    paint_rule(c, v->focused, title, v->feed->fit.count > 0 ? right : "");
+    if (v->feed->fit.count == 0 && v->feed->fit.refused[0] != '\0') {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
-        paint_wrapped(&words, 0, ROLE_BAD, a->feed.fit.refused);
+        paint_wrapped(&words, 0, ROLE_BAD, v->feed->fit.refused);
         return;
     }
-    table_draw(c, 1, &a->feed, &source, &a->table[PANE_POINTS], focused);
+    table_draw(c, 1, v->rows, &source, &v->tables[PANE_POINTS], v->focused);
 }
 
-const pane_ops pane_points = {.by_app.draw = draw,
+const pane_ops pane_points = {.draw = draw,
                               .table = &source,
                               .table_of_feed = true,
                               .table_y = 1,
-                              .by_app.enter = fit_enter,
+                              .enter = fit_enter,
                               .enter_does = "apply",
-                              .by_app.say = fit_say,
-                              .by_app.copy = fit_copy};
+                              .say = fit_say,
+                              .copy = fit_copy};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 

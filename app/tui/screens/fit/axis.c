@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/screens/fit_axis.h"
+#include "app/tui/screens/fit/axis.h"
 
 static const double log_from = 8; // times between the ends
 

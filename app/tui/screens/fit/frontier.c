@@ -7,14 +7,13 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/screens/fit.h"
-#include "app/tui/screens/fit_axis.h"
-#include "app/tui/screens/screens.h"
+#include "app/tui/screens/fit/axis.h"
+#include "app/tui/screens/fit/fit.h"
 
 enum { PICKED_MAX = 1024, LEGEND_MAX = 128, AXIS_WIDTH = 7 };
 
 typedef struct scatter {
-    const app *a;
+    const pane_view *v;
     fit_axis x, y; // seconds (or ranks), bytes
     bool timed;    // the device can tell seconds
     uint64_t limit_bytes;
@@ -32,23 +31,23 @@ static double rank_of(const fit_points *fit, size_t point)
 
 static double x_of(const scatter *s, size_t point)
 {
-    return s->timed ? fit_seconds(&s->a->feed.fit.point[point]) : rank_of(&s->a->feed.fit, point);
+    return s->timed ? fit_seconds(&s->v->feed->fit.point[point]) : rank_of(&s->v->feed->fit, point);
 }
 
 static double y_of(const scatter *s, size_t point)
 {
-    return (double)s->a->feed.fit.point[point].plan.peak_in_use_bytes;
+    return (double)s->v->feed->fit.point[point].plan.peak_in_use_bytes;
 }
 
-static scatter scatter_of(const app *a)
+static scatter scatter_of(const pane_view *v)
 {
-    scatter s = {.a = a, .timed = true, .x = FIT_AXIS_EMPTY, .y = FIT_AXIS_EMPTY};
-    for (size_t i = 0; i < a->feed.fit.count; i++) {
-        s.timed = s.timed && !isnan(fit_seconds(&a->feed.fit.point[i]));
-        s.limit_bytes =
-            a->feed.fit.point[i].plan.limit_bytes > 0 ? a->feed.fit.point[i].plan.limit_bytes : s.limit_bytes;
+    scatter s = {.v = v, .timed = true, .x = FIT_AXIS_EMPTY, .y = FIT_AXIS_EMPTY};
+    for (size_t i = 0; i < v->feed->fit.count; i++) {
+        s.timed = s.timed && !isnan(fit_seconds(&v->feed->fit.point[i]));
+        s.limit_bytes = v->feed->fit.point[i].plan.limit_bytes > 0 ? v->feed->fit.point[i].plan.limit_bytes
+                                                                   : s.limit_bytes;
     }
-    for (size_t i = 0; i < a->feed.fit.count; i++) {
+    for (size_t i = 0; i < v->feed->fit.count; i++) {
         fit_axis_take(&s.x, x_of(&s, i));
         fit_axis_take(&s.y, y_of(&s, i));
     }
@@ -77,10 +76,10 @@ static int row_of(const scatter *s, double y, int rows)
 static size_t best_beside(const scatter *s, double x, size_t from, int direction)
 {
     size_t found = SIZE_MAX;
-    for (size_t i = 0; i < s->a->feed.fit.count; i++) {
+    for (size_t i = 0; i < s->v->feed->fit.count; i++) {
         double at = x_of(s, i);
         bool beyond = direction > 0 ? at > x : at < x;
-        if (s->a->feed.fit.best[i] && i != from && beyond &&
+        if (s->v->feed->fit.best[i] && i != from && beyond &&
             (found == SIZE_MAX || (direction > 0 ? at < x_of(s, found) : at > x_of(s, found)))) {
             found = i;
         }
@@ -202,8 +201,8 @@ static void put_point(spot *spots, const canvas *c, const scatter *s, size_t i, 
 
 static void put_points(spot *spots, const canvas *c, const scatter *s)
 {
-    const fit_points *fit = &s->a->feed.fit;
-    const size_t picked = fit_picked(s->a);
+    const fit_points *fit = &s->v->feed->fit;
+    const size_t picked = fit_picked(s->v);
     for (int i = 0; i < c->area.h * c->area.w; i++) {
         spots[i] = (spot){POINT_KINDS, 0};
     }
@@ -282,7 +281,7 @@ static void draw_times(const canvas *c, const scatter *s, int y, bool counts)
 static void draw_axes(const canvas *c, const scatter *s, int rows, bool counts)
 {
     char text[FORMAT_MAX];
-    byte_unit unit = fit_unit(&s->a->feed);
+    byte_unit unit = fit_unit(s->v->feed);
     int limit_row = 1 + row_of(s, (double)s->limit_bytes, rows);
     bool limited = (double)s->limit_bytes >= s->y.low && (double)s->limit_bytes <= s->y.high;
     paint_right(c, 1, 0, AXIS_WIDTH - 1, ROLE_DIM, format_bytes((uint64_t)s->y.high, unit, text));
@@ -298,17 +297,17 @@ static void draw_axes(const canvas *c, const scatter *s, int rows, bool counts)
 }
 
 // The picked point in words: how it fits, or by how much it misses, and what it changes.
-static const char *picked_text(const app *a, char text[PICKED_MAX])
+static const char *picked_text(const pane_view *v, char text[PICKED_MAX])
 {
     char peak[FORMAT_MAX], missing[FORMAT_MAX], seconds[FORMAT_MAX], misses[FORMAT_MAX + 16] = "";
     char change[HR_FIT_CHANGE_MAX];
-    size_t point = fit_picked(a);
+    size_t point = fit_picked(v);
     text[0] = '\0';
     if (point == SIZE_MAX) {
         return text;
     }
-    const hr_fit_point *p = &a->feed.fit.point[point];
-    byte_unit unit = fit_unit(&a->feed);
+    const hr_fit_point *p = &v->feed->fit.point[point];
+    byte_unit unit = fit_unit(v->feed);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
     format_bytes(p->plan.missing_bytes, unit, missing);
     char range[HR_SECONDS_RANGE_MAX] = "";
@@ -319,7 +318,7 @@ static const char *picked_text(const app *a, char text[PICKED_MAX])
     if (!p->plan.fits) {
         snprintf(misses, sizeof misses, ", misses by %s", missing);
     }
-    fit_change(&a->feed.fit, point, change);
+    fit_change(&v->feed->fit, point, change);
     snprintf(text, PICKED_MAX, "%s %s, %s%s%s%s%s: %s%s%s", peak, unit.name,
              format_seconds(fit_seconds(p), seconds), ranges ? " (" : "", range, ranges ? " e)" : "", misses,
              p->knobs[0] == '\0' ? "as they are" : p->knobs,
@@ -338,26 +337,26 @@ static int picked_rows(const canvas *c, const char *text)
     return rows > 1 ? rows : 1;
 }
 
-static void draw_picked(const canvas *c, const app *a, const char *text)
+static void draw_picked(const canvas *c, const pane_view *v, const char *text)
 {
-    size_t point = fit_picked(a);
-    bool fits = point != SIZE_MAX && a->feed.fit.point[point].plan.fits;
+    size_t point = fit_picked(v);
+    bool fits = point != SIZE_MAX && v->feed->fit.point[point].plan.fits;
     paint_wrapped(c, 0, fits ? ROLE_GOOD : ROLE_BAD, text);
 }
 
-static void draw_rule(const canvas *c, const app *a, const char *right)
+static void draw_rule(const canvas *c, const pane_view *v, const char *right)
 {
-    paint_rule(c, a->focus == PANE_FRONTIER, pane_title(PANE_FRONTIER), right);
+    paint_rule(c, v->focused, pane_title(v->pane), right);
 }
 
-static void draw_nothing(const canvas *c, const app *a)
+static void draw_nothing(const canvas *c, const pane_view *v)
 {
     canvas text = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
-    draw_rule(c, a, "");
+    draw_rule(c, v, "");
     paint_wrapped(&text, 0, ROLE_DIM,
-                  a->feed.fit.refused[0] != '\0' ? a->feed.fit.refused
-                  : a->feed.fit.asks             ? "The first plans are being made."
-                                                 : "No combination of knobs has been planned yet.");
+                  v->feed->fit.refused[0] != '\0' ? v->feed->fit.refused
+                  : v->feed->fit.asks             ? "The first plans are being made."
+                                                  : "No combination of knobs has been planned yet.");
 }
 
 // Returns whether points are counted somewhere.
@@ -380,58 +379,50 @@ static bool draw_plot(const canvas *plot, const scatter *s)
     return counts;
 }
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
     char words[LEGEND_MAX], picked[PICKED_MAX];
     bool counts = false;
-    if (a->feed.fit.count == 0) {
-        draw_nothing(c, a);
+    if (v->feed->fit.count == 0) {
+        draw_nothing(c, v);
         return;
     }
-    scatter s = scatter_of(a);
-    int picked_height = picked_rows(c, picked_text(a, picked));
+    scatter s = scatter_of(v);
+    int picked_height = picked_rows(c, picked_text(v, picked));
     int rows = c->area.h - 2 - picked_height; // title, time, the picked point
     canvas plot = canvas_sub(c, 1, AXIS_WIDTH, rows, c->area.w - AXIS_WIDTH);
     if (rows > 0 && plot.area.w > 0) {
         counts = draw_plot(&plot, &s);
         draw_axes(c, &s, rows, counts);
     }
-    draw_rule(c, a, legend(c, words));
+    draw_rule(c, v, legend(c, words));
     canvas below = canvas_sub(c, c->area.h - picked_height, 0, picked_height, c->area.w);
-    draw_picked(&below, a, picked);
+    draw_picked(&below, v, picked);
 }
 
 // ←→ and ↑↓ walk the points that no other beats: right and down are slower and smaller.
-static bool move(app *a, int rows, int columns)
+static pane_request move(const pane_view *v, int rows, int columns)
 {
-    int direction = columns != 0 ? columns : rows;
-    size_t from = fit_picked(a);
-    if (a->feed.fit.count == 0 || direction == 0) {
-        return a->feed.fit.count > 0;
+    const int direction = (columns != 0 ? columns : rows) > 0 ? 1 : -1;
+    const size_t from = fit_picked(v);
+    if (v->feed->fit.count == 0) {
+        return (pane_request){0};
     }
-    scatter s = scatter_of(a);
-    direction = direction > 0 ? 1 : -1;
-    double x = from == SIZE_MAX ? -(double)INFINITY * direction : x_of(&s, from);
-    size_t to = best_beside(&s, x, from, direction);
+    const scatter s = scatter_of(v);
+    const double x = from == SIZE_MAX ? -(double)INFINITY * direction : x_of(&s, from);
+    const size_t to = best_beside(&s, x, from, direction);
     if (to != SIZE_MAX) {
-        fit_pick(a, to);
-    } else {
-        feed_say(&a->feed, MESSAGE_NOTE, "this is the %s end of the frontier",
-                 direction > 0 ? "slow" : "fast");
+        return fit_pick(&v->feed->fit, to);
     }
-    return true;
+    pane_request r = {.kind = PANE_SAYS};
+    snprintf(r.text, sizeof r.text, "this is the %s end of the frontier", direction > 0 ? "slow" : "fast");
+    return r;
 }
 
-static const char *term(const app *a)
-{
-    (void)a;
-    return "frontier";
-}
-
-const pane_ops pane_frontier = {.by_app.draw = draw,
-                                .by_app.move = move,
-                                .by_app.enter = fit_enter,
+const pane_ops pane_frontier = {.draw = draw,
+                                .move = move,
+                                .enter = fit_enter,
                                 .enter_does = "apply",
-                                .by_app.say = fit_say,
-                                .by_app.term = term,
-                                .by_app.copy = fit_copy};
+                                .say = fit_say,
+                                .term = "frontier",
+                                .copy = fit_copy};
