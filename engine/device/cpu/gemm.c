@@ -94,7 +94,10 @@ static void plan_bands(const gemm *g, plan *p)
     const int64_t own_k = share_of(p, g->k, rows, p->split_depth);
     const int64_t panels = min_of((own_n + p->columns - 1) / p->columns, at_least_one(BAND_FLOATS / panel));
     p->a_rows = min_of(own_m, round_up(BLOCK_FLOATS / p->depth, rows));
-    p->band = p->pack_b ? panels * p->columns : own_k > p->depth ? BAND_COLUMNS : own_n;
+    p->band = p->pack_b          ? panels * p->columns
+              : g->b_packed      ? p->columns
+              : own_k > p->depth ? BAND_COLUMNS
+                                 : own_n;
     p->keep_a = p->pack_a && own_n > p->band && round_up(own_m, rows) * own_k <= KEPT_FLOATS;
     p->a_floats = p->keep_a   ? round_up(own_m, rows) * own_k
                   : p->pack_a ? round_up(p->a_rows, rows) * p->depth
@@ -197,6 +200,8 @@ static void run_panel(const job *j, pass *s, gemm_tile t, int64_t n, int64_t col
         const int64_t rows = min_of(tiles->rows, s->at.m_end - m);
         t.a = j->p->pack_a ? s->a + (m - s->at.m) * t.depth : j->o->a + m * t.a_row + s->at.k * t.a_step;
         t.c = s->c + m * t.c_row + n;
+        t.fetch = j->g->b_packed && m == s->at.m ? t.b + t.depth * t.b_step
+                                                 : NULL; // its panels lie one behind the other
         prefetch_some(&s->ahead);
         gemm_tile_run(tiles, &t, rows, columns);
     }

@@ -14,18 +14,10 @@ typedef int32_t T(mask) __attribute__((vector_size(4 * T_LANES)));
         _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
 #endif
 
-CPU_INLINE T_TARGET void T(tile)(const gemm_tile *t, const int rows, const int vectors)
+CPU_INLINE T_TARGET void T(multiply)(const gemm_tile *t, T(vector) sum[T_ROWS][T_VECTORS], const int rows,
+                                     const int vectors, const bool fetches)
 {
-    T(vector) sum[T_ROWS][T_VECTORS];
-    T_EACH
-    {
-        sum[i][v] = (T(vector)){0};
-    }
-    T_EACH
-    { // C arrives while the products run, even if only to be written over
-        __builtin_prefetch(t->c + i * t->c_row + v * T_LANES, 1);
-    }
-    const float *a = t->a, *b = t->b;
+    const float *a = t->a, *b = t->b, *fetch = t->fetch;
     const int64_t a_row = t->a_row, a_step = t->a_step, b_step = t->b_step;
     for (int64_t k = 0; k < t->depth; k++) {
         T(vector) right[T_VECTORS];
@@ -41,8 +33,33 @@ CPU_INLINE T_TARGET void T(tile)(const gemm_tile *t, const int rows, const int v
                 sum[i][v] += left * right[v];
             }
         }
+        if (fetches) {
+#pragma GCC unroll 2
+            for (int at = 0; at < vectors * T_LANES; at += T_LINE_FLOATS) {
+                __builtin_prefetch(fetch + at, 0, 2);
+            }
+            fetch += b_step;
+        }
         a += a_step;
         b += b_step;
+    }
+}
+
+CPU_INLINE T_TARGET void T(tile)(const gemm_tile *t, const int rows, const int vectors)
+{
+    T(vector) sum[T_ROWS][T_VECTORS];
+    T_EACH
+    {
+        sum[i][v] = (T(vector)){0};
+    }
+    T_EACH
+    { // C arrives while the products run, even if only to be written over
+        __builtin_prefetch(t->c + i * t->c_row + v * T_LANES, 1);
+    }
+    if (t->fetch != NULL) {
+        T(multiply)(t, sum, rows, vectors, true);
+    } else {
+        T(multiply)(t, sum, rows, vectors, false);
     }
     float *const c = t->c;
     const int64_t c_row = t->c_row;

@@ -8,6 +8,8 @@
 #include "gemm.h"
 #include "simd.h"
 
+enum { T_LINE_FLOATS = 16 };
+
 #define T_ROW(r, v)                                                                                          \
     static T_TARGET void T(r##x##v)(const gemm_tile *t)                                                      \
     {                                                                                                        \

@@ -14,6 +14,7 @@ typedef struct gemm_tile {
     int64_t a_row, a_step;
     const float *b;
     int64_t b_step;
+    const float *fetch; // what follows of B, brought near on the way, at the same steps; NULL: nothing
     float *c;
     int64_t c_row;
     const float *bias; // of these columns, NULL: none
