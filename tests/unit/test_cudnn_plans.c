@@ -463,61 +463,98 @@ START_TEST(what_cudnn_refuses_is_named_as_our_own)
 }
 END_TEST
 
-// Any convolution that a model may have: both paddings, strides, groups, odd channels.
-static op_query draw_query(uint64_t *state, hr_dtype dtype, uint32_t direction)
+static const hr_op transposed[DIRECTIONS] = {HR_OP_CONV2D_TRANSPOSE, HR_OP_CONV2D_TRANSPOSE_BWD_DATA,
+                                             HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS};
+
+typedef struct drawn {
+    int32_t kernel[2], stride[2], before[2], behind[2], groups;
+    int64_t samples, large[2], small[2], c, f; // c: of the large image
+} drawn;
+
+static uint64_t draw(uint64_t *state, uint64_t below)
 {
-    uint64_t d[16];
-    for (size_t k = 0; k < sizeof d / sizeof *d; k++) {
-        *state = hash64_mix(*state, k);
-        d[k] = *state >> 20;
+    *state = hash64_mix(*state, below);
+    return (*state >> 20) % below;
+}
+
+// Any convolution that a model may have: both paddings, strides, groups, odd channels. Of a transposed one the padding behind
+// is negative where strides are larger than kernels, as `same` makes it.
+static drawn draw_convolution(uint64_t *state, bool is_transposed)
+{
+    const int32_t unit = draw(state, 3) == 0 ? 1 : 8;
+    drawn g = {.groups = !is_transposed && draw(state, 4) == 0 ? 2 + 2 * (int32_t)draw(state, 2) : 1,
+               .samples = 1 + (int64_t)draw(state, 16)};
+    g.c = g.groups * unit * (1 + (int64_t)draw(state, 24));
+    g.f = g.groups * unit * (1 + (int64_t)draw(state, 24));
+    for (int k = 0; k < 2; k++) {
+        g.kernel[k] = 1 + (int32_t)draw(state, 7);
+        g.stride[k] = 1 + (int32_t)draw(state, 4);
+        g.before[k] = (int32_t)draw(state, (uint64_t)g.kernel[k]);
+        g.behind[k] = is_transposed && g.stride[k] > g.kernel[k]
+                          ? g.kernel[k] - g.stride[k]
+                          : (int32_t)draw(state, (uint64_t)g.kernel[k]);
+        g.small[k] = 2 + (int64_t)draw(state, 12);
+        g.large[k] = (g.small[k] - 1) * g.stride[k] + g.kernel[k] - g.before[k] - g.behind[k];
+        g.large[k] = g.large[k] < 1 ? 1 : g.large[k];
+        g.small[k] = (g.large[k] + g.before[k] + g.behind[k] - g.kernel[k]) / g.stride[k] + 1;
     }
-    const int32_t groups = d[0] % 4 == 0 ? 2 + 2 * (int32_t)(d[1] % 2) : 1, unit = d[2] % 3 == 0 ? 1 : 8;
-    const int32_t kernel[2] = {1 + (int32_t)(d[3] % 7), 1 + (int32_t)(d[4] % 7)},
-                  stride[2] = {1 + (int32_t)(d[5] % 4), 1 + (int32_t)(d[6] % 4)};
-    const int32_t before[2] = {(int32_t)(d[7] % (uint64_t)kernel[0]), (int32_t)(d[8] % (uint64_t)kernel[1])};
-    const int32_t behind[2] = {(int32_t)(d[9] % (uint64_t)kernel[0]), (int32_t)(d[10] % (uint64_t)kernel[1])};
-    const int64_t in[2] = {kernel[0] + (int64_t)(d[11] % 30), kernel[1] + (int64_t)(d[12] % 30)};
-    const int64_t c = groups * unit * (1 + (int64_t)(d[13] % 24)),
-                  f = groups * unit * (1 + (int64_t)(d[14] % 24));
-    const int64_t n = 1 + (int64_t)(d[15] % 16);
-    const op_operand x = operand(dtype, 4, n, in[0], in[1], c),
-                     w = operand(dtype, 4, kernel[0], kernel[1], c / groups, f),
-                     y = operand(dtype, 4, n, (in[0] + before[0] + behind[0] - kernel[0]) / stride[0] + 1,
-                                 (in[1] + before[1] + behind[1] - kernel[1]) / stride[1] + 1, f);
-    op_query q = {.op = directions[direction],
+    return g;
+}
+
+static op_query query_of_drawn(const drawn *g, hr_op op, hr_dtype dtype)
+{
+    const op_operand large = operand(dtype, 4, g->samples, g->large[0], g->large[1], g->c),
+                     small = operand(dtype, 4, g->samples, g->small[0], g->small[1], g->f),
+                     w = operand(dtype, 4, g->kernel[0], g->kernel[1], g->c / g->groups, g->f);
+    op_query q = {.op = op,
                   .in_count = 2,
                   .out_count = 1,
-                  .attr = {.kernel_h = kernel[0],
-                           .kernel_w = kernel[1],
-                           .stride_h = stride[0],
-                           .stride_w = stride[1],
-                           .pad_top = before[0],
-                           .pad_left = before[1],
-                           .pad_bottom = behind[0],
-                           .pad_right = behind[1],
-                           .groups = groups}};
-    q.in[0] = q.op == HR_OP_CONV2D_BWD_DATA ? y : x;
-    q.in[1] = q.op == HR_OP_CONV2D_BWD_WEIGHTS ? y : w;
-    q.out[0] = q.op == HR_OP_CONV2D ? y : q.op == HR_OP_CONV2D_BWD_DATA ? x : w;
+                  .in = {large, w},
+                  .out = {small},
+                  .attr = {.kernel_h = g->kernel[0],
+                           .kernel_w = g->kernel[1],
+                           .stride_h = g->stride[0],
+                           .stride_w = g->stride[1],
+                           .pad_top = g->before[0],
+                           .pad_left = g->before[1],
+                           .pad_bottom = g->behind[0],
+                           .pad_right = g->behind[1],
+                           .groups = g->groups}};
+    if (op == HR_OP_CONV2D_BWD_DATA || op == HR_OP_CONV2D_TRANSPOSE) {
+        q.in[0] = small;
+        q.out[0] = large;
+    } else if (op == HR_OP_CONV2D_BWD_WEIGHTS || op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS) {
+        q.in[0] = op == HR_OP_CONV2D_BWD_WEIGHTS ? large : small;
+        q.in[1] = op == HR_OP_CONV2D_BWD_WEIGHTS ? small : large;
+        q.out[0] = w;
+    }
     return q;
 }
 
-// The table in device/cuda/README.md: no plan has `own direct`, whatever the limit; it waits for what a card refuses at load.
-START_TEST(no_plan_needs_our_own_direct_convolution)
+// The table in device/cuda/README.md: whatever the limit, `own direct` is planned for a negative padding alone. For the rest it
+// waits for what a card refuses at load.
+START_TEST(our_own_direct_convolution_is_planned_for_negative_padding_alone)
 {
     hr_target target;
     uint64_t state = (uint64_t)_i + 1;
+    unsigned direct = 0;
     cuda_device *device = open_device(cards[_i], true, false);
     device_cuda.target(device, &target);
-    for (uint32_t k = 0; k < 90; k++) {
-        const op_query q = draw_query(&state, types[k / DIRECTIONS % TYPES], k % DIRECTIONS);
+    for (uint32_t k = 0; k < 180; k++) {
+        const drawn g = draw_convolution(&state, k % 2 == 1);
+        const hr_op op = (k % 2 == 1 ? transposed : directions)[k / 2 % DIRECTIONS];
+        const op_query q = query_of_drawn(&g, op, types[k / 6 % TYPES]);
+        const bool negative = g.behind[0] < 0 || g.behind[1] < 0;
         for (int limited = 0; limited < 2; limited++) {
             target_answer a = {0};
             ck_assert_msg(target.ask(target.context, &q, limited ? 0 : UINT64_MAX, &a, &err) == HR_OK, "%s",
                           err.sentence);
-            ck_assert_msg(strncmp(a.impl, "own direct", 10) != 0, "%u: %s", k, a.impl);
+            const bool is_direct = strncmp(a.impl, "own direct", 10) == 0;
+            ck_assert_msg(is_direct == negative, "%u, %s: %s", k, op_name(op), a.impl);
+            direct += is_direct;
         }
     }
+    ck_assert_uint_gt(direct, 0);
     device_cuda.close(device);
 }
 END_TEST
@@ -762,7 +799,8 @@ static Suite *plans_suite(void)
     tcase_add_test(c, an_answer_leaves_no_error_behind);
     tcase_add_test(c, answers_name_the_engine_that_cudnn_chose);
     tcase_add_test(c, what_cudnn_refuses_is_named_as_our_own);
-    tcase_add_loop_test(c, no_plan_needs_our_own_direct_convolution, 0, sizeof cards / sizeof *cards);
+    tcase_add_loop_test(c, our_own_direct_convolution_is_planned_for_negative_padding_alone, 0,
+                        sizeof cards / sizeof *cards);
     tcase_add_test(c, remembered_answers_are_the_same);
     tcase_add_loop_test(c, shipped_properties_are_their_cards, 0, sizeof shipped / sizeof *shipped);
     tcase_add_loop_test(c, cudnn_plans_for_every_shipped_file, 0, sizeof shipped / sizeof *shipped);
