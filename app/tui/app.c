@@ -25,6 +25,7 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_init(&a->table[pane]);
     }
+    a->runs = (runs_view){&a->feed, &a->table[PANE_RUNS]};
     step_view_init(&a->step);
     return a;
 }

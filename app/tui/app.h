@@ -24,6 +24,7 @@
 #include "app/tui/heap_scene.h"
 #include "app/tui/requests.h"
 #include "app/tui/screens/learn.h"
+#include "app/tui/screens/runs/runs.h"
 #include "app/tui/shell/complete.h"
 #include "app/tui/shell/tui.h"
 #include "app/tui/step_view.h"
@@ -166,7 +167,8 @@ struct app {
     doctor_visit doctor;
     situations situations; // Learn
     refused_turn refused;
-    uint32_t sure_of_run; // Runs: that did not fit, and whose knobs the next `a` turns back; 0: none
+    runs_view runs;   // Runs
+    uint32_t sure_of; // of what was asked for with a doubt: the same key again does it; 0: nothing
     table_view table[PANE_FOCUS_COUNT]; // of panes that have one
     // what is open
     screen_id screen;

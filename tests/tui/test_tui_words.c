@@ -33,6 +33,9 @@ START_TEST(every_title_heading_and_help_word_of_every_pane_is_a_term)
         const pane_ops *ops = pane_ops_of((pane_id)pane);
         a->focus = (pane_id)pane;
         ck_assert_msg(begins_with_term(pane_title((pane_id)pane)), "title %s", pane_title((pane_id)pane));
+        const pane_view v = pane_view_of(a, (pane_id)pane);
+        const char *of_row = ops->term_of_row == NULL ? NULL : ops->term_of_row(&v);
+        ck_assert(of_row == NULL || is_term(of_row));
         const char *term = ops->by_app.term != NULL ? ops->by_app.term(a) : ops->term;
         if (term != NULL) {
             ck_assert_msg(is_term(term), "? of %s: %s", pane_title((pane_id)pane), term);

@@ -35,6 +35,8 @@ typedef enum pane_request_kind {
     PANE_MOVES_TABLE,   // the cursor of the pane's table by rows
     PANE_SELECTS_ROW,   // puts that cursor on a row; says text where no such row is shown
     PANE_APPLIES_POINT, // of Fit, by row
+    PANE_TURNS_ALL,     // to knobs, then says text; only when it is asked twice, where there is a doubt
+    PANE_FOCUSES,       // pane
 } pane_request_kind;
 
 typedef struct pane_request {
@@ -43,20 +45,23 @@ typedef struct pane_request {
     pane_id pane;
     int rows;
     size_t row;
-    char text[PANE_TEXT_MAX];
+    const hr_knobs *knobs; // of the feed
+    uint32_t sure_of;      // a number that is the same when the same is asked again; 0: there is no doubt
+    char text[PANE_TEXT_MAX], doubt[FORMAT_MAX + 96];
 } pane_request;
 
 struct pane_ops {
     const table_source *table; // its rows, drawn with table_draw; NULL: it has none
-    bool table_of_feed;        // its functions take the feed; else all of the state
     int table_y;               // row of the pane where the table begins: 1 below the title alone
     const char *enter_does;    // as the footer says it: "apply"; NULL: Enter has no job here
     const char
         *term; // of the glossary: what ? explains; NULL: the column that the table is sorted by, or the title
+    const char *(*term_of_row)(const pane_view *v);    // goes before `term`; NULL: the selected row has none
     void (*draw)(const canvas *c, const pane_view *v); // its title included
     // The cursor: rows down, columns right. Nothing asked: it has no use for that, and a table moves by rows. NULL: never.
     pane_request (*move)(const pane_view *v, int rows, int columns);
     pane_request (*enter)(const pane_view *v);
+    pane_request (*apply)(const pane_view *v); // a; NULL: what Enter does, where that is "apply"
     void (*say)(const pane_view *v,
                 char text[PANE_TEXT_MAX]); // the pane in a sentence; "": there is nothing to say
     // What y copies; NULL: a table's selected row. False: nothing is there.
@@ -67,8 +72,7 @@ struct pane_ops {
         void (*settle)(app *a); // before a frame that shows it; NULL: nothing is to be made ready
         bool (*move)(app *a, int rows, int columns);
         void (*enter)(app *a);
-        void (*apply)(app *a); // a; NULL: what Enter does, where that is "apply"
-        void (*mark)(app *a);  // t; NULL: a table's row is marked
+        void (*mark)(app *a); // t; NULL: a table's row is marked
         void (*zoom)(app *a,
                      int direction); // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
         void (*say)(app *a);

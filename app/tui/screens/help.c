@@ -32,6 +32,11 @@ static const char *focused_term(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
     const int sort = ops->table == NULL ? TABLE_OWN_ORDER : a->table[a->focus].sort;
+    const pane_view v = pane_view_of(a, a->focus);
+    const char *of_row = ops->term_of_row == NULL ? NULL : ops->term_of_row(&v);
+    if (of_row != NULL) {
+        return of_row;
+    }
     if (ops->term != NULL || ops->by_app.term != NULL) {
         return ops->term != NULL ? ops->term : ops->by_app.term(a);
     }

@@ -109,7 +109,6 @@ static const char *name_of_term(const app *a)
 
 const pane_ops pane_terms = {.by_app.draw = draw_terms,
                              .table = &terms,
-                             .table_of_feed = true,
                              .table_y = 1,
                              .by_app.say = say_term,
                              .by_app.term = name_of_term};

@@ -4,6 +4,7 @@
 #include "app/tui/screens/doctor/doctor.h"
 #include "app/tui/screens/fit/fit.h"
 #include "app/tui/screens/pipeline/pipeline.h"
+#include "app/tui/screens/runs/runs.h"
 
 #define PANES(...) ((const pane_id[]){__VA_ARGS__, PANE_COUNT})
 

@@ -5,7 +5,6 @@
 #include "app/tui/widgets/widgets.h"
 
 extern const pane_ops pane_terms, pane_meaning, pane_situations;
-extern const pane_ops pane_runs, pane_diff, pane_overlay;
 
 void screen_meter(const canvas *screen, const app *a, const layout *l);
 void screen_line(const canvas *screen, const app *a);

@@ -271,7 +271,7 @@ void app_request(app *a, request r)
     }
     a->interrupted = a->interrupted && r == REQUEST_INTERRUPT;
     a->refused.any = a->refused.any && turns(r);
-    a->sure_of_run = r == REQUEST_APPLY ? a->sure_of_run : 0;
+    a->sure_of = r == REQUEST_APPLY ? a->sure_of : 0;
     if (why_not != NULL) {
         feed_say(&a->feed, MESSAGE_NOTE, "%s", why_not);
     } else if (r != REQUEST_NONE && overlay_takes(a, r)) {

@@ -126,6 +126,17 @@ static void move_table(app *a, pane_id pane, int rows)
     table_move(&a->table[pane], pane_ops_of(pane)->table, pane_rows(a, pane), rows);
 }
 
+static void turn_all(app *a, const pane_request *r)
+{
+    if (r->sure_of != 0 && a->sure_of != r->sure_of) {
+        a->sure_of = r->sure_of;
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", r->doubt);
+    } else if (app_turn_all(&a->feed, r->knobs)) {
+        a->sure_of = 0;
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", r->text);
+    }
+}
+
 // Does what a pane asks for; false: it asked for nothing.
 static bool do_for_pane(app *a, const pane_request *r)
 {
@@ -151,6 +162,12 @@ static bool do_for_pane(app *a, const pane_request *r)
         return true;
     case PANE_APPLIES_POINT:
         (void)fit_apply(&a->feed, r->row);
+        return true;
+    case PANE_TURNS_ALL:
+        turn_all(a, r);
+        return true;
+    case PANE_FOCUSES:
+        a->focus = r->pane;
         return true;
     case PANE_MOVES_TABLE:
         move_table(a, r->pane, r->rows);
@@ -233,7 +250,7 @@ void act_enter(app *a, int unused)
 static bool applies(pane_id pane)
 {
     const pane_ops *ops = pane_ops_of(pane);
-    return ops->by_app.apply != NULL || (ops->enter_does != NULL && strcmp(ops->enter_does, "apply") == 0);
+    return ops->apply != NULL || (ops->enter_does != NULL && strcmp(ops->enter_does, "apply") == 0);
 }
 
 pane_id act_apply_pane(const app *a)
@@ -252,8 +269,10 @@ void act_apply(app *a, int unused)
 {
     (void)unused;
     const pane_id pane = act_apply_pane(a);
-    if (pane_ops_of(pane)->by_app.apply != NULL) {
-        pane_ops_of(pane)->by_app.apply(a);
+    if (pane_ops_of(pane)->apply != NULL) {
+        const pane_view v = pane_view_of(a, pane);
+        const pane_request r = v.ops->apply(&v);
+        (void)do_for_pane(a, &r);
     } else {
         enter_pane(a, pane);
     }

@@ -2,6 +2,7 @@
 #include "app/tui/shell/command.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 #include "app/tui/feed/run_export.h"
 #include "app/tui/panes.h"
-#include "app/tui/screens/runs.h"
+#include "app/tui/screens/runs/runs.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/term/terminal.h"
 
@@ -188,9 +189,25 @@ static void run_export_knobs_over(app *a, const char *argument)
     write_knobs(&a->feed, "export!", argument);
 }
 
-static void run_name(app *a, const char *argument)
+// Of the selected run of Runs; from elsewhere of the one that goes on. "" takes its name away.
+static void run_name(app *a, const char *name)
 {
-    runs_give_name(a, argument);
+    const run *r = a->screen == SCREEN_RUNS ? runs_selected(&a->runs) : run_log_current(feed_runs(&a->feed));
+    if (r == NULL) {
+        feed_say(&a->feed, MESSAGE_ERROR, "there is no run to name yet\ntry: 5, select a run, and :name %s",
+                 name);
+        return;
+    }
+    const uint32_t number = r->number;
+    (void)run_log_name(&a->feed.runs, number, name);
+    if (a->feed.frozen_runs != NULL) {
+        (void)run_log_name(a->feed.frozen_runs, number, name);
+    }
+    if (name[0] == '\0') {
+        feed_say(&a->feed, MESSAGE_NOTE, "run %" PRIu32 " has no name any more", number);
+    } else {
+        feed_say(&a->feed, MESSAGE_NOTE, "run %" PRIu32 " is called %s", number, name);
+    }
 }
 
 static void run_quit(app *a, const char *argument)

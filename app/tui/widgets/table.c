@@ -99,9 +99,5 @@ static const char *term(const app *a)
     return "requested_bytes";
 }
 
-const pane_ops pane_peak = {.by_app.draw = draw,
-                            .table = &source,
-                            .table_of_feed = true,
-                            .table_y = 1,
-                            .by_app.say = say_table,
-                            .by_app.term = term};
+const pane_ops pane_peak = {
+    .by_app.draw = draw, .table = &source, .table_y = 1, .by_app.say = say_table, .by_app.term = term};

@@ -371,7 +371,6 @@ static bool copy(const pane_view *v, char *text, size_t size)
 
 const pane_ops pane_fixes = {.draw = draw,
                              .table = &source,
-                             .table_of_feed = true,
                              .table_y = 1,
                              .enter = enter,
                              .enter_does = "apply",

@@ -228,7 +228,6 @@ static void draw(const canvas *c, const pane_view *v)
 
 const pane_ops pane_points = {.draw = draw,
                               .table = &source,
-                              .table_of_feed = true,
                               .table_y = 1,
                               .enter = fit_enter,
                               .enter_does = "apply",

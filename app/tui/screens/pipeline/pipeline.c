@@ -94,8 +94,7 @@ static void draw_stages(const canvas *c, const pane_view *v)
     pane_draw_table(c, v, stages_unit(v->feed).name);
 }
 
-const pane_ops pane_stages = {
-    .draw = draw_stages, .table = &stages, .table_of_feed = true, .table_y = 1, .say = pipeline_say};
+const pane_ops pane_stages = {.draw = draw_stages, .table = &stages, .table_y = 1, .say = pipeline_say};
 
 // ---- settings -------------------------------------------------------------------------------------------------
 
@@ -193,7 +192,6 @@ static void say_setting(const pane_view *v, char text[PANE_TEXT_MAX])
 
 const pane_ops pane_settings = {.draw = draw_settings,
                                 .table = &settings,
-                                .table_of_feed = true,
                                 .table_y = 1,
                                 .enter = enter_setting,
                                 .enter_does = "edit",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs: the session's runs in a table, two of them laid over each other, and what differs.
-#include "app/tui/screens/runs.h"
+#include "app/tui/screens/runs/runs.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "app/tui/feed/short_pairs.h"
-#include "app/tui/screens/screens.h"
 
 enum {
     COLUMN_NUMBER,
@@ -65,9 +64,15 @@ static const signed char measure_of[] = {
     [COLUMN_LOSS_LAST] = MEASURE_LOSS_LAST,
 };
 
+static const feed *feed_of(const void *of)
+{
+    const runs_view *v = of;
+    return v->feed;
+}
+
 static size_t count(const void *of)
 {
-    const feed *f = of;
+    const feed *f = feed_of(of);
     return feed_runs(f)->count;
 }
 
@@ -77,21 +82,21 @@ static const run *run_of(const feed *f, size_t row)
     return &feed_runs(f)->runs[feed_runs(f)->count - 1 - row];
 }
 
-static const run *selected_run(const app *a)
+const run *runs_selected(const runs_view *v)
 {
-    size_t row = table_selected(&a->table[PANE_RUNS]);
-    return row < feed_runs(&a->feed)->count ? run_of(&a->feed, row) : NULL;
+    const size_t row = table_selected(v->table);
+    return row < feed_runs(v->feed)->count ? run_of(v->feed, row) : NULL;
 }
 
 static uint64_t key(const void *of, size_t row)
 {
-    const feed *f = of;
+    const feed *f = feed_of(of);
     return run_of(f, row)->number;
 }
 
 static uint64_t version(const void *of)
 {
-    const feed *f = of;
+    const feed *f = feed_of(of);
     return feed_runs(f)->version;
 }
 
@@ -139,7 +144,7 @@ static byte_unit table_unit(const feed *f)
             highest.value[id] = fmax(highest.value[id], feed_runs(f)->runs[i].measures.value[id]);
         }
     }
-    return count(f) > 0 ? measures_unit(&highest, NULL) : feed_unit(f);
+    return feed_runs(f)->count > 0 ? measures_unit(&highest, NULL) : feed_unit(f);
 }
 
 static const char *rate_text(double per_second, char text[FORMAT_MAX])
@@ -153,7 +158,7 @@ static const char *rate_text(double per_second, char text[FORMAT_MAX])
 
 static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const feed *f = of;
+    const feed *f = feed_of(of);
     const run *r = run_of(f, row);
     char value[FORMAT_MAX];
     switch (column) {
@@ -191,14 +196,14 @@ static void cell_short(const void *of, size_t row, unsigned column, char text[TA
 
 static double number(const void *of, size_t row, unsigned column)
 {
-    const feed *f = of;
+    const feed *f = feed_of(of);
     const run *r = run_of(f, row);
     return column == COLUMN_RATE ? run_steps_per_second(r) : r->measures.value[measure_of[column]];
 }
 
 static role role_of(const void *of, size_t row)
 {
-    const feed *f = of;
+    const feed *f = feed_of(of);
     const run *r = run_of(f, row);
     return r->result >= RUN_OOM                 ? ROLE_BAD
            : r->number == feed_runs(f)->pinned  ? ROLE_BASELINE
@@ -222,11 +227,11 @@ static const table_source source = {
 
 // ---- which two ------------------------------------------------------------------------------------------------
 
-run_pair runs_shown(const app *a)
+run_pair runs_shown(const runs_view *v)
 {
-    const table_view *v = &a->table[PANE_RUNS];
-    const run *selected = selected_run(a);
-    return run_log_pair(feed_runs(&a->feed), v->marked, v->marks, selected == NULL ? 0 : selected->number);
+    const run *selected = runs_selected(v);
+    return run_log_pair(feed_runs(v->feed), v->table->marked, v->table->marks,
+                        selected == NULL ? 0 : selected->number);
 }
 
 byte_unit runs_unit(const run_pair *pair)
@@ -242,99 +247,82 @@ const char *runs_name(const feed *f, const run *r, char text[FORMAT_MAX])
     return text;
 }
 
-void runs_give_name(app *a, const char *name)
-{
-    const run *r = a->screen == SCREEN_RUNS ? selected_run(a) : run_log_current(feed_runs(&a->feed));
-    if (r == NULL) {
-        feed_say(&a->feed, MESSAGE_ERROR, "there is no run to name yet\ntry: 5, select a run, and :name %s",
-                 name);
-        return;
-    }
-    const uint32_t number = r->number;
-    (void)run_log_name(&a->feed.runs, number, name);
-    if (a->feed.frozen_runs != NULL) {
-        (void)run_log_name(a->feed.frozen_runs, number, name);
-    }
-    if (name[0] == '\0') {
-        feed_say(&a->feed, MESSAGE_NOTE, "run %" PRIu32 " has no name any more", number);
-    } else {
-        feed_say(&a->feed, MESSAGE_NOTE, "run %" PRIu32 " is called %s", number, name);
-    }
-}
-
 // ---- the pane -------------------------------------------------------------------------------------------------
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
     char right[96];
-    bool focused = a->focus == PANE_RUNS;
-    snprintf(right, sizeof right, "%s · t marks two · a turns the knobs back", table_unit(&a->feed).name);
-    const pane_view v = pane_view_of(a, PANE_RUNS);
-    pane_table_rule(c, &v, right);
-    table_draw(c, 1, &a->feed, &source, &a->table[PANE_RUNS], focused);
+    snprintf(right, sizeof right, "%s · t marks two · a turns the knobs back", table_unit(v->feed).name);
+    pane_draw_table(c, v, right);
 }
 
 // Shows what the selected run differs in.
-static void enter(app *a)
+static pane_request enter(const pane_view *v)
 {
-    if (selected_run(a) == NULL) {
-        feed_say(&a->feed, MESSAGE_NOTE, "there is no run to look at yet");
-    } else {
-        a->focus = PANE_DIFF;
-    }
+    return runs_selected(v->rows) == NULL
+               ? (pane_request){.kind = PANE_SAYS, .text = "there is no run to look at yet"}
+               : (pane_request){.kind = PANE_FOCUSES, .pane = PANE_DIFF};
 }
 
-static void apply(app *a)
+// To the knobs of a run of this preset.
+static pane_request turn_back(const feed *f, const run *r)
 {
-    const run *r = selected_run(a);
     char pairs[TABLE_CELL_MAX];
-    if (r == NULL) {
-        feed_say(&a->feed, MESSAGE_NOTE, "there is no run to go back to yet");
-    } else if (strcmp(r->preset, hr_preset_name(a->feed.preset)) != 0) {
-        feed_say(&a->feed, MESSAGE_NOTE, "run %" PRIu32 " was of the preset %s: p opens it", r->number,
-                 r->preset);
-    } else {
-        uint32_t run_number = r->number;
-        run now = {.knobs = a->feed.knobs};
-        run_pairs(&now, r, pairs, sizeof pairs);
-        if (pairs[0] == '\0') {
-            feed_say(&a->feed, MESSAGE_NOTE, "the knobs are those of run %" PRIu32 " already", run_number);
-        } else if (r->result == RUN_OOM && a->sure_of_run != run_number) {
-            a->sure_of_run = run_number;
-            feed_say(&a->feed, MESSAGE_NOTE,
-                     "run %" PRIu32 " ran out of memory: a again turns its knobs back all the same",
-                     run_number);
-        } else if (app_turn_all(&a->feed, &r->knobs)) {
-            a->sure_of_run = 0;
-            feed_say(&a->feed, MESSAGE_NOTE, "as in run %" PRIu32 ": %s; z turns it back", run_number, pairs);
-        }
+    const run now = {.knobs = f->knobs};
+    pane_request to = {.kind = PANE_TURNS_ALL, .knobs = &r->knobs};
+    run_pairs(&now, r, pairs, sizeof pairs);
+    snprintf(to.text, sizeof to.text, "as in run %" PRIu32 ": %s; z turns it back", r->number, pairs);
+    if (pairs[0] == '\0') {
+        to.kind = PANE_SAYS;
+        snprintf(to.text, sizeof to.text, "the knobs are those of run %" PRIu32 " already", r->number);
+    } else if (r->result == RUN_OOM) {
+        to.sure_of = r->number;
+        snprintf(to.doubt, sizeof to.doubt,
+                 "run %" PRIu32 " ran out of memory: a again turns its knobs back all the same", r->number);
     }
+    return to;
 }
 
-static void say(app *a)
+static pane_request apply(const pane_view *v)
 {
-    const run *r = selected_run(a);
+    const run *r = runs_selected(v->rows);
+    pane_request none = {.kind = PANE_SAYS, .text = "there is no run to go back to yet"};
+    if (r == NULL) {
+        return none;
+    }
+    if (strcmp(r->preset, hr_preset_name(v->feed->preset)) != 0) {
+        snprintf(none.text, sizeof none.text, "run %" PRIu32 " was of the preset %s: p opens it", r->number,
+                 r->preset);
+        return none;
+    }
+    return turn_back(v->feed, r);
+}
+
+static void say(const pane_view *v, char text[PANE_TEXT_MAX])
+{
+    const feed *f = v->feed;
+    const run *r = runs_selected(v->rows);
     char peak[FORMAT_MAX], seconds[FORMAT_MAX], knobs[TABLE_CELL_MAX], result[TABLE_CELL_MAX];
     if (r == NULL) {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s", source.empty);
+        snprintf(text, PANE_TEXT_MAX, "%s", source.empty);
         return;
     }
-    byte_unit unit = table_unit(&a->feed);
-    result_cell(&a->feed, r, result);
-    feed_say(&a->feed, MESSAGE_NOTE, "Run %" PRIu32 " of %zu, %s (%s), peaked at %s %s and took %s a step.",
-             r->number, feed_runs(&a->feed)->count, result, knobs_cell(&a->feed, r, knobs),
+    const byte_unit unit = table_unit(f);
+    result_cell(f, r, result);
+    snprintf(text, PANE_TEXT_MAX,
+             "Run %" PRIu32 " of %zu, %.80s (%.600s), peaked at %s %s and took %s a step.", r->number,
+             feed_runs(f)->count, result, knobs_cell(f, r, knobs),
              measure_format(MEASURE_PEAK, r->measures.value[MEASURE_PEAK], unit, peak), unit.name,
              measure_format(MEASURE_SECONDS, r->measures.value[MEASURE_SECONDS], unit, seconds));
 }
 
-const pane_ops pane_runs = {.by_app.draw = draw,
+const pane_ops pane_runs = {.draw = draw,
                             .table = &source,
-                            .table_of_feed = true,
                             .table_y = 1,
-                            .by_app.enter = enter,
+                            .enter = enter,
                             .enter_does = "diff",
-                            .by_app.apply = apply,
-                            .by_app.say = say};
+                            .apply = apply,
+                            .say = say};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/screens/runs.h"
-#include "app/tui/screens/screens.h"
+#include "app/tui/screens/runs/runs.h"
 
 enum { AXIS_WIDTH = 7, LOSS_MIN_ROWS = 18 };
 
@@ -192,18 +191,18 @@ static void peaks_text(const feed *f, const run_pair *pair, char text[160])
              runs_name(f, pair->b, other), second, unit.name);
 }
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
     char text[160];
-    run_pair pair = runs_shown(a);
+    run_pair pair = runs_shown(v->rows);
     if (pair.a == NULL) {
-        paint_rule(c, a->focus == PANE_OVERLAY, pane_title(PANE_OVERLAY), "");
+        paint_rule(c, v->focused, pane_title(PANE_OVERLAY), "");
         paint_text(c, 1, 1, c->area.w - 2, ROLE_DIM, "No step has ended yet.");
         return;
     }
-    peaks_text(&a->feed, &pair, text);
+    peaks_text(v->feed, &pair, text);
     bool short_title = glyphs_width(c->glyphs, text) > c->area.w - 18;
-    paint_rule(c, a->focus == PANE_OVERLAY, pane_title(PANE_OVERLAY), short_title ? "last step" : text);
+    paint_rule(c, v->focused, pane_title(PANE_OVERLAY), short_title ? "last step" : text);
     if (!(highest_of(pair.a) > 0) && !(highest_of(pair.b) > 0)) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         paint_wrapped(&words, 0, ROLE_DIM,
@@ -223,35 +222,28 @@ static void draw(const canvas *c, const app *a)
     }
 }
 
-static void say(app *a)
-{
-    char text[160];
-    run_pair pair = runs_shown(a);
-    if (pair.a == NULL) {
-        feed_say(&a->feed, MESSAGE_NOTE, "No step has ended yet.");
-        return;
-    }
-    peaks_text(&a->feed, &pair, text);
-    feed_say(&a->feed, MESSAGE_NOTE, "Memory over one step: %s.", text);
-}
-
-static const char *term(const app *a)
-{
-    (void)a;
-    return "overlay";
-}
-
-static bool copy(const app *a, char *text, size_t size)
+static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
     char peaks[160];
-    run_pair pair = runs_shown(a);
+    const run_pair pair = runs_shown(v->rows);
+    if (pair.a == NULL) {
+        snprintf(text, PANE_TEXT_MAX, "No step has ended yet.");
+        return;
+    }
+    peaks_text(v->feed, &pair, peaks);
+    snprintf(text, PANE_TEXT_MAX, "Memory over one step: %s.", peaks);
+}
+
+static bool copy(const pane_view *v, char *text, size_t size)
+{
+    char peaks[160];
+    run_pair pair = runs_shown(v->rows);
     if (pair.a == NULL) {
         return false;
     }
-    peaks_text(&a->feed, &pair, peaks);
+    peaks_text(v->feed, &pair, peaks);
     snprintf(text, size, "%s", peaks);
     return true;
 }
 
-const pane_ops pane_overlay = {
-    .by_app.draw = draw, .by_app.say = say, .by_app.term = term, .by_app.copy = copy};
+const pane_ops pane_overlay = {.draw = draw, .say = say, .term = "overlay", .copy = copy};

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/screens/runs.h"
-#include "app/tui/screens/screens.h"
+#include "app/tui/screens/runs/runs.h"
 
 enum {
     COLUMN_NAME,
@@ -55,24 +54,22 @@ static diff_rows rows_of(const run_pair *pair)
 
 static size_t count(const void *of)
 {
-    const app *a = of;
-    run_pair pair = runs_shown(a);
+    run_pair pair = runs_shown(of);
     return rows_of(&pair).count;
 }
 
 static uint64_t key(const void *of, size_t row)
 {
-    const app *a = of;
-    run_pair pair = runs_shown(a);
+    run_pair pair = runs_shown(of);
     return rows_of(&pair).row[row];
 }
 
 static uint64_t version(const void *of)
 {
-    const app *a = of;
-    run_pair pair = runs_shown(a);
+    const runs_view *v = of;
+    run_pair pair = runs_shown(v);
     uint64_t numbers = pair.b == NULL ? 0 : (uint64_t)pair.a->number << 16 ^ pair.b->number;
-    return feed_runs(&a->feed)->version << 32 ^ numbers;
+    return feed_runs(v->feed)->version << 32 ^ numbers;
 }
 
 static const char *without_bytes(const char *term, char text[TABLE_CELL_MAX])
@@ -131,8 +128,7 @@ static void measure_cell(const run_pair *pair, measure_id id, unsigned column, c
 
 static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const app *a = of;
-    run_pair pair = runs_shown(a);
+    run_pair pair = runs_shown(of);
     unsigned what = rows_of(&pair).row[row];
     if (what == ROW_PRESET) {
         preset_cell(&pair, column, text);
@@ -145,8 +141,7 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
 
 static double number(const void *of, size_t row, unsigned column)
 {
-    const app *a = of;
-    run_pair pair = runs_shown(a);
+    run_pair pair = runs_shown(of);
     unsigned what = rows_of(&pair).row[row];
     if (what < HR_KNOB_COUNT || what == ROW_PRESET) {
         return UNKNOWN;
@@ -161,8 +156,7 @@ static double number(const void *of, size_t row, unsigned column)
 
 static role role_of(const void *of, size_t row)
 {
-    const app *a = of;
-    run_pair pair = runs_shown(a);
+    run_pair pair = runs_shown(of);
     unsigned what = rows_of(&pair).row[row];
     return what < HR_KNOB_COUNT || what == ROW_PRESET ? ROLE_WARN : ROLE_TEXT;
 }
@@ -190,47 +184,44 @@ static const char *verdict(const run_pair *pair, char *text, size_t size)
 }
 
 // The verdict takes rows from below, as many as it needs.
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
     char right[3 * FORMAT_MAX], one[FORMAT_MAX], other[FORMAT_MAX], text[512];
     size_t start, length;
-    run_pair pair = runs_shown(a);
-    bool focused = a->focus == PANE_DIFF;
+    run_pair pair = runs_shown(v->rows);
     int rows = 0;
     right[0] = '\0';
     if (pair.b != NULL) {
-        snprintf(right, sizeof right, "a %s · b %s · %s", runs_name(&a->feed, pair.a, one),
-                 runs_name(&a->feed, pair.b, other), runs_unit(&pair).name);
+        snprintf(right, sizeof right, "a %s · b %s · %s", runs_name(v->feed, pair.a, one),
+                 runs_name(v->feed, pair.b, other), runs_unit(&pair).name);
         verdict(&pair, text, sizeof text);
         while (rows < c->area.h / 3 && wrap_row(c->glyphs, text, c->area.w - 1, rows, &start, &length)) {
             rows++;
         }
     }
-    const pane_view v = pane_view_of(a, PANE_DIFF);
-    pane_table_rule(c, &v, right);
+    pane_table_rule(c, v, right);
     canvas table = canvas_sub(c, 0, 0, c->area.h - rows, c->area.w);
     canvas words = canvas_sub(c, c->area.h - rows, 1, rows, c->area.w - 1);
-    table_draw(&table, 1, a, &source, &a->table[PANE_DIFF], focused);
+    table_draw(&table, 1, v->rows, &source, &v->tables[PANE_DIFF], v->focused);
     if (rows > 0) {
         paint_wrapped(&words, 0, ROLE_GOOD, text);
     }
 }
 
-static void say(app *a)
+static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
-    char text[512];
-    run_pair pair = runs_shown(a);
-    feed_say(&a->feed, MESSAGE_NOTE, "%s", verdict(&pair, text, sizeof text));
+    const run_pair pair = runs_shown(v->rows);
+    verdict(&pair, text, PANE_TEXT_MAX);
 }
 
-static const char *term(const app *a)
+static const char *term_of(const pane_view *v)
 {
-    run_pair pair = runs_shown(a);
-    size_t row = table_selected(&a->table[PANE_DIFF]);
-    diff_rows rows = rows_of(&pair);
+    const run_pair pair = runs_shown(v->rows);
+    const size_t row = table_selected(&v->tables[PANE_DIFF]);
+    const diff_rows rows = rows_of(&pair);
     bool is_measure = row < rows.count && rows.row[row] >= HR_KNOB_COUNT && rows.row[row] != ROW_PRESET;
-    return is_measure ? measure_row_of((measure_id)(rows.row[row] - HR_KNOB_COUNT))->term : "diff";
+    return is_measure ? measure_row_of((measure_id)(rows.row[row] - HR_KNOB_COUNT))->term : NULL;
 }
 
 const pane_ops pane_diff = {
-    .by_app.draw = draw, .table = &source, .table_y = 1, .by_app.say = say, .by_app.term = term};
+    .draw = draw, .table = &source, .table_y = 1, .say = say, .term = "diff", .term_of_row = term_of};
