@@ -26,6 +26,7 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
         table_view_init(&a->table[pane]);
     }
     a->runs = (runs_view){&a->feed, &a->table[PANE_RUNS]};
+    a->learn = (learn_state){.feed = &a->feed, .table = &a->table[PANE_SITUATIONS], .about = &a->about};
     step_view_init(&a->step);
     return a;
 }
@@ -48,7 +49,7 @@ void app_destroy(app *a)
     feed_deinit(&a->feed);
     free_presets(&a->presets);
     heap_scene_deinit(&a->heap_scene);
-    learn_close(&a->situations);
+    learn_close(&a->learn);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_deinit(&a->table[pane]);
     }

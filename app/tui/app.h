@@ -23,7 +23,7 @@
 #include "app/tui/feed/whatif.h"
 #include "app/tui/heap_scene.h"
 #include "app/tui/requests.h"
-#include "app/tui/screens/learn.h"
+#include "app/tui/screens/learn/learn.h"
 #include "app/tui/screens/runs/runs.h"
 #include "app/tui/shell/complete.h"
 #include "app/tui/shell/tui.h"
@@ -87,14 +87,6 @@ typedef struct preset_list {
     size_t selected, top;          // of those that match
     char filter[TABLE_FILTER_MAX]; // part of a name or title, any case; "": all
 } preset_list;
-
-enum { ABOUT_MAX = 1024 };
-
-// What a preset says of itself, read once while it is the selected one.
-typedef struct preset_about {
-    char name[HR_KNOB_TEXT_MAX];
-    char text[ABOUT_MAX]; // its description; "": it says nothing
-} preset_about;
 
 typedef enum pending {
     PENDING_NONE,
@@ -165,7 +157,7 @@ struct app {
     heap_scene heap_scene; // Memory
     step_view step;        // Timeline, Program and Model
     doctor_visit doctor;
-    situations situations; // Learn
+    learn_state learn; // Learn
     refused_turn refused;
     runs_view runs;   // Runs
     uint32_t sure_of; // of what was asked for with a doubt: the same key again does it; 0: nothing

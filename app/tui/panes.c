@@ -32,9 +32,9 @@ static const struct {
     [PANE_FLOW] = {&pane_flow, 0},
     [PANE_STAGES] = {&pane_stages, offsetof(app, feed)},
     [PANE_SETTINGS] = {&pane_settings, offsetof(app, feed)},
-    [PANE_TERMS] = {&pane_terms, offsetof(app, feed)},
+    [PANE_TERMS] = {&pane_terms, offsetof(app, learn)},
     [PANE_MEANING] = {&pane_meaning, 0},
-    [PANE_SITUATIONS] = {&pane_situations, 0},
+    [PANE_SITUATIONS] = {&pane_situations, offsetof(app, learn)},
     [PANE_HEAP] = {&pane_heap, 0},
     [PANE_EVENTS] = {&pane_events, 0},
     [PANE_BLOCK] = {&pane_block, 0},
@@ -60,7 +60,8 @@ pane_view pane_view_of(const app *a, pane_id pane)
                        .ops = pane_ops_of(pane),
                        .rows = pane_rows(a, pane),
                        .pane = pane,
-                       .focused = a->focus == pane};
+                       .focused = a->focus == pane,
+                       .expands = a->shown == LAYOUT_FULL && !a->expanded};
 }
 
 const void *pane_rows(const app *a, pane_id pane)

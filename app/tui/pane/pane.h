@@ -23,6 +23,7 @@ typedef struct pane_view {
     const void *rows;         // what the functions of its table take
     pane_id pane;
     bool focused;
+    bool expands; // alone it would have more room
 } pane_view;
 
 enum { PANE_TEXT_MAX = 2 * HR_ERR_TEXT_MAX };
@@ -37,6 +38,7 @@ typedef enum pane_request_kind {
     PANE_APPLIES_POINT, // of Fit, by row
     PANE_TURNS_ALL,     // to knobs, then says text; only when it is asked twice, where there is a doubt
     PANE_FOCUSES,       // pane
+    PANE_OPENS_PRESET,  // text
 } pane_request_kind;
 
 typedef struct pane_request {

@@ -53,7 +53,7 @@ static void settle_about(app *a, const layout *l)
     if (a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_NARROW) {
         entry = app_preset_entry(a, a->presets.selected);
     } else if (l->pane[PANE_SITUATIONS].h > 0) {
-        entry = learn_situation(a);
+        entry = learn_situation(&a->learn);
     }
     if (entry != NULL) {
         app_read_about(a, entry->name);

@@ -32,7 +32,6 @@ bool screen_has(screen_id screen, pane_id pane);
 
 void place_bench(layout *l, rect body, const layout_wish *wish);
 void place_memory(layout *l, rect body, const layout_wish *wish);
-void place_learn(layout *l, rect body, const layout_wish *wish);
 void place_timeline(layout *l, rect body, const layout_wish *wish);
 void place_program(layout *l, rect body, const layout_wish *wish);
 void place_model(layout *l, rect body, const layout_wish *wish);

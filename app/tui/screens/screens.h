@@ -4,8 +4,6 @@
 
 #include "app/tui/widgets/widgets.h"
 
-extern const pane_ops pane_terms, pane_meaning, pane_situations;
-
 void screen_meter(const canvas *screen, const app *a, const layout *l);
 void screen_line(const canvas *screen, const app *a);
 void help_settle(app *a, rect area); // before a frame that shows it: it scrolls no farther than it has rows

@@ -44,7 +44,10 @@ void app_show_screen(app *a, screen_id screen)
         a->overlay = OVERLAY_NONE; // an out-of-memory may bring the Doctor between two keys
     }
     if (screen == SCREEN_LEARN) {
-        learn_open(a);
+        hr_err err;
+        if (learn_open(&a->learn, &err) != HR_OK) {
+            feed_say_error(&a->feed, &err);
+        }
     }
     a->screen = screen;
     a->doctor.came_itself = false;
@@ -165,6 +168,9 @@ static bool do_for_pane(app *a, const pane_request *r)
         return true;
     case PANE_TURNS_ALL:
         turn_all(a, r);
+        return true;
+    case PANE_OPENS_PRESET:
+        app_open_preset(a, r->text);
         return true;
     case PANE_FOCUSES:
         a->focus = r->pane;
@@ -336,7 +342,11 @@ void act_say(app *a, int unused)
 {
     (void)unused;
     const pane_view v = pane_view_of(a, a->focus);
+    const hr_preset_entry *situation = a->focus == PANE_SITUATIONS ? learn_situation(&a->learn) : NULL;
     char text[PANE_TEXT_MAX] = "";
+    if (situation != NULL) {
+        app_read_about(a, situation->name); // the cursor may have moved since the last frame
+    }
     if (v.ops->say == NULL) {
         v.ops->by_app.say(a);
     } else {

@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learn: every word of the screens with what others call it, and the situations of the articles to be opened.
-#include "app/tui/screens/learn.h"
+#include "app/tui/screens/learn/learn.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "headroom/terms.h"
 
-#include "app/tui/screens/screens.h"
-
 enum { COLUMN_NAME, COLUMN_LINE };
 
-void learn_open(app *a)
+hr_status learn_open(learn_state *s, hr_err *err)
 {
-    situations *s = &a->situations;
-    hr_err err;
     if (s->looked) {
-        return;
+        return HR_OK;
     }
     s->looked = true;
-    if (hr_preset_list("articles", &s->entries, &s->count, &err) != HR_OK) {
-        *s = (situations){.looked = true};
-        feed_say_error(&a->feed, &err);
+    const hr_status status = hr_preset_list("articles", &s->entries, &s->count, err);
+    if (status != HR_OK) {
+        s->entries = NULL;
+        s->count = 0;
     }
+    return status;
 }
 
-void learn_close(situations *s)
+void learn_close(learn_state *s)
 {
     hr_preset_list_free(s->entries);
-    *s = (situations){0};
+    *s = (learn_state){0};
 }
 
 // ---- terms ----------------------------------------------------------------------------------------------------
@@ -76,49 +74,47 @@ static const table_source terms = {
     .empty = "There are no terms.",
 };
 
-static const hr_term *selected_term(const app *a)
+static const hr_term *selected_term(const pane_view *v)
 {
-    return term_at(table_selected(&a->table[PANE_TERMS]));
+    return term_at(table_selected(&v->tables[PANE_TERMS]));
 }
 
-static void draw_terms(const canvas *c, const app *a)
+static void draw_terms(const canvas *c, const pane_view *v)
 {
-    bool focused = a->focus == PANE_TERMS;
-    const pane_view v = pane_view_of(a, PANE_TERMS);
-    pane_table_rule(c, &v, "/ searches");
-    table_draw(c, 1, &a->feed, &terms, &a->table[PANE_TERMS], focused);
+    pane_draw_table(c, v, "/ searches");
 }
 
-static void say_term(app *a)
+static void say_term(const pane_view *v, char text[PANE_TEXT_MAX])
 {
-    const hr_term *term = selected_term(a);
+    const hr_term *term = selected_term(v);
     if (term == NULL) {
-        feed_say(&a->feed, MESSAGE_NOTE, "No term matches.");
+        snprintf(text, PANE_TEXT_MAX, "No term matches.");
         return;
     }
-    feed_say(&a->feed, MESSAGE_NOTE, "%s: %s.%s%s%s", term->name, term->line,
+    snprintf(text, PANE_TEXT_MAX, "%s: %s.%s%s%s", term->name, term->line,
              term->formula == NULL ? "" : " It is ", term->formula == NULL ? "" : term->formula,
              term->formula == NULL ? "" : ".");
 }
 
-static const char *name_of_term(const app *a)
+static const char *name_of_term(const pane_view *v)
 {
-    const hr_term *term = selected_term(a);
-    return term == NULL ? "terms" : term->name;
+    const hr_term *term = selected_term(v);
+    return term == NULL ? NULL : term->name;
 }
 
-const pane_ops pane_terms = {.by_app.draw = draw_terms,
+const pane_ops pane_terms = {.draw = draw_terms,
                              .table = &terms,
                              .table_y = 1,
-                             .by_app.say = say_term,
-                             .by_app.term = name_of_term};
+                             .say = say_term,
+                             .term = "terms",
+                             .term_of_row = name_of_term};
 
 // ---- meaning --------------------------------------------------------------------------------------------------
 
-static void draw_meaning(const canvas *c, const app *a)
+static void draw_meaning(const canvas *c, const pane_view *v)
 {
-    const hr_term *term = selected_term(a);
-    paint_rule(c, a->focus == PANE_MEANING, pane_title(PANE_MEANING), term == NULL ? "" : term->name);
+    const hr_term *term = selected_term(v);
+    paint_rule(c, v->focused, pane_title(PANE_MEANING), term == NULL ? "" : term->name);
     if (term == NULL) {
         paint_text(c, 1, 1, c->area.w - 2, ROLE_DIM, "No term matches.");
         return;
@@ -141,15 +137,16 @@ static void draw_meaning(const canvas *c, const app *a)
     }
 }
 
-static bool move_meaning(app *a, int rows, int columns)
+static pane_request move_meaning(const pane_view *v, int rows, int columns)
 {
-    table_move(&a->table[PANE_TERMS], &terms, &a->feed, rows);
-    return columns == 0;
+    (void)v;
+    return columns != 0 ? (pane_request){0}
+                        : (pane_request){.kind = PANE_MOVES_TABLE, .pane = PANE_TERMS, .rows = rows};
 }
 
-static bool copy_meaning(const app *a, char *text, size_t size)
+static bool copy_meaning(const pane_view *v, char *text, size_t size)
 {
-    const hr_term *term = selected_term(a);
+    const hr_term *term = selected_term(v);
     if (term == NULL) {
         return false;
     }
@@ -157,11 +154,12 @@ static bool copy_meaning(const app *a, char *text, size_t size)
     return true;
 }
 
-const pane_ops pane_meaning = {.by_app.draw = draw_meaning,
-                               .by_app.move = move_meaning,
-                               .by_app.say = say_term,
-                               .by_app.term = name_of_term,
-                               .by_app.copy = copy_meaning};
+const pane_ops pane_meaning = {.draw = draw_meaning,
+                               .move = move_meaning,
+                               .say = say_term,
+                               .term = "terms",
+                               .term_of_row = name_of_term,
+                               .copy = copy_meaning};
 
 // ---- situations -----------------------------------------------------------------------------------------------
 
@@ -172,27 +170,27 @@ static const table_column situation_columns[] = {
 
 static size_t count_situations(const void *of)
 {
-    const app *a = of;
-    return a->situations.count;
+    const learn_state *s = of;
+    return s->count;
 }
 
 static void situation_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const app *a = of;
-    const hr_preset_entry *entry = &a->situations.entries[row];
+    const learn_state *s = of;
+    const hr_preset_entry *entry = &s->entries[row];
     snprintf(text, TABLE_CELL_MAX, "%s", column == COLUMN_NAME ? entry->name : entry->title);
 }
 
 static uint64_t count_as_version(const void *of)
 {
-    const app *a = of;
-    return a->situations.count;
+    const learn_state *s = of;
+    return s->count;
 }
 
 static role situation_role(const void *of, size_t row)
 {
-    const app *a = of;
-    bool open = strcmp(a->situations.entries[row].name, hr_preset_name(a->feed.preset)) == 0;
+    const learn_state *s = of;
+    bool open = strcmp(s->entries[row].name, hr_preset_name(s->feed->preset)) == 0;
     return open ? ROLE_GOOD : ROLE_TEXT;
 }
 
@@ -206,69 +204,66 @@ static const table_source list = {
     .empty = "No situations were found: presets/articles is not installed. p shows what there is.",
 };
 
-const hr_preset_entry *learn_situation(const app *a)
+const hr_preset_entry *learn_situation(const learn_state *s)
 {
-    size_t row = table_selected(&a->table[PANE_SITUATIONS]);
-    return row < a->situations.count ? &a->situations.entries[row] : NULL;
+    const size_t row = table_selected(s->table);
+    return row < s->count ? &s->entries[row] : NULL;
+}
+
+// What the selected situation says of itself; "": nothing.
+static const char *claim_of(const learn_state *s, const hr_preset_entry *entry)
+{
+    return entry != NULL && strcmp(s->about->name, entry->name) == 0 ? s->about->text : "";
 }
 
 // What the selected situation claims stands below the list.
-static void draw_situations(const canvas *c, const app *a)
+static void draw_situations(const canvas *c, const pane_view *v)
 {
     enum { LIST_MIN = 4 };
-    bool focused = a->focus == PANE_SITUATIONS;
-    const hr_preset_entry *entry = learn_situation(a);
-    const char *claim =
-        focused && entry != NULL && strcmp(a->about.name, entry->name) == 0 ? a->about.text : "";
+    const char *claim = v->focused ? claim_of(v->rows, learn_situation(v->rows)) : "";
     size_t at = 0, start, length;
     int rows = 0;
     while (rows < c->area.h - LIST_MIN && wrap_next(c->glyphs, claim, c->area.w - 2, &at, &start, &length)) {
         rows++;
     }
-    const pane_view v = pane_view_of(a, PANE_SITUATIONS);
-    pane_table_rule(c, &v, "Enter opens one and trains it");
+    pane_table_rule(c, v, "Enter opens one and trains it");
     canvas table = canvas_sub(c, 0, 0, c->area.h - rows, c->area.w);
     canvas words = canvas_sub(c, c->area.h - rows, 1, rows, c->area.w - 2);
-    words.said_later = app_layout(a).kind == LAYOUT_FULL && !a->expanded; // e shows the pane alone
-    table_draw(&table, 1, a, &list, &a->table[PANE_SITUATIONS], focused);
+    words.said_later = v->expands;
+    table_draw(&table, 1, v->rows, &list, &v->tables[PANE_SITUATIONS], v->focused);
     paint_wrapped(&words, 0, ROLE_TEXT, claim);
 }
 
-static void enter_situation(app *a)
+static pane_request enter_situation(const pane_view *v)
 {
-    size_t row = table_selected(&a->table[PANE_SITUATIONS]);
-    if (row < a->situations.count) {
-        app_open_preset(a, a->situations.entries[row].name);
+    const hr_preset_entry *entry = learn_situation(v->rows);
+    pane_request r = {.kind = PANE_SAYS, .text = "there is no situation to open here"};
+    if (entry != NULL) {
+        r.kind = PANE_OPENS_PRESET;
+        snprintf(r.text, sizeof r.text, "%s", entry->name);
+    }
+    return r;
+}
+
+static void say_situation(const pane_view *v, char text[PANE_TEXT_MAX])
+{
+    const hr_preset_entry *entry = learn_situation(v->rows);
+    const char *claim = claim_of(v->rows, entry);
+    if (entry == NULL) {
+        snprintf(text, PANE_TEXT_MAX, "%s", list.empty);
     } else {
-        feed_say(&a->feed, MESSAGE_NOTE, "there is no situation to open here");
+        snprintf(text, PANE_TEXT_MAX, "%s: %s. %.800s%sEnter opens it.", entry->name, entry->title, claim,
+                 claim[0] == '\0' ? "" : " ");
     }
 }
 
-static void say_situation(app *a)
-{
-    size_t row = table_selected(&a->table[PANE_SITUATIONS]);
-    if (row < a->situations.count) {
-        app_read_about(a, a->situations.entries[row].name);
-        feed_say(&a->feed, MESSAGE_NOTE, "%s: %s. %s%sEnter opens it.", a->situations.entries[row].name,
-                 a->situations.entries[row].title, a->about.text, a->about.text[0] == '\0' ? "" : " ");
-    } else {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s", list.empty);
-    }
-}
-
-static const char *term_situations(const app *a)
-{
-    (void)a;
-    return "situations";
-}
-
-const pane_ops pane_situations = {.by_app.draw = draw_situations,
+const pane_ops pane_situations = {.draw = draw_situations,
                                   .table = &list,
                                   .table_y = 1,
-                                  .by_app.enter = enter_situation,
+                                  .enter = enter_situation,
                                   .enter_does = "open",
-                                  .by_app.say = say_situation,
-                                  .by_app.term = term_situations};
+                                  .say = say_situation,
+                                  .term = "situations"};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 
