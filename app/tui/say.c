@@ -75,22 +75,6 @@ void say_loss(app *a)
              isnan(m->eval_accuracy) ? "not known yet" : format_percent(m->eval_accuracy, accuracy), scaling);
 }
 
-void say_table(app *a)
-{
-    char bytes[HR_BYTES_TEXT_MAX];
-    const hr_report_memory *memory = &a->feed.report.memory;
-    if (!a->feed.has_report || memory->at_peak.tensor_count == 0) {
-        feed_say(&a->feed, MESSAGE_NOTE,
-                 "No step has been planned or run yet, so there is no peak to take apart.");
-        return;
-    }
-    const hr_report_tensor *first = &memory->at_peak.tensors[0];
-    feed_say(&a->feed, MESSAGE_NOTE,
-             "At the peak, in %s at %s, %zu tensors are alive; the largest is %s with %s.",
-             hr_phase_name(memory->at_peak.phase), memory->at_peak.name, memory->at_peak.tensor_count,
-             first->name, hr_bytes_human(first->bytes, bytes));
-}
-
 void say_log(app *a)
 {
     const run_state *m = feed_run_state(&a->feed);

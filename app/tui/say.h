@@ -8,7 +8,6 @@
 void say_memory(app *a);
 void say_knob(app *a);
 void say_loss(app *a);
-void say_table(app *a);
 void say_log(app *a);
 void say_counter(app *a);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/screens/rows.h"
 
+#include "app/tui/screens/bench/bench.h"
 #include "app/tui/screens/doctor/doctor.h"
 #include "app/tui/screens/fit/fit.h"
 #include "app/tui/screens/learn/learn.h"

@@ -7,7 +7,7 @@
 #include "app/tui/panes.h"
 #include "app/tui/term/paint.h"
 
-extern const pane_ops pane_knobs, pane_counters, pane_vram, pane_step, pane_loss, pane_peak, pane_log;
+extern const pane_ops pane_knobs, pane_counters, pane_vram, pane_step, pane_loss, pane_log;
 
 void widget_knobs(const canvas *c, const app *a);
 void widget_knob_bar(const canvas *c, const feed *f); // the selected knob and its neighbours in one row

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/say.h"
-#include "app/tui/widgets/widgets.h"
+#include "headroom/units.h"
+
+#include "app/tui/screens/bench/bench.h"
 
 enum { COLUMN_TENSOR, COLUMN_BYTES, COLUMN_DTYPE, COLUMN_SHAPE };
 
@@ -81,23 +82,30 @@ static const table_source source = {
     .empty = "No step has been planned or run yet.",
 };
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *v)
 {
     char right[2 * HR_NAME_MAX];
-    const hr_report_memory *memory = &a->feed.report.memory;
-    bool focused = a->focus == PANE_PEAK;
-    snprintf(right, sizeof right, "%s · %s · %s", feed_unit(&a->feed).name,
+    const hr_report_memory *memory = &v->feed->report.memory;
+    snprintf(right, sizeof right, "%s · %s · %s", feed_unit(v->feed).name,
              hr_phase_name(memory->at_peak.phase), memory->at_peak.name);
-    const pane_view v = pane_view_of(a, PANE_PEAK);
-    pane_table_rule(c, &v, count(&a->feed) > 0 ? right : "no step yet");
-    table_draw(c, 1, &a->feed, &source, &a->table[PANE_PEAK], focused);
+    pane_draw_table(c, v, count(v->feed) > 0 ? right : "no step yet");
 }
 
-static const char *term(const app *a)
+static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
-    (void)a;
-    return "requested_bytes";
+    char bytes[HR_BYTES_TEXT_MAX];
+    const hr_report_memory *memory = &v->feed->report.memory;
+    if (count(v->feed) == 0) {
+        snprintf(text, PANE_TEXT_MAX,
+                 "No step has been planned or run yet, so there is no peak to take apart.");
+        return;
+    }
+    const hr_report_tensor *first = tensor_at(v->feed, 0);
+    snprintf(text, PANE_TEXT_MAX,
+             "At the peak, in %s at %s, %zu tensors are alive; the largest is %s with %s.",
+             hr_phase_name(memory->at_peak.phase), memory->at_peak.name, memory->at_peak.tensor_count,
+             first->name, hr_bytes_human(first->bytes, bytes));
 }
 
 const pane_ops pane_peak = {
-    .by_app.draw = draw, .table = &source, .table_y = 1, .by_app.say = say_table, .by_app.term = term};
+    .draw = draw, .table = &source, .table_y = 1, .say = say, .term = "requested_bytes"};

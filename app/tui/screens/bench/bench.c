@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Bench: knobs and memory left, graphs, table and log right.
-#include "app/tui/screens/rows.h"
+#include "app/tui/screens/bench/bench.h"
 
 enum {
     KNOBS_WIDEST = 60,     // with what every neighbour does to peak and time
