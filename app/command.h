@@ -64,7 +64,7 @@ typedef enum app_word {
     APP_NO_WORD,
     APP_PRESET_WORD,
     APP_FILE_WORD,
-    APP_TRACE_WORD, // a file, or a scenario's name
+    APP_TRACE_WORD,  // a file, or a scenario's name
     APP_RECIPE_WORD, // a file, or a recipe's name
     APP_TERM_WORD,
     APP_KNOB_WORD,

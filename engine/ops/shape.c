@@ -32,9 +32,8 @@ bool dtype_is_real(hr_dtype dtype)
 
 const char *layout_name(hr_layout layout)
 {
-    static const char *const names[] = {[HR_LAYOUT_PLAIN] = "plain",
-                                        [HR_LAYOUT_PADDED] = "padded",
-                                        [HR_LAYOUT_LIBRARY] = "library"};
+    static const char *const names[] = {
+        [HR_LAYOUT_PLAIN] = "plain", [HR_LAYOUT_PADDED] = "padded", [HR_LAYOUT_LIBRARY] = "library"};
     return names[layout];
 }
 

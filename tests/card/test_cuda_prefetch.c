@@ -145,9 +145,9 @@ START_TEST(a_resident_batch_is_not_copied)
     static const char *const rounds[] = {"batch.accumulate=1", "batch.accumulate=2"};
     card_totals seen;
     char big[160];
-    hr_engine *e = open_engine("pipeline.resident=on", graphs[_i % 2],
-                               (const char *const[]){write_pictures(400, 9, big), "batch.remainder=drop",
-                                                     rounds[_i / 2], NULL});
+    hr_engine *e = open_engine(
+        "pipeline.resident=on", graphs[_i % 2],
+        (const char *const[]){write_pictures(400, 9, big), "batch.remainder=drop", rounds[_i / 2], NULL});
     run_well(e, 6);
     card.card_reset();
     run_well(e, STEADY);

@@ -100,8 +100,8 @@ static finding train_knobs(const hr_preset *preset, const hr_knobs *knobs, const
 
 static finding train(const hr_preset *preset, const char *const *pairs, const variant *v)
 {
-    static const char *const base[] = {"device.card=", "device.vram=4GiB",      "threads.count=1",
-                                       "batch.size=6", "execution.fuse=off",    "optimizer.kind=adam",
+    static const char *const base[] = {"device.card=", "device.vram=4GiB",          "threads.count=1",
+                                       "batch.size=6", "execution.fuse=off",        "optimizer.kind=adam",
                                        "train.seed=5", "pipeline.device_prefetch=0"};
     hr_knobs knobs = *hr_preset_knobs(preset);
     for (size_t k = 0; k < sizeof base / sizeof *base; k++) {

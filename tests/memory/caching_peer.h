@@ -8,8 +8,8 @@
 
 #include "caching_streams.h"
 #include "formats/torch_oom.h"
-#include "memory/allocator.h"
 #include "insight/caching_config.h"
+#include "memory/allocator.h"
 #include "memory/heap_snapshot.h"
 
 #define PEER_MAPPING_BYTES (2 * HR_MIB)

@@ -25,8 +25,8 @@ static int64_t width_of(const gemm *g, const gemm_tiles *tiles)
 bool gemm_is_thin(const gemm *g)
 {
     const gemm_tiles *tiles = gemm_tiles_here();
-    return g->b_transposed && !g->b_packed && !g->a_transposed && g->m <= (int64_t)tiles->lanes * tiles->vectors &&
-           g->n >= 4 * g->m && g->n >= N_GRAIN;
+    return g->b_transposed && !g->b_packed && !g->a_transposed &&
+           g->m <= (int64_t)tiles->lanes * tiles->vectors && g->n >= 4 * g->m && g->n >= N_GRAIN;
 }
 
 uint64_t gemm_thin_scratch_bytes(const gemm *g)

@@ -32,7 +32,7 @@ static void add_tensor(int64_t *words, uint32_t *count, const graph_tensor *t)
 static void add_node(int64_t *words, uint32_t *count, const graph_node *n)
 {
     const int64_t head[] = {
-        n->kind,   n->in_count, n->out, n->mode, n->axis, bits_of(n->clip_low), bits_of(n->clip_high),
+        n->kind,          n->in_count, n->out, n->mode, n->axis, bits_of(n->clip_low), bits_of(n->clip_high),
         bits_of(n->ones), n->spatial};
     memcpy(words + *count, head, sizeof head);
     *count += (uint32_t)(sizeof head / sizeof *head);
