@@ -76,6 +76,24 @@ static void print_capture(const hr_report_capture *c)
     say_paragraph(line, LABEL_COLUMN);
 }
 
+static void print_search(const hr_report_search *s)
+{
+    char line[LINE_MAX_BYTES];
+    int used = snprintf(line, sizeof line, "measured times of %" PRIu32 " convolutions are known", s->known);
+    if (s->measured > 0) {
+        used += snprintf(line + used, sizeof line - (size_t)used, ", %" PRIu32 " timed now in %.1f s",
+                         s->measured, s->seconds);
+    }
+    if (s->unmeasured > 0) {
+        used += snprintf(line + used, sizeof line - (size_t)used, ", %" PRIu32 " could not be timed",
+                         s->unmeasured);
+    }
+    (void)snprintf(line + used, sizeof line - (size_t)used, "%s%s", s->refused[0] == '\0' ? "" : ": ",
+                   s->refused);
+    printf("  engines              ");
+    say_paragraph(line, LABEL_COLUMN);
+}
+
 void report_print_implementations(const hr_report *r)
 {
     if (r->step.implementation_count > 1) { // one that does everything is the device
@@ -89,6 +107,9 @@ void report_print_implementations(const hr_report *r)
     }
     if (r->step.capture.wanted) {
         print_capture(&r->step.capture);
+    }
+    if (r->step.search.wanted) {
+        print_search(&r->step.search);
     }
 }
 

@@ -34,6 +34,11 @@ static bool wants_capture(const hr_report *r)
     return r->step.capture.wanted;
 }
 
+static bool wants_search(const hr_report *r)
+{
+    return r->step.search.wanted;
+}
+
 static bool peaks_in_a_step(const hr_report *r)
 {
     return r->memory.at_peak.phase != HR_PHASE_BUILD;
@@ -165,6 +170,16 @@ static const hr_field capture[] = {
     HR_FIELD_END,
 };
 
+static const hr_field search[] = {
+    IN(step.search.wanted, NULL, FLAG),
+    IN(step.search.known, "graphs_known", COUNT32),
+    IN(step.search.measured, "graphs_measured", COUNT32),
+    IN(step.search.unmeasured, "graphs_unmeasured", COUNT32),
+    IN(step.search.seconds, "seconds", REAL),
+    IN(step.search.refused, "refusal", TEXT),
+    HR_FIELD_END,
+};
+
 static const hr_field step[] = {
     IN_IF(was_built, step.instructions, "instructions", COUNT32),
     IN_IF(was_built, step.effective_batch, "effective_batch", COUNT),
@@ -178,6 +193,7 @@ static const hr_field step[] = {
     ROWS(hr_report, step.prepared, step.prepared_count, "prepared", prepared),
     IN(step.unplanned, "unplanned", COUNT32),
     OBJECT("capture", capture, wants_capture),
+    OBJECT("search", search, wants_search),
     HR_FIELD_END,
 };
 

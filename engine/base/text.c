@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -96,6 +97,21 @@ static ssize_t append_written(void *cookie, const char *bytes, size_t count)
 FILE *text_stream(text *t)
 {
     return fopencookie(t, "w", (cookie_io_functions_t){.write = append_written});
+}
+
+void text_slug(const char *from, char *to, size_t size)
+{
+    size_t used = 0;
+    for (const char *at = from; *at != '\0' && used + 1 < size; at++) {
+        const bool plain = isalnum((unsigned char)*at) != 0;
+        if (plain || (used > 0 && to[used - 1] != '-')) {
+            to[used++] = plain ? (char)tolower((unsigned char)*at) : '-';
+        }
+    }
+    while (used > 0 && to[used - 1] == '-') {
+        used--;
+    }
+    to[used] = '\0';
 }
 
 bool text_copy(char *to, size_t size, const char *from)

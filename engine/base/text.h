@@ -28,6 +28,10 @@ FILE *text_stream(text *t);
 // Copies `from` into to[0..size), always terminated; false when it was cut.
 bool text_copy(char *to, size_t size, const char *from);
 
+// "NVIDIA RTX 9000" is "nvidia-rtx-9000": letters and digits in small letters, one hyphen for what is between. Cut where `size` is
+// small, always terminated.
+void text_slug(const char *from, char *to, size_t size);
+
 // Optimal string alignment distance (insert, delete, replace, swap neighbours), at most `limit + 1`.
 unsigned text_distance(const char *a, const char *b, unsigned limit);
 // The nearest of `words` within max(1, strlen(word)/3); NULL when none is near.

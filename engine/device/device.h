@@ -22,6 +22,7 @@ typedef struct device_options {
     bool tf32;           // float32 products may round their operands to TF32
     bool deterministic;  // cuda: only kernels that give the same bits every time
     bool capture;        // steady steps are captured into a CUDA graph and replayed
+    bool search;         // cuda: engines of cuDNN by measured times, which a card that is there completes
 } device_options;
 
 // What stands outside the pool, in bytes of the card: what our context and libraries took beside the allocator, what
@@ -46,6 +47,16 @@ typedef struct device_capture {
     uint64_t replays;    // steps that were launched as a captured graph, the one of the capture included
     const char *refused; // why no step could be captured; NULL: one was, or is soon. Borrowed until unload
 } device_capture;
+
+// What became of measuring a library's engines.
+typedef struct device_search {
+    bool wanted;                   // the device was opened with `search`
+    uint32_t known;                // graphs whose engines' times are known for this card and library
+    uint32_t measured, unmeasured; // since it was opened: of the known; and those that could not be
+    uint64_t took_ns;              // measuring
+    const char
+        *refused; // why one could not be measured, or times are not kept; NULL: none. Borrowed until close
+} device_search;
 
 // Who computes an instruction, as `load` has made it ready.
 typedef struct device_prepared {
@@ -96,6 +107,8 @@ typedef struct device_ops {
     void (*close)(void *context);
     void (*target)(void *context, hr_target *out); // borrowed until close
     void (*isa)(void *context, char *text, uint32_t size);
+    bool (*outdated)(
+        void *context); // optional: what was read at open has changed; true: who is to know opens anew
     const char *(*remark)(void *context); // optional: what was decided about it and why, "" when nothing was
     uint32_t (*threads)(void *context);   // that kernels run on; optional: NULL means one
     // Opens the memory of this device. With `numbers` the same granularity and alignment without memory behind.
@@ -118,6 +131,7 @@ typedef struct device_ops {
     // optional, of what `load` made. NULL: everything is what was planned; nothing is captured.
     void (*prepared)(void *kernels, uint32_t at, device_prepared *out);
     void (*captured)(void *kernels, device_capture *out);
+    void (*searched)(void *context, device_search *out); // optional: NULL, nothing is measured
     // Runs one instruction. address[id] is where tensor id lies; never called for ALLOC, FREE and views.
     hr_status (*run)(void *context, void *kernels, uint32_t instr, void *const *address, step_io *io,
                      hr_err *err);

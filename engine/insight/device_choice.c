@@ -9,7 +9,8 @@ static const hr_knob_id asked[] = {HR_KNOB_DEVICE_KIND,
                                    HR_KNOB_THREADS_COUNT,
                                    HR_KNOB_PRECISION_TF32,
                                    HR_KNOB_EXECUTION_DETERMINISTIC,
-                                   HR_KNOB_EXECUTION_CUDA_GRAPH};
+                                   HR_KNOB_EXECUTION_CUDA_GRAPH,
+                                   HR_KNOB_WORKSPACE_SEARCH};
 
 static bool is_on(const hr_knobs *knobs, hr_knob_id id)
 {
@@ -31,7 +32,8 @@ hr_status device_choice_open(const hr_knobs *knobs, bool plan_only, device_choic
                                     .plan_only = plan_only,
                                     .tf32 = is_on(knobs, HR_KNOB_PRECISION_TF32),
                                     .deterministic = is_on(knobs, HR_KNOB_EXECUTION_DETERMINISTIC),
-                                    .capture = is_on(knobs, HR_KNOB_EXECUTION_CUDA_GRAPH)};
+                                    .capture = is_on(knobs, HR_KNOB_EXECUTION_CUDA_GRAPH),
+                                    .search = is_on(knobs, HR_KNOB_WORKSPACE_SEARCH)};
     HR_TRY(d.ops->open(&options, &d.context, err));
     *out = d;
     return HR_OK;

@@ -37,10 +37,16 @@ typedef struct kept_device {
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static kept_device *devices;
 
+static bool is_outdated(const device_choice *on)
+{
+    return on->ops->outdated != NULL && on->ops->outdated(on->context);
+}
+
+// One that is outdated stays open for those who hold it.
 static kept_device *find_kept(const hr_knobs *knobs)
 {
     kept_device *d = devices;
-    while (d != NULL && !device_choice_same(&d->knobs, knobs)) {
+    while (d != NULL && (!device_choice_same(&d->knobs, knobs) || is_outdated(&d->on))) {
         d = d->next;
     }
     return d;

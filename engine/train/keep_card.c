@@ -49,22 +49,6 @@ static const card_row *most_alike(const device_facts *f)
     return best;
 }
 
-// "NVIDIA RTX 9000" is nvidia-rtx-9000.
-static void slug_of(const char *title, char name[NAME_MAX_BYTES])
-{
-    size_t used = 0;
-    for (const char *at = title; *at != '\0' && used + 1 < NAME_MAX_BYTES; at++) {
-        const bool plain = isalnum((unsigned char)*at) != 0;
-        if (plain || (used > 0 && name[used - 1] != '-')) {
-            name[used++] = plain ? (char)tolower((unsigned char)*at) : '-';
-        }
-    }
-    while (used > 0 && name[used - 1] == '-') {
-        used--;
-    }
-    name[used] = '\0';
-}
-
 static hr_status write_new(const char *name, const char *ending, const char *words, hr_err *err)
 {
     char leaf[LEAF_MAX], path[HR_CARD_PATH_MAX];
@@ -110,7 +94,7 @@ void keep_card(const device_facts *f, char *remark, size_t size)
     hr_card known;
     hr_err err;
     remark[0] = '\0';
-    slug_of(f->title, name);
+    text_slug(f->title, name, sizeof name);
     if (row != NULL) {
         (void)text_copy(name, sizeof name, row->name);
     }

@@ -114,6 +114,21 @@ static void fill_loaded(const build *b, hr_report *r)
                     capture.refused == NULL ? "" : capture.refused);
 }
 
+static void fill_search(const build *b, hr_report *r)
+{
+    device_search search = {0};
+    if (b->device->searched != NULL) {
+        b->device->searched(b->context, &search);
+    }
+    r->step.search = (hr_report_search){.wanted = search.wanted,
+                                        .known = search.known,
+                                        .measured = search.measured,
+                                        .unmeasured = search.unmeasured,
+                                        .seconds = (double)search.took_ns * 1e-9};
+    (void)text_copy(r->step.search.refused, sizeof r->step.search.refused,
+                    search.refused == NULL ? "" : search.refused);
+}
+
 // Measured where there is arithmetic; otherwise what the device's cost model says.
 static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
 {
@@ -127,6 +142,7 @@ static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
     r->resident = p->resident;
     implementations_count(p, r);
     fill_loaded(b, r);
+    fill_search(b, r);
     if (b->arithmetic) {
         r->step.seconds = median_seconds(e);
         return HR_OK;

@@ -20,6 +20,8 @@
 //   CARD_REFUSE_PLANS=load     none once there is a handle: all that was planned is refused when it is loaded
 //   CARD_SLOW_HANDLE=1         cuDNN takes its time with a handle: two threads that use one at a time are seen
 //   CARD_CUDNN=91001           version that cuDNN tells: 9.10.1
+//   CARD_ENGINE_SECONDS=0.1:9,1.0:2     what engines of cuDNN take by the card's clock, beside what the processor takes:
+//                              9 s engine 0 with tile 1, 2 s engine 1 with tile 0
 //   CARD_PROCESSES=1           others in NVML's list, who share what CARD_OTHERS says; -1: it does not say what each has
 //   CARD_GUARD=1               0: host code may read and write the card's memory (it may not while nothing runs)
 #ifndef TESTS_CARD_CARD_H
@@ -43,6 +45,9 @@ CUresult card_enqueue(CUstream stream, void (*work)(void *arguments), const void
 
 // What CARD_FAIL and card_fail have this call of a library's function return; 0: nothing, it goes on.
 int card_fault(const char *function);
+
+// For work under way: by the card's clock (events) it takes so much longer.
+void card_take(double ms);
 
 // Do these bytes lie in memory of the card that is there now?
 bool card_holds(CUdeviceptr address, size_t bytes);

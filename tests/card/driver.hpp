@@ -42,9 +42,10 @@ struct state {
     std::recursive_mutex lock;
     settings set;
     bool started;
-    int pid;       // that has called cuInit
-    CUresult lost; // sticky
-    int contexts;  // retained
+    int pid;         // that has called cuInit
+    CUresult lost;   // sticky
+    double ahead_ms; // of the processor's clock: what work was said to take beside
+    int contexts;    // retained
     uint64_t rng;
     card_totals totals;
     uint64_t launches_begun; // of all time

@@ -288,6 +288,12 @@ EXPORTED CUresult cuEventDestroy_v2(CUevent event)
     return CUDA_SUCCESS;
 }
 
+EXPORTED void card_take(double ms)
+{
+    std::lock_guard<std::recursive_mutex> held(the().lock);
+    the().ahead_ms += ms;
+}
+
 EXPORTED CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     ENTER(cuEventRecord, 0)
@@ -302,7 +308,7 @@ EXPORTED CUresult cuEventRecord(CUevent event, CUstream stream)
     event->into = nullptr;
     const CUresult result = enqueue(stream, [event] {
         if (events.count(event) != 0) {
-            event->at_ms = now_ms();
+            event->at_ms = now_ms() + the().ahead_ms;
         }
     });
     event->command = last_command;

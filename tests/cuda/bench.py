@@ -3,7 +3,8 @@
 process each, interleaved round by round there and back, medians of the rounds. A step is measured with its batch on the card,
 and whole. PyTorch's `eager` and `compile` have theirs there, as headroom's `resident` has (pipeline.resident); PyTorch's
 `pipeline` copies one from pinned memory. headroom's `graph`, `eager` and `selective` include all of the input pipeline: each step
-has data of its own. `host` says what making those cost a step on one core, beside the card's work. Nothing fails here:
+has data of its own. `host` says what making those cost a step on one core, beside the card's work. Engines of
+cuDNN are measured on both sides (workspace.search, torch.backends.cudnn.benchmark). Nothing fails here:
 `wanted` says what was hoped for."""
 import json
 import os
@@ -46,7 +47,7 @@ WANTED = {"speed_of_compile": 1.0, "speed_of_eager": 1.2, "peak_of_eager": 1.0, 
 class Headroom:
     def __init__(self, machine, case, name):
         self.name, self.machine = "headroom " + name, machine
-        knobs = machine.knobs("none") + ["batch.size=%d" % case["batch"], "optimizer.kind=" + case["optimizer"],
+        knobs = machine.knobs("none") + ["workspace.search=on", "batch.size=%d" % case["batch"], "optimizer.kind=" + case["optimizer"],
                                          "precision.policy=mixed_" + case["precision"], *OURS[name]]
         self.argv = [machine.headroom, "run", case["preset"], *[w for k in knobs for w in ("-s", k)], "--steps",
                      str(case["steps"]), "--json"]

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a step's time goes: five models, every instruction timed by events (`headroom run --times`), beside what
 tests/bench/floor.py says that the card needs at least. The tables lie whole in the logs, times_PRESET.csv: their columns are
-those that a rate is fitted to and an estimate judged by. Then small questions, each a few lines of a model written for it; and the
-first engines that cuDNN names for every convolution, whole in conv_engines_PRESET.json of the logs."""
+those that a rate is fitted to and an estimate judged by. Then small questions, each a few lines of a model written for it; and
+what the measured search for engines (workspace.search) wins."""
 import collections
-import json
+import glob
 import os
+import shutil
 import statistics
 import sys
 
@@ -25,7 +26,6 @@ MODELS = [
     ("lstm_lm_medium", ["batch.size=256", BF16]),
 ]
 MODELS_REHEARSED = [("mlp_tiny", []), ("gpt2_124m_tiny", ["batch.size=1", BF16])]
-# What a measured search for engines could win.
 ENGINES_SECONDS = 60
 ENGINES = [("resnet50", ["batch.size=256", BF16]), ("mobilenet_v2", ["batch.size=256", BF16])]
 ENGINES_REHEARSED = [("cifar10_separable_cnn_tiny", ["batch.size=2"])]
@@ -154,27 +154,29 @@ def families_of(rows):
 
 
 def measure_engines(machine, preset, knobs, tally):
-    """Every convolution's chosen engine, the quickest of its first five, and those where a search would win most."""
-    words = [os.path.join(machine.build_folder, "tests/conv_engines"), preset, *machine.knobs(), *knobs]
+    """The step by the engines of cuDNN's heuristics and by those that workspace.search finds; and whether the plan behind it has
+    the run's peak. The times are among the logs, CARD.cudnn-VERSION.engines.json: they may stand in presets/cards."""
     row = {"preset": preset, "knobs": knobs}
-    if not os.path.exists(words[0]):
-        tally.skip("engines of " + preset, "conv_engines is not built")
-        return row
-    status, out, err = machine.ask(words, ENGINES_SECONDS, HEADROOM_DATA=os.path.join(TOP, "presets"))
-    lines = [json.loads(line) for line in out.splitlines() if line.endswith("]}")]
-    with open(machine.log("conv_engines_%s.json" % preset), "w", encoding="utf-8") as file:
-        file.write(out)
-    if status != 0:
-        tally.note("engines of " + preset, status, why(status, out, err))
-    for line in lines:
-        timed = [engine for engine in line["engines"] if engine["took_ns"]]
-        line["chosen"], line["best"] = (timed[0], min(timed, key=lambda engine: engine["took_ns"])) if timed else (None, None)
-    lines = sorted((line for line in lines if line["chosen"]), key=lambda line: line["best"]["took_ns"] - line["chosen"]["took_ns"])
-    row.update(convolutions=len(lines), chosen_ms=sum(line["chosen"]["took_ns"] for line in lines) / 1e6,
-               best_ms=sum(line["best"]["took_ns"] for line in lines) / 1e6,
-               most=[{key: line[key] for key in ("name", "operands", "chosen", "best")} for line in lines[:WORST]])
-    print("%s: %d convolutions take %.3f ms as chosen, %.3f ms with the quickest of five engines each" %
-          (preset, row["convolutions"], row["chosen_ms"], row["best_ms"]), flush=True)
+    home = os.path.join(machine.build_folder, "logs", "engines_home")
+    kept = os.path.join(home, "headroom/presets/cards/*.engines.json")
+    peaks = {}
+    for name, command, search in (("heuristics", "run", "off"), ("searched", "run", "on"), ("planned", "plan", "on")):
+        status, report, error = report_of(machine, command, preset, [*machine.knobs(), *knobs, "workspace.search=" + search],
+                                          seconds=ENGINES_SECONDS, XDG_DATA_HOME=home)
+        if report is None:
+            tally.note("engines of %s, %s" % (preset, name), status, error)
+            return row
+        peaks[name] = report["memory"]["peak_in_use_bytes"]
+        row[name + "_ms"], row["search"] = report["step"]["seconds"] * 1e3, row.get("search") or report["step"]["search"]
+    for path in glob.glob(kept):
+        shutil.copy(path, machine.log(os.path.basename(path)))
+    row["plan_equals_run"] = peaks["planned"] == peaks["searched"]
+    if not row["plan_equals_run"]:
+        tally.failed.append("engines of %s: planned %d bytes at the peak, had %d" % (preset, peaks["planned"], peaks["searched"]))
+    if row["search"]["refusal"] is not None:
+        tally.failed.append("engines of %s: %s" % (preset, row["search"]["refusal"]))
+    print("%s: %.3f ms by the heuristics' engines, %.3f ms by those of %d measured convolutions" %
+          (preset, row["heuristics_ms"], row["searched_ms"], row["search"]["graphs_known"]), flush=True)
     return row
 
 

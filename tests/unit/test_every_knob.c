@@ -107,6 +107,7 @@ static const turning turnings[] = {
     {HR_KNOB_OPTIMIZER_SCHEDULE_FACTOR, {"optimizer.schedule=step", "optimizer.schedule_updates=2"}, "none", "0.5"},
     {HR_KNOB_OPTIMIZER_WARMUP, {NULL}, "0", "4"},
     {HR_KNOB_WORKSPACE_LIMIT, {"device.kind=plan"}, "none", "0B"},
+    {HR_KNOB_WORKSPACE_SEARCH, {NULL}, NULL, NULL}, // tests/cli/test_cuda_search.c: needs a card, emulated
     {HR_KNOB_THREADS_COUNT, {"device.kind=cpu"}, "1", "2"},
     {HR_KNOB_PIPELINE_SOURCE, {NULL}, "cifar10", "generated"},
     {HR_KNOB_PIPELINE_PATH, {NULL}, "FOLDER", ""},

@@ -31,14 +31,14 @@ static hr_status read_traits(cuda_device *device, hr_err *err)
 {
     cuda_traits *t = &device->traits;
     uint32_t shared_bytes = 0;
-    char name[NAME_BYTES] = "";
     HR_TRY(attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &t->compute_major, err));
     HR_TRY(attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &t->compute_minor, err));
     HR_TRY(attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &t->multiprocessors, err));
     HR_TRY(attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared_bytes, err));
-    HR_TRY(CUDA_CALL(err, cuDeviceGetName, name, sizeof name, device->ordinal));
+    HR_TRY(CUDA_CALL(err, cuDeviceGetName, device->title, sizeof device->title, device->ordinal));
     t->shared_bytes_per_block = shared_bytes;
-    (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u %s", t->compute_major, t->compute_minor, name);
+    (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u %s", t->compute_major, t->compute_minor,
+                   device->title);
     return HR_OK;
 }
 
@@ -100,11 +100,20 @@ static hr_status check_kind(const hr_card *card, const cuda_properties *p, hr_er
     return HR_PRESET;
 }
 
+static graph_options library_options(cuda_device *device)
+{
+    return (graph_options){.tf32 = device->tf32,
+                           .deterministic = device->deterministic,
+                           .search = device->search,
+                           .title = device->title,
+                           .traits = &device->traits};
+}
+
 // Without a card: what is known of it from its property file, else from its generation.
 static hr_status plan_card(cuda_device *device, const hr_card *card, hr_err *err)
 {
     cuda_properties properties;
-    graph_options options = {.tf32 = device->tf32, .deterministic = device->deterministic};
+    graph_options options = library_options(device);
     if (card == NULL && plan_this_card(device)) {
         options.card = true;
         options.ordinal = device->ordinal;
@@ -116,6 +125,8 @@ static hr_status plan_card(cuda_device *device, const hr_card *card, hr_err *err
         HR_TRY(check_kind(card, &properties, err));
         device->traits = properties.traits;
         options.properties = &properties;
+        options.properties_path = card->properties_path;
+        (void)text_copy(device->title, sizeof device->title, properties.name);
         (void)snprintf(device->isa, sizeof device->isa, "sm_%u%u %s", properties.traits.compute_major,
                        properties.traits.compute_minor, properties.name);
     }
@@ -165,10 +176,10 @@ static hr_status open_card(cuda_device *device, hr_err *err)
     if (status != HR_OK) {
         return status == HR_OOM ? refuse_full_card(err) : status;
     }
-    const graph_options options = {.card = true,
-                                   .ordinal = device->ordinal,
-                                   .tf32 = device->tf32,
-                                   .deterministic = device->deterministic};
+    graph_options options = library_options(device);
+    options.card = true;
+    options.ordinal = device->ordinal;
+    options.search_on = device;
     HR_TRY(graph_library_open(&options, &device->graphs, err));
     const uint64_t after_bytes = cuda_card_used_bytes(device);
     device->context_bytes = after_bytes > before_bytes ? after_bytes - before_bytes : CUDA_SMALL_BYTES;
@@ -227,6 +238,7 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
     device->tf32 = options->tf32;
     device->deterministic = options->deterministic;
     device->capture = options->capture;
+    device->search = options->search;
     if (options->card != NULL) {
         device->dressed = true;
         card_time_init(&device->speed, options->card, options->tf32, options->capture);
@@ -329,12 +341,23 @@ static bool cuda_facts(void *context, device_facts *out)
            text_copy(out->properties, sizeof out->properties, properties.text);
 }
 
+static void cuda_searched(void *context, device_search *out)
+{
+    graph_library_searched(((cuda_device *)context)->graphs, out);
+}
+
+static bool cuda_outdated(void *context)
+{
+    return graph_library_outdated(((cuda_device *)context)->graphs);
+}
+
 const device_ops device_cuda = {
     .name = "cuda",
     .line = "an NVIDIA card through cuDNN, cuBLASLt and kernels of our own",
     .open = cuda_open,
     .close = cuda_close,
     .target = cuda_target,
+    .outdated = cuda_outdated,
     .isa = cuda_isa,
     .memory = cuda_memory,
     .host_take = cuda_host_take,
@@ -345,6 +368,7 @@ const device_ops device_cuda = {
     .unload = cuda_unload,
     .prepared = cuda_prepared_of,
     .captured = cuda_captured,
+    .searched = cuda_searched,
     .run = cuda_run_instr,
     .begin_round = cuda_begin_round,
     .batch_read = cuda_batch_read,

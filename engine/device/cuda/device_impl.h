@@ -8,15 +8,16 @@
 #include "cuda_device.h"
 #include "device/card_time.h"
 
-enum { CUDA_MODULES_MAX = 64, CUDA_ISA_MAX = 160 };
+enum { CUDA_MODULES_MAX = 64, CUDA_ISA_MAX = 160, CUDA_TITLE_MAX = 128 };
 
 struct cuda_loaded; // step.h
 
 struct cuda_device {
     cuda_traits traits;
-    char isa[CUDA_ISA_MAX]; // "sm_90 NVIDIA H200"
-    uint64_t key;           // of every answer
-    bool plan_only, tf32, deterministic, capture;
+    char title[CUDA_TITLE_MAX]; // "NVIDIA H200"; "": only its generation is known
+    char isa[CUDA_ISA_MAX];     // "sm_90 NVIDIA H200"
+    uint64_t key;               // of every answer
+    bool plan_only, tf32, deterministic, capture, search;
     bool dressed; // a card file says how fast it is
     card_time speed;
     bool lost; // a call said so: nothing is waited for any more

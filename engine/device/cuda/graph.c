@@ -38,11 +38,17 @@ hr_status graph_library_open(const graph_options *options, graph_library **out, 
         l->properties = *options->properties;
     }
     l->options.properties = NULL;
+    l->options.properties_path = NULL;
     if (options->card) {
         (void)snprintf(l->properties.name, sizeof l->properties.name, "this card");
     }
     explain(l, options->properties);
-    return HR_OK;
+    const hr_status status = graph_search_open(l, options, err);
+    if (status != HR_OK) {
+        graph_library_close(l);
+        *out = NULL;
+    }
+    return status;
 }
 
 void graph_library_close(graph_library *l)
@@ -54,6 +60,7 @@ void graph_library_close(graph_library *l)
         graph_list_destroy(l->lists[k]);
     }
     hr_free(l->lists);
+    graph_search_close(l);
     cudnn_destroy(l->device);
     if (l->handle != NULL) {
         (void)cudnn.cudnnDestroy(l->handle);
@@ -79,6 +86,7 @@ uint64_t graph_library_key(const graph_library *l)
     const uint64_t version = l->ready ? cudnn.cudnnGetVersion() : 0;
     uint64_t key = hash64_mix(l->properties.hash, version);
     key = hash64_mix(key, cudnn_shows_compiled());
+    key = l->search.wanted ? hash64_mix(key, l->search.times.hash + 1) : key;
     return hash64_mix(key, (uint64_t)l->options.tf32 * 2 + l->options.deterministic);
 }
 
@@ -172,6 +180,29 @@ static void describe(graph *g, const graph_spec *spec)
     }
 }
 
+static hr_status need_handle(graph_library *l, hr_err *err)
+{
+    return l->handle != NULL ? HR_OK : cudnn_check(cudnn.cudnnCreate(&l->handle), err, "a handle of cuDNN");
+}
+
+static graph *graph_new(graph_library *l, const graph_spec *spec)
+{
+    graph *g = hr_calloc(1, sizeof *g);
+    if (g != NULL) {
+        g->library = l;
+        describe(g, spec);
+    }
+    return g;
+}
+
+static void use_plan(graph *g, graph_list *list, uint32_t position)
+{
+    g->plan = list->config[position].plan;
+    g->list = list;
+    graph_config_name(&list->config[position], g->name, sizeof g->name);
+    list->users++;
+}
+
 // l->lock is held. An engine that does not become a plan on this card is passed over, here and from now on; when none
 // does, the reason is the last one's.
 static hr_status take_plan(graph_library *l, graph *g, const graph_spec *spec, uint64_t limit_bytes,
@@ -179,22 +210,16 @@ static hr_status take_plan(graph_library *l, graph *g, const graph_spec *spec, u
 {
     uint32_t position = 0;
     graph_list *list = NULL;
-    if (l->handle == NULL) {
-        HR_TRY(cudnn_check(cudnn.cudnnCreate(&l->handle), err, "a handle of cuDNN"));
-    }
+    HR_TRY(need_handle(l, err));
     HR_TRY(graph_find(l, spec, limit_bytes, &list, &position, err));
     hr_status status = graph_plan(l, list, &list->config[position], err);
     while (status == HR_DEVICE && graph_find(l, spec, limit_bytes, &list, &position, NULL) == HR_OK) {
         status = graph_plan(l, list, &list->config[position], err);
     }
-    if (status != HR_OK) {
-        return status;
+    if (status == HR_OK) {
+        use_plan(g, list, position);
     }
-    g->plan = list->config[position].plan;
-    g->list = list;
-    graph_config_name(&list->config[position], g->name, sizeof g->name);
-    list->users++;
-    return HR_OK;
+    return status;
 }
 
 hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes, graph **out,
@@ -205,12 +230,10 @@ hr_status graph_prepare(cuda_device *device, const graph_spec *spec, uint64_t li
         return HR_FAIL(err, DEVICE, "device 'cuda' was opened for plans: it prepares nothing");
     }
     graph_library *l = cuda_device_graphs(device);
-    graph *g = hr_calloc(1, sizeof *g);
+    graph *g = graph_new(l, spec);
     if (g == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a cuDNN graph");
     }
-    g->library = l;
-    describe(g, spec);
     last_words last;
     graph_enter(l, &last);
     const hr_status status = take_plan(l, g, spec, limit_bytes, err);
@@ -228,18 +251,38 @@ const char *graph_name(const graph *g)
     return g->name;
 }
 
+void graph_drop(graph *g)
+{
+    cudnn_destroy(g->pack);
+    if (g->list != NULL) {
+        g->list->users--;
+    }
+    hr_free(g);
+}
+
 void graph_destroy(graph *g)
 {
     if (g == NULL) {
         return;
     }
-    pthread_mutex_lock(&g->library->lock);
-    cudnn_destroy(g->pack);
-    if (g->list != NULL) {
-        g->list->users--;
+    graph_library *l = g->library;
+    pthread_mutex_lock(&l->lock);
+    graph_drop(g);
+    pthread_mutex_unlock(&l->lock);
+}
+
+hr_status graph_of_config(graph_library *l, const graph_spec *spec, graph_list *list, uint32_t position,
+                          graph **out, hr_err *err)
+{
+    *out = NULL;
+    HR_TRY(need_handle(l, err));
+    HR_TRY(graph_plan(l, list, &list->config[position], err));
+    *out = graph_new(l, spec);
+    if (*out == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a cuDNN graph");
     }
-    pthread_mutex_unlock(&g->library->lock);
-    hr_free(g);
+    use_plan(*out, list, position);
+    return HR_OK;
 }
 
 // A finalized pack is read-only: other addresses are another pack.
@@ -267,7 +310,7 @@ static hr_status rebind(graph *g, const CUdeviceptr *address, CUdeviceptr worksp
 }
 
 // l->lock is held: planners ask for plans of the same handle on threads of their own.
-static hr_status run_locked(graph_library *l, graph *g, CUstream stream, hr_err *err)
+static hr_status execute(graph_library *l, graph *g, CUstream stream, hr_err *err)
 {
     if (!l->bound || l->stream != stream) {
         HR_TRY(cudnn_check(cudnn.cudnnSetStream(l->handle, stream), err, "a stream for cuDNN"));
@@ -277,13 +320,17 @@ static hr_status run_locked(graph_library *l, graph *g, CUstream stream, hr_err 
     return cudnn_check(cudnn.cudnnBackendExecute(l->handle, g->plan, g->pack), err, "a cuDNN graph");
 }
 
+hr_status graph_run_locked(graph *g, CUstream stream, const CUdeviceptr *address, CUdeviceptr workspace,
+                           hr_err *err)
+{
+    HR_TRY(rebind(g, address, workspace, err));
+    return execute(g->library, g, stream, err);
+}
+
 hr_status graph_run(graph *g, CUstream stream, const CUdeviceptr *address, CUdeviceptr workspace, hr_err *err)
 {
     pthread_mutex_lock(&g->library->lock);
-    hr_status status = rebind(g, address, workspace, err);
-    if (status == HR_OK) {
-        status = run_locked(g->library, g, stream, err);
-    }
+    const hr_status status = graph_run_locked(g, stream, address, workspace, err);
     pthread_mutex_unlock(&g->library->lock);
     return status;
 }

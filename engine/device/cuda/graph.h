@@ -65,14 +65,14 @@ typedef struct graph_spec {
 
 typedef struct graph_choice {
     uint64_t workspace_bytes;
-    uint32_t position; // in the heuristics' order
+    uint32_t position; // in the heuristics' order, or that of measured times
     uint8_t behind;    // of those before it, how many only the limit kept from being taken; at most 255
     bool deterministic;
     char name
         [GRAPH_NAME_MAX]; // "eng36 k2=3": engine and knobs that are not 0, as many as have room; for people
 } graph_choice;
 
-// The first engine in the heuristics' order that obeys the limit and the device's knobs (tf32, deterministic) and sums in
+// The first engine in the heuristics' order (with workspace.search: in that of measured times) that obeys the limit and the device's knobs (tf32, deterministic) and sums in
 // float32: so a smaller limit never gets a larger workspace, and the workspace that was given, taken as the limit, gets
 // the same engine again. DEVICE error when there is none. Asks cuDNN once for a graph and a card (milliseconds, half a
 // second the first time) and remembers its list while the device is open; what lasts longer is the target's memo

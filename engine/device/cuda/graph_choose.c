@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engine computes a graph: cuDNN's own order, walked until one obeys.
+// Which engine computes a graph: cuDNN's own order, or that of measured times (graph_search.c), walked until one obeys.
 #include <stdio.h>
 #include <string.h>
 
 #include "headroom/units.h"
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "graph_impl.h"
 
@@ -143,30 +144,26 @@ hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_by
 
 // ---- words ----------------------------------------------------------------------------------------------------
 
-static void add_knob(cudnnBackendDescriptor_t knob, char *name, size_t size, size_t *used)
+typedef struct knob_value {
+    cudnnBackendKnobType_t type;
+    int64_t value;
+} knob_value;
+
+static bool read_knob(cudnnBackendDescriptor_t knob, knob_value *out)
 {
-    cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
-    int64_t value = 0, count = 0;
-    char word[32];
-    if (graph_get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &count, &type, NULL) !=
-            HR_OK ||
-        graph_get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &count, &value, NULL) !=
-            HR_OK ||
-        value == 0) {
-        return;
-    }
-    const int length = snprintf(word, sizeof word, " k%d=%lld", (int)type, (long long)value);
-    if (length > 0 && *used + (size_t)length < size) {
-        memcpy(name + *used, word, (size_t)length + 1);
-        *used += (size_t)length;
-    }
+    int64_t count = 0;
+    return graph_get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &count, &out->type,
+                     NULL) == HR_OK &&
+           graph_get(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &count, &out->value,
+                     NULL) == HR_OK;
 }
 
-void graph_config_name(const graph_config *c, char *name, size_t size)
+// Those of the configuration that can be read.
+static uint32_t read_knobs(const graph_config *c, knob_value out[KNOBS_MAX])
 {
     cudnnBackendDescriptor_t knobs[KNOBS_MAX] = {NULL};
     int64_t count = 0;
-    size_t used = (size_t)snprintf(name, size, "eng%lld", (long long)c->engine);
+    uint32_t read = 0;
     hr_status status = HR_OK;
     for (uint32_t k = 0; k < KNOBS_MAX && status == HR_OK; k++) {
         status =
@@ -178,14 +175,42 @@ void graph_config_name(const graph_config *c, char *name, size_t size)
                            KNOBS_MAX, &count, knobs, NULL);
     }
     for (int64_t k = 0; k < count && k < KNOBS_MAX && status == HR_OK; k++) {
-        add_knob(knobs[k], name, size, &used);
+        read += read_knob(knobs[k], &out[read]);
     }
     for (uint32_t k = 0; k < KNOBS_MAX; k++) {
         cudnn_destroy(knobs[k]);
     }
+    return read;
 }
 
-// Earlier in the heuristics' order, and wanting more than the limit. What would not become a plan was never a choice.
+void graph_config_name(const graph_config *c, char *name, size_t size)
+{
+    knob_value knobs[KNOBS_MAX];
+    const uint32_t count = read_knobs(c, knobs);
+    size_t used = (size_t)snprintf(name, size, "eng%lld", (long long)c->engine);
+    for (uint32_t k = 0; k < count; k++) {
+        char word[32];
+        const int length =
+            snprintf(word, sizeof word, " k%d=%lld", (int)knobs[k].type, (long long)knobs[k].value);
+        if (knobs[k].value != 0 && length > 0 && used + (size_t)length < size) {
+            memcpy(name + used, word, (size_t)length + 1);
+            used += (size_t)length;
+        }
+    }
+}
+
+uint64_t graph_config_knobs(const graph_config *c)
+{
+    knob_value knobs[KNOBS_MAX];
+    const uint32_t count = read_knobs(c, knobs);
+    uint64_t hash = count;
+    for (uint32_t k = 0; k < count; k++) {
+        hash = hash64_mix(hash64_mix(hash, (uint64_t)knobs[k].type), (uint64_t)knobs[k].value);
+    }
+    return hash;
+}
+
+// Earlier in the list's order, and wanting more than the limit. What would not become a plan was never a choice.
 static uint8_t count_passed_over(graph_library *l, graph_list *list, uint32_t position, uint64_t limit_bytes)
 {
     uint32_t count = 0;

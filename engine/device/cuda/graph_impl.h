@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "cudnn.h"
+#include "engine_times.h"
 #include "graph.h"
 #include "graph_library.h"
 
@@ -46,6 +47,17 @@ typedef struct graph_list {
     char refusal[GRAPH_REFUSAL_MAX]; // cuDNN's, of the last configuration that became no plan; "": none
 } graph_list;
 
+// Of workspace.search: what engines take, and what was done to know it.
+typedef struct graph_search {
+    bool wanted;
+    cuda_device *card; // that engines are timed on; NULL: nowhere, only what is kept is used
+    engine_times times;
+    uint32_t measured, unmeasured; // graphs, since the library was opened
+    uint64_t took_ns;
+    bool unsaved;
+    char refusal[GRAPH_REFUSAL_MAX]; // why one was not measured, or times are not kept; "": none
+} graph_search;
+
 struct graph_library {
     pthread_mutex_t lock;
     bool ready;    // cuDNN and properties are known, and its libraries are one
@@ -59,6 +71,7 @@ struct graph_library {
     bool bound;                      // handle has a stream
     graph_list **lists;
     uint32_t list_count, list_capacity;
+    graph_search search;
 };
 
 // l->lock, and last words: a question may make cuDNN open more of its libraries.
@@ -85,7 +98,27 @@ HR_MUST_CHECK hr_status graph_find(graph_library *l, const graph_spec *spec, uin
                                    graph_list **list, uint32_t *position, hr_err *err);
 // "eng36 k2=3".
 void graph_config_name(const graph_config *c, char *name, size_t size);
+// Of its engine's knobs and their values.
+uint64_t graph_config_knobs(const graph_config *c);
 // Makes c->plan, once: an engine that is compiled takes up to a second.
 HR_MUST_CHECK hr_status graph_plan(graph_library *l, graph_list *list, graph_config *c, hr_err *err);
+
+// ---- graph_search.c: l->lock is held but for open and close -----------------------------------------------------
+
+HR_MUST_CHECK hr_status graph_search_open(graph_library *l, const graph_options *options, hr_err *err);
+void graph_search_close(graph_library *l);
+// Puts the fastest of a list first by what was measured of them, here or before; those nobody has measured stay behind in the
+// heuristics' order. What cannot be measured is counted, with the reason. NOMEM and DEVICE_LOST errors.
+HR_MUST_CHECK hr_status graph_search_order(graph_library *l, const graph_spec *spec, graph_list *list,
+                                           hr_err *err);
+
+// ---- graphs while l->lock is held -------------------------------------------------------------------------------
+
+// Of one configuration, whatever the limit. DEVICE error when it becomes no plan.
+HR_MUST_CHECK hr_status graph_of_config(graph_library *l, const graph_spec *spec, graph_list *list,
+                                        uint32_t position, graph **out, hr_err *err);
+HR_MUST_CHECK hr_status graph_run_locked(graph *g, CUstream stream, const CUdeviceptr *address,
+                                         CUdeviceptr workspace, hr_err *err);
+void graph_drop(graph *g);
 
 #endif

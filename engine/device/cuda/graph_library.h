@@ -12,12 +12,17 @@ typedef struct graph_options {
     bool card;       // there is one; its context is current, but where nothing will run
     int32_t ordinal; // of it
     bool tf32, deterministic;
+    bool search;            // the fastest engine by measured times, not the heuristics' first
+    cuda_device *search_on; // where engines that nobody has timed are; NULL: nowhere
+    const char *title;      // of the card, "NVIDIA H200"; `search` needs both
+    const cuda_traits *traits;
+    const char *properties_path; // beside which times may lie; NULL: nowhere
 } graph_options;
 
 typedef struct graph_library graph_library;
 
 // Without cuDNN, or without anybody's properties, it opens all the same: every graph then has no engine, and the sentence
-// says why. NOMEM errors only.
+// says why. NOMEM errors; with `search` READ and PRESET, where times are kept that cannot be read.
 HR_MUST_CHECK hr_status graph_library_open(const graph_options *options, graph_library **out, hr_err *err);
 void graph_library_close(graph_library *l); // NULL is fine
 // Of everything that answers depend on: version, properties, knobs.
@@ -29,6 +34,13 @@ HR_MUST_CHECK hr_status graph_library_property_text(graph_library *l, char text[
                                                     hr_err *err);
 // The same, read.
 HR_MUST_CHECK hr_status graph_library_properties(graph_library *l, cuda_properties *out, hr_err *err);
+
+// What became of `search`.
+void graph_library_searched(graph_library *l, device_search *out);
+// Have kept times changed since it was opened?
+bool graph_library_outdated(const graph_library *l);
+// Writes times that are not kept yet; what keeps it from that is told by graph_library_searched.
+void graph_library_keep(graph_library *l);
 
 graph_library *cuda_device_graphs(cuda_device *device); // device.c
 

@@ -5,6 +5,7 @@
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
+#include "graph_library.h"
 #include "outside.h"
 #include "step.h"
 
@@ -366,6 +367,7 @@ hr_status cuda_load(void *context, const program *p, void **kernels, hr_err *err
         cuda_unload(device, l);
         return cuda_noted(device, status);
     }
+    graph_library_keep(device->graphs);
     *kernels = l;
     return HR_OK;
 }

@@ -64,6 +64,7 @@
     X(OPTIMIZER_SCHEDULE_FACTOR, "optimizer.schedule_factor")                                                \
     X(OPTIMIZER_WARMUP, "optimizer.warmup")                                                                  \
     X(WORKSPACE_LIMIT, "workspace.limit")                                                                    \
+    X(WORKSPACE_SEARCH, "workspace.search")                                                                  \
     X(THREADS_COUNT, "threads.count")                                                                        \
     X(PIPELINE_SOURCE, "pipeline.source")                                                                    \
     X(PIPELINE_PATH, "pipeline.path")                                                                        \

@@ -63,6 +63,15 @@ typedef struct hr_report_capture {
     char refused[HR_REASON_MAX]; // why none could be captured; "": one was, or is soon
 } hr_report_capture;
 
+// Of workspace.search.
+typedef struct hr_report_search {
+    bool wanted;
+    uint32_t known; // graphs whose engines' times are known for this card and version of the library
+    uint32_t measured, unmeasured; // of them by this process; and those that could not be
+    double seconds;                // measuring
+    char refused[HR_REASON_MAX];   // why one was not measured, or times are not kept; "": none
+} hr_report_search;
+
 typedef struct hr_report_workspace {
     uint32_t instruction;
     char name[HR_NAME_MAX]; // "conv1/conv2d"
@@ -180,6 +189,7 @@ typedef struct hr_report {
         uint32_t prepared_count;
         uint32_t unplanned; // instructions of all of them, those without a row included
         hr_report_capture capture;
+        hr_report_search search;
     } step;
     hr_report_memory memory;
     struct {

@@ -19,7 +19,8 @@ static void look(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     found = library != NULL && find(library, "card_enqueue", &calls.enqueue) &&
-            find(library, "card_holds", &calls.holds) && find(library, "card_fault", &calls.fault) &&
+            find(library, "card_take", &calls.take) && find(library, "card_holds", &calls.holds) &&
+            find(library, "card_fault", &calls.fault) &&
             find(library, "cuDeviceGetAttribute", &calls.attribute) &&
             find(library, "cuDeviceGetName", &calls.name) &&
             find(library, "cuDeviceTotalMem_v2", &calls.memory) &&

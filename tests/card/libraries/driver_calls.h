@@ -8,6 +8,7 @@
 
 typedef struct driver_calls {
     __typeof__(card_enqueue) *enqueue;
+    __typeof__(card_take) *take;
     __typeof__(card_holds) *holds;
     __typeof__(card_fault) *fault;
     __typeof__(cuDeviceGetAttribute) *attribute;
