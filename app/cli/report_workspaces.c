@@ -85,8 +85,10 @@ static void print_search(const hr_report_search *s)
                          s->measured, s->seconds);
     }
     if (s->unmeasured > 0) {
-        used += snprintf(line + used, sizeof line - (size_t)used, ", %" PRIu32 " could not be timed",
-                         s->unmeasured);
+        used +=
+            snprintf(line + used, sizeof line - (size_t)used, "; %" PRIu32 " have none, %s", s->unmeasured,
+                     s->refused[0] == '\0' ? "until a run on the card: this plan is not exact"
+                                           : "and take the library's first engine");
     }
     (void)snprintf(line + used, sizeof line - (size_t)used, "%s%s", s->refused[0] == '\0' ? "" : ": ",
                    s->refused);

@@ -52,7 +52,7 @@ typedef struct device_capture {
 typedef struct device_search {
     bool wanted;                   // the device was opened with `search`
     uint32_t known;                // graphs whose engines' times are known for this card and library
-    uint32_t measured, unmeasured; // since it was opened: of the known; and those that could not be
+    uint32_t measured, unmeasured; // since it was opened: of the known; and those without times
     uint64_t took_ns;              // measuring
     const char
         *refused; // why one could not be measured, or times are not kept; NULL: none. Borrowed until close

@@ -330,7 +330,7 @@ static const hr_term terms[] = {
      .unit = ""},
     {.name = "graphs_measured", .line = "of these, the ones that this run timed", .unit = ""},
     {.name = "graphs_unmeasured",
-     .line = "convolutions that could not be timed: engines in the library's own order",
+     .line = "convolutions without times: engines in the library's own order",
      .unit = ""},
     {.name = "grow",
      .line = "event: the pool took a region from the device",

@@ -108,6 +108,7 @@ START_TEST(the_fastest_is_taken_and_remembered)
 {
     const char *words = "run " MODEL ON "--steps 2 --json";
     forget_times();
+    json_t *blind = report_of("CARD_SEED=1", "plan " MODEL ON "--json"); // before anything was measured
     json_t *off = report_of("CARD_SEED=1", "plan " MODEL "--json"), *first = report_of("CARD_SEED=1", words),
            *second = report_of("CARD_SEED=1", words),
            *plan = report_of("CARD_SEED=1", "plan " MODEL ON "--json");
@@ -119,12 +120,16 @@ START_TEST(the_fastest_is_taken_and_remembered)
     ck_assert_int_eq(search_of(second, "graphs_known"), known);
     ck_assert_int_eq(search_of(second, "graphs_measured"), 0);
     ck_assert_int_eq(search_of(plan, "graphs_known"), known);
+    ck_assert_int_eq(search_of(plan, "graphs_unmeasured"), 0);
+    ck_assert_int_eq(search_of(blind, "graphs_known"), 0);
+    ck_assert_int_eq(search_of(blind, "graphs_unmeasured"), known);
     ck_assert(json_is_null(json_object_get(step_of(first, "search"), "refusal")));
     ck_assert_int_eq(json_integer_value(step_of(first, "unplanned")), 0);
     ck_assert_int_eq(json_integer_value(step_of(second, "unplanned")), 0);
     ck_assert_double_eq(loss_of(first), loss_of(second));
     ck_assert_int_eq(peak_of(first), peak_of(second));
     ck_assert_int_eq(peak_of(plan), peak_of(first));
+    json_decref(blind);
     json_decref(off);
     json_decref(first);
     json_decref(second);

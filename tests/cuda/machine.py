@@ -133,7 +133,7 @@ class Machine:
         self.logs = os.path.join(self.build_folder, "logs", part)
         shutil.rmtree(self.logs, ignore_errors=True)
         if rehearses:  # what a real cuDNN answered is not what the emulated one answers, and the other way round
-            home = self.environment["XDG_CACHE_HOME"] = os.path.join(self.build_folder, "logs", part + "_home")
+            home = self.environment["XDG_CACHE_HOME"] = self.environment["XDG_DATA_HOME"] = os.path.join(self.build_folder, "logs", part + "_home")
             shutil.rmtree(home, ignore_errors=True)
         if self.binaries is None:
             self.use_bundle()

@@ -266,6 +266,8 @@ hr_status graph_search_order(graph_library *l, const graph_spec *spec, graph_lis
     const engine_row *row = engine_times_find(&l->search.times, list->key);
     if (row == NULL && l->search.card != NULL) {
         HR_TRY(measure_and_count(l, spec, list, &row, err));
+    } else if (row == NULL) {
+        l->search.unmeasured++; // a run on the card will measure it
     }
     return row == NULL ? HR_OK : sort(list, row, err);
 }

@@ -68,14 +68,14 @@ static bool pads_rows(void *context, const op_query *q)
 
 void cuda_fill_target(cuda_device *device, const char *name, hr_target *out)
 {
-    *out =
-        (hr_target){.name = name,
-                    .key = device->key,
-                    .slow_to_ask = !device->search || device->plan_only, // what is measured is kept as times
-                    .very_slow = true,
-                    .context = device,
-                    .ask = ask,
-                    .fuses = fuses,
-                    .absorbs = absorbs,
-                    .pads_rows = pads_rows};
+    *out = (hr_target){.name = name,
+                       .key = device->key,
+                       .slow_to_ask =
+                           !device->search, // then times are kept instead, and graphs without are counted
+                       .very_slow = true,
+                       .context = device,
+                       .ask = ask,
+                       .fuses = fuses,
+                       .absorbs = absorbs,
+                       .pads_rows = pads_rows};
 }

@@ -67,7 +67,7 @@ typedef struct hr_report_capture {
 typedef struct hr_report_search {
     bool wanted;
     uint32_t known; // graphs whose engines' times are known for this card and version of the library
-    uint32_t measured, unmeasured; // of them by this process; and those that could not be
+    uint32_t measured, unmeasured; // of them by this process; and those of this model without times
     double seconds;                // measuring
     char refused[HR_REASON_MAX];   // why one was not measured, or times are not kept; "": none
 } hr_report_search;
