@@ -197,14 +197,14 @@ static void keep_memory(void)
 #endif
 }
 
-// Whoever started us may have it ignored, and then nobody learns how a child of ours ended.
+// Our parent may have it ignored, and then a child's exit status is lost.
 static void watch_children(void)
 {
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
 // A file that becomes larger than allowed (ulimit -f) is a call that fails, and says which file; the signal would end the
-// program before anybody could.
+// program before a handler is set.
 static void outlive_large_files(void)
 {
     (void)signal(SIGXFSZ, SIG_IGN);

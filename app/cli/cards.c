@@ -292,7 +292,7 @@ static void print_size(const char *key, uint64_t bytes)
     printf("%s: %s\n", key, hr_bytes_exact(bytes, exact));
 }
 
-// `key: "…"`, as a stranger may have written it; nothing where there is nothing.
+// `key: "…"`, from an untrusted file; nothing where there is nothing.
 static void print_text(const char *key, const char *words)
 {
     if (words[0] == '\0') {
@@ -338,7 +338,7 @@ static void print_file(const hr_card *card)
 
 // ---- the command ----------------------------------------------------------------------------------------------
 
-// The advice of whoever sets the knob, as this command takes it.
+// The knob's advice, as this command takes it.
 static void advise_here(hr_err *err)
 {
     static const char knob[] = "-s device.card=";

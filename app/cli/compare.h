@@ -23,7 +23,7 @@ typedef struct compare_side {
 // belongs to the value before it. --set of `args` turns knobs of both sides. Out of memory is a result.
 HR_MUST_CHECK hr_status compare_open(const cli_args *args, const char *word, compare_side *out, hr_err *err);
 
-// "headroom.report/1" from a file that may come from anybody: at most 64 MiB, every field of the measures there, a number
+// "headroom.report/1" from an untrusted file: at most 64 MiB, every field of the measures there, a number
 // that is not negative or null. READ errors name the file and the field.
 HR_MUST_CHECK hr_status compare_read_report(const char *path, compare_side *out, hr_err *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// doctor: what headroom finds here, so that a person (or the one who helps) sees what is missing.
+// doctor: what headroom finds here, so that it is seen what is missing.
 #include <inttypes.h>
 #include <langinfo.h>
 #include <limits.h>

@@ -214,7 +214,7 @@ static int option_named(const app_command *c, const char *name, size_t length)
     return APP_OPTION_COUNT;
 }
 
-// Sends the one who erred to the help of the command, and returns the status.
+// Points to the help of the command, and returns the status.
 static hr_status advise(const app_command *c, hr_err *err)
 {
     hr_err_try(err, "headroom%s%s -h", c->name[0] == '\0' ? "" : " ", c->name);
@@ -436,7 +436,7 @@ static const hr_knob_row *row_of_pair(const char *pair)
     return hr_knob_find(key, NULL);
 }
 
-// Who sets what does nothing here is told; the workbench says it beside the knob.
+// A setting without effect is told; the workbench says it beside the knob.
 static void say_idle_knobs(const cli_args *args, const hr_knobs *knobs)
 {
     for (unsigned k = 0; k < args->set_count && args->command->name[0] != '\0'; k++) {

@@ -18,7 +18,7 @@
 #include "app/cli/page.h"
 #include "app/cli/say.h"
 
-enum { USUAL_SECONDS = 10, PICTURE_COLUMNS = 64, PICTURE_ROWS = 12 };
+enum { USUAL_SECONDS = 10, MAP_COLUMNS = 64, MAP_ROWS = 12 };
 
 static double now_seconds(void)
 {
@@ -87,20 +87,20 @@ static void print_bytes(const char *label, uint64_t bytes, const char *note)
            note[0] != '\0' ? "  " : "", note);
 }
 
-// The block over time: what is not filled is what the packing wastes, or what nobody needs then.
-static void print_picture(const search *s)
+// The block over time: what is not filled is what the packing wastes, or what is not needed then.
+static void print_map(const search *s)
 {
-    static double cells[PICTURE_COLUMNS * PICTURE_ROWS];
+    static double cells[MAP_COLUMNS * MAP_ROWS];
     bool blocks = page_draws_blocks(s->args);
     char height[HR_BYTES_TEXT_MAX];
-    hr_packing_draw(s->packing, s->result.height_bytes, PICTURE_COLUMNS, PICTURE_ROWS, cells);
-    for (int row = 0; row < PICTURE_ROWS; row++) {
-        const char *label = row == 0                  ? hr_bytes_human(s->result.height_bytes, height)
-                            : row == PICTURE_ROWS - 1 ? "0 B"
-                                                      : "";
+    hr_packing_draw(s->packing, s->result.height_bytes, MAP_COLUMNS, MAP_ROWS, cells);
+    for (int row = 0; row < MAP_ROWS; row++) {
+        const char *label = row == 0              ? hr_bytes_human(s->result.height_bytes, height)
+                            : row == MAP_ROWS - 1 ? "0 B"
+                                                  : "";
         printf("%12s |", label);
-        for (int column = 0; column < PICTURE_COLUMNS; column++) {
-            fputs(page_shade(cells[row * PICTURE_COLUMNS + column], blocks, " "), stdout);
+        for (int column = 0; column < MAP_COLUMNS; column++) {
+            fputs(page_shade(cells[row * MAP_COLUMNS + column], blocks, " "), stdout);
         }
         puts("|");
     }
@@ -136,7 +136,7 @@ static void print_text(const search *s)
                      : (double)(r->height_bytes - r->lower_bound_bytes) / (double)r->lower_bound_bytes;
     printf("%s: %s buffers, %.3f s\n\n", s->args->words[0], say_count(hr_packing_count(s->packing), count),
            s->seconds);
-    print_picture(s);
+    print_map(s);
     putchar('\n');
     print_bytes("height", r->height_bytes, "");
     print_bytes("lower bound", r->lower_bound_bytes, "proven: no packing is lower");

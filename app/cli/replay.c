@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// replay: somebody's trace on allocators of choice, side by side.
+// replay: a recorded trace on allocators of choice, side by side.
 #include "app/cli/replay.h"
 
 #include <stdio.h>

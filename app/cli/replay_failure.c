@@ -18,7 +18,7 @@ static bool is_plain(unsigned char c)
     return c >= ' ' && c < 0x7F;
 }
 
-// A name from a stranger's file: at most so many characters, and none that a terminal obeys.
+// A name from an untrusted file: at most so many characters, and none that a terminal obeys.
 static void print_name(const char *name)
 {
     size_t length = strlen(name);

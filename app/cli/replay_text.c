@@ -12,7 +12,7 @@
 
 enum { CELL_TEXT_MAX = 48, CELL_LEAST = 11, LABEL_LEAST = 16 };
 
-// How the numbers came about: those of an allocator are planned, those of the file were measured by somebody.
+// How the numbers came about: those of an allocator are planned, those of the file were measured.
 static const char planned[] = "p", measured[] = "m";
 
 // ---- cells ----------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ typedef struct report_style {
 
 void report_print_text(const hr_report *r, const report_style *style);
 
-// Parts of it: who computes, and the largest workspaces.
+// Parts of it: implementations, and the largest workspaces.
 void report_print_implementations(const hr_report *r);
 void report_print_workspaces(const hr_report *r, report_source source);
 

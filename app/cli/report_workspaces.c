@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report for people: who computes the step, what a library refused, and the workspaces worth naming.
+// The report for people: the step's implementations, what a library refused, and the workspaces worth naming.
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { LABEL_COLUMN = 23, WORTH_NAMING = 100, LINE_MAX_BYTES = 512 }; // worth: that part of the peak, or more
 
-// ---- who computes ---------------------------------------------------------------------------------------------
+// ---- implementations ------------------------------------------------------------------------------------------
 
 static void add(char *line, const char *words)
 {

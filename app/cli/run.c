@@ -18,13 +18,13 @@
 #include "app/cli/sentences.h"
 #include "app/cli/style.h"
 
-enum { RUN_STEPS = 400 }; // when nobody says how many
+enum { RUN_STEPS = 400 }; // without --steps and train.steps
 
 typedef struct run {
     const cli_args *args;
     const cli_subject *subject;
     hr_engine *engine;
-    hr_watch_server *watchers; // NULL: nobody can watch
+    hr_watch_server *watchers; // NULL: it cannot be watched
     hr_trace *trace;           // NULL without --trace
     bool trace_lost;           // said
     progress progress;
@@ -121,7 +121,7 @@ static hr_status say(const run *r, sentences_of_report sentences, hr_err *err)
     return HR_OK;
 }
 
-// Who watches is no reason to fail.
+// Failing watchers do not fail the run.
 static void tell_watchers(const run *r)
 {
     hr_report report;
@@ -174,7 +174,7 @@ static hr_status train(run *r, hr_err *err)
 
 // ---- reporting ------------------------------------------------------------------------------------------------
 
-// On stderr too: whoever reads only how the run went must not take it for a good one.
+// On stderr too: the summary alone must not look like success.
 static void say_lost_loss(const hr_report *r, const hr_knobs *knobs)
 {
     char slower[SAY_TRY_TEXT_MAX];
@@ -273,7 +273,7 @@ static hr_status run_engine(run *r, hr_err *err)
     return status;
 }
 
-// It trains all the same where nobody can watch; a person at a terminal is told so.
+// It trains all the same where it cannot be watched; a person at a terminal is told so.
 static void start_watchers(run *r)
 {
     hr_err err = {0};
@@ -282,7 +282,7 @@ static void start_watchers(run *r)
         r->watchers = NULL;
     }
     if (r->watchers == NULL && isatty(STDERR_FILENO)) {
-        fprintf(stderr, "headroom: nobody can watch this run: %s\n",
+        fprintf(stderr, "headroom: this run cannot be watched: %s\n",
                 err.sentence[0] != '\0' ? err.sentence : "XDG_RUNTIME_DIR names no folder for its socket");
     }
 }
@@ -304,14 +304,14 @@ static hr_status run_subject(run *r, cli_subject *subject, hr_err *err)
                                                : stdout,
                    0);
     r->progress.has_loss = !hr_knob_is(&subject->knobs, HR_KNOB_DEVICE_KIND, "plan");
-    interrupt_watch(); // whoever sees the socket may end the run as a person would
+    interrupt_watch(); // from the socket on, SIGINT ends the run gently
     start_watchers(r);
     const hr_status status = run_engine(r, err);
     hr_watch_server_stop(r->watchers);
     return status;
 }
 
-// An interruption is no failure, and is no error for who reads JSON. The last line says what was kept.
+// An interruption is no failure, and is no error in JSON. The last line says what was kept.
 static int say_end(const run *r, hr_status status, const hr_err *err, bool is_json)
 {
     if (status == HR_OK) {

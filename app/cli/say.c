@@ -60,7 +60,7 @@ int say_done(int exit_code)
     if (fflush(stdout) == 0 && ferror(stdout) == 0) {
         return exit_code;
     }
-    const int ended = interrupt_exit_code(); // a terminal that has gone is no news to who was told of its end
+    const int ended = interrupt_exit_code(); // a terminal that has gone is no error after SIGHUP
     if (errno == EPIPE || ended == 128 + SIGPIPE || ended == 128 + SIGHUP) {
         return exit_code;
     }

@@ -15,7 +15,7 @@ enum { SAY_COUNT_TEXT_MAX = 32 };
 // Prints the two lines of `err` on stderr, and, with `json`, headroom.error/1 on stdout. Returns the exit code.
 int say_error(const hr_err *err, bool json);
 
-// Prints what a stranger may have written: characters that a terminal obeys come out as '?', but for those of `kept`.
+// Prints untrusted text: characters that a terminal obeys come out as '?', but for those of `kept`.
 void say_foreign(FILE *to, const char *text, const char *kept);
 
 // Flushes stdout. A reader that closed its end early is no error; a full disk is: then the exit code is 5.
@@ -29,7 +29,7 @@ enum { SAY_TRY_TEXT_MAX = 64 };
 // What brings back a loss that is no number: "-s optimizer.learning_rate=0.0001", a tenth of the present one.
 const char *say_slower(const hr_knobs *knobs, char text[SAY_TRY_TEXT_MAX]);
 
-// Prints `words`, which a stranger may have written, from column `indent` on, broken at blanks and line ends so that no line is longer than 80 columns. The cursor
+// Prints `words`, which may be untrusted, from column `indent` on, broken at blanks and line ends so that no line is longer than 80 columns. The cursor
 // stands at `indent` already.
 void say_paragraph(const char *words, unsigned indent);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // run --plain: what the workbench shows, in whole sentences, one a line and without escapes: for logs, and for those
-// who do not see the picture. How a number came about is said in a word behind it.
+// without the screen. How a number came about is said in a word behind it.
 #ifndef APP_CLI_SENTENCES_H
 #define APP_CLI_SENTENCES_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// watch: the workbench on somebody else's training. Without a name, what can be watched.
+// watch: the workbench on a training of another process. Without a name, what can be watched.
 #include <dirent.h>
 #include <limits.h>
 #include <poll.h>
@@ -108,7 +108,7 @@ static void look_until_found(const char *folder, bool waits, found *f)
     }
 }
 
-// Without a folder that only this user can enter nobody listens, and nobody is found. Login sessions have one.
+// Without a folder that only this user can enter there is no socket, and none is found. Login sessions have one.
 static int say_no_folder(void)
 {
     hr_err err;

@@ -88,7 +88,7 @@ static hr_status needs_script(const cli_args *args, hr_err *err)
 
 // ---- the workbench --------------------------------------------------------------------------------------------
 
-// Whoever named a preset knows the program; everybody else is helped to a first command.
+// A start without a preset is helped to a first command.
 static int need_terminal(const char *preset)
 {
     hr_err err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the person reads when a recipe fails: the sentence, three lines of the recipe, what to try, who called.
+// What the person reads when a recipe fails: the sentence, three lines of the recipe, what to try, the callers.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recipe may open: it may come from a stranger, so it reads below its own folder, writes below
+// What a recipe may open: it is untrusted, so it reads below its own folder, writes below
 // ./headroom-out, and beyond that only what the person named on the command line.
 #include <errno.h>
 #include <limits.h>

@@ -188,7 +188,7 @@ static int report_death(const watching *w, int signal)
 {
     char what[TEXT_MAX];
     hr_err err;
-    if (signal == SIGPIPE) { // nobody reads what it prints, and nobody wants to be told
+    if (signal == SIGPIPE) { // its output is no longer read: nothing to say
         return BY_SIGNAL + signal;
     }
     hr_child_describe_end(w->child, what, sizeof what);

@@ -274,7 +274,7 @@ static void open_library(lua_State *L, const char *name, lua_CFunction open, con
     lua_setfield(L, 1, name);
 }
 
-// Methods of strings come from the table on top of the stack, and nobody can take hold of their metatable.
+// Methods of strings come from the table on top of the stack, and their metatable cannot be reached.
 static void protect_strings(lua_State *L)
 {
     lua_pushliteral(L, "");

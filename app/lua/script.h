@@ -117,7 +117,7 @@ typedef struct script_options {
     FILE *out, *notes; // print; hr.note and errors
     const volatile sig_atomic_t
         *interrupted; // the signal that ends the recipe, once it is not 0; may be NULL
-    int watcher;      // the socket of who ends a recipe that hangs (watch.h); 0: nobody does
+    int watcher;      // the socket of the process that ends a hanging recipe (watch.h); 0: none
 } script_options;
 
 // In this process, as lua_script_run.

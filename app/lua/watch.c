@@ -30,7 +30,7 @@ static uint64_t lost_steps(const script *s)
 }
 
 // Lua stands in a function of its library that does not come back, so its stack stands still. The place is sent only when
-// it is in a file that was opened as source. Flushed last: whoever reads the output may be what it waits for.
+// it is in a file that was opened as source. Flushed last: the reader of the output may be what it waits for.
 static void end_hanging(script_stop why)
 {
     static script_trace trace;

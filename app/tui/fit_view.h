@@ -4,7 +4,7 @@
 
 #include "app/tui/app.h"
 
-// Whether the screen wants points that nobody has been asked for.
+// Whether the screen wants points that have not been asked for.
 bool fit_wanted(const app *a);
 bool fit_apply(feed *f, size_t point); // one step of undo; says what it did
 

@@ -41,7 +41,7 @@ static void take(app *a, hr_answer *answer)
     case HR_QUESTION_TURNS:
         feed_take_turn(&a->feed, answer);
         break;
-    case HR_QUESTION_PICTURE:
+    case HR_QUESTION_STEP_PLAN:
         take_step_plan(a, answer);
         break;
     case HR_QUESTION_DIFF:
@@ -50,7 +50,7 @@ static void take(app *a, hr_answer *answer)
     case HR_QUESTION_FIT:
         app_take_fit(a, answer);
         break;
-    case HR_QUESTION_STANDS: // it is the judge who is asked that
+    case HR_QUESTION_STANDS: // asked by judge.c
     case HR_QUESTION_COUNT:
         break;
     }
@@ -66,7 +66,7 @@ bool app_take_plans(app *a, bool *more)
         hr_answer_deinit(&answer);
         count++;
     }
-    // In process nobody wakes us.
+    // In process there is no wake-up.
     *more = *more || count == ANSWERS_PER_DRAIN ||
             (hr_planning_fd(a->feed.planning) < 0 && hr_planning_is_busy(a->feed.planning));
     return feed_judge_turn(&a->feed) || count > 0;

@@ -12,8 +12,8 @@
 
 // X(ID, key, "key as shown", "name after ':'", "what it does")
 #define REQUEST_MAP(X)                                                                                       \
-    X(LEFT, INPUT_LEFT, "←", "left", "turn the selected knob down; in a picture, move its cursor")           \
-    X(RIGHT, INPUT_RIGHT, "→", "right", "turn the selected knob up; in a picture, move its cursor")          \
+    X(LEFT, INPUT_LEFT, "←", "left", "turn the selected knob down; in a chart, move its cursor")             \
+    X(RIGHT, INPUT_RIGHT, "→", "right", "turn the selected knob up; in a chart, move its cursor")            \
     X(ENTER, INPUT_ENTER, "Enter", "edit", "type the selected knob's value; open or apply the selected row") \
     X(APPLY, 'a', "a", "apply", "turn the knobs to what the selected row says")                              \
     X(PERMIT, 'P', "P", "permit", "let Fit change precision too, then also the optimizer; then neither")     \
@@ -52,7 +52,7 @@
     X(ZOOM_OUT, '-', "-", "zoom-out", "more time on the graph")                                              \
     X(SAY, '.', ".", "say", "say the focused pane in a sentence")                                            \
     X(COPY, 'y', "y", "copy", "copy the selected row, or what this pane shows, through the terminal")        \
-    X(SAVE_SCREEN, 'S', "S", "save-screen", "save the screen as a picture: headroom-1.svg")                  \
+    X(SAVE_SCREEN, 'S', "S", "save-screen", "save the screen as SVG: headroom-1.svg")                        \
     X(THEME, 'v', "v", "theme", "other colours: dark, light, for the colour-blind, none")                    \
     X(MOUSE, 'm', "m", "mouse", "mouse on or off; off leaves selecting text to the terminal")                \
     X(HELP, '?', "?", "help", "keys, and what the selected number means")                                    \

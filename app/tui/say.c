@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "." — the focused pane in a sentence, for those who do not see the picture.
+// "." — the focused pane in a sentence, for those who do not see the screen.
 #include "app/tui/say.h"
 
 #include <inttypes.h>

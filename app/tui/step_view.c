@@ -110,7 +110,7 @@ static void keep_before(app *a)
     hr_step_plan_deinit(&a->step.before);
     if (a->feed.has_step_plan) {
         hr_step_plan events = {.events =
-                                   a->feed.step_plan.events}; // half of its bytes, and nobody compares them
+                                   a->feed.step_plan.events}; // half of its bytes, and they are not compared
         a->step.before = a->feed.step_plan;
         a->step.before.events = NULL;
         a->step.before.event_count = a->step.before.build_events = 0;

@@ -46,7 +46,7 @@ static int open_file(const char *path, int flags)
 }
 
 // What cannot be read as a file, or NULL. A pipe is read where a person's shell hands it over (/dev/stdin, /dev/fd/63);
-// one that lies among files would wait for a writer who may never come.
+// one that lies among files would wait for a writer that may never come.
 static const char *what_it_is(const char *path, const struct stat *status)
 {
     const bool handed_over = strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
@@ -259,7 +259,7 @@ static bool is_kept(int fd)
     return !taken && (fstat(fd, &status) != 0 || status.st_nlink > 0);
 }
 
-// A name nobody else has, in the mode of the file that is replaced or of the person's umask, which mkstemp would not give.
+// A name of its own, in the mode of the file that is replaced or of the person's umask, which mkstemp would not give.
 static hr_status open_temporary(file_writer *w, hr_err *err)
 {
     for (unsigned i = 0; i < FILE_NAMES_TRIED; i++) {
@@ -271,7 +271,7 @@ static hr_status open_temporary(file_writer *w, hr_err *err)
         if (w->fd >= 0 ? is_kept(w->fd) : errno != EEXIST) {
             break;
         }
-        file_close(w->fd); // somebody took it for a leftover, before it was locked
+        file_close(w->fd); // another process took it for a leftover, before it was locked
         w->fd = -1;
     }
     if (w->fd < 0 || (w->mode != 0 && fchmod(w->fd, w->mode) != 0)) {
@@ -292,7 +292,7 @@ static bool is_temporary_of(const char *name, const char *target)
            name[length + (size_t)read] == '\0';
 }
 
-// While it is locked here nobody else puts another file in its place: its writer is gone, and others pass it over.
+// While it is locked here no other process puts another file in its place: its writer is gone, and others pass it over.
 static void remove_if_left(int folder, const char *name)
 {
     struct stat file = {0}, there = {0};

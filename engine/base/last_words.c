@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SPEAKING_S = 5 }; // who does not come to an end while speaking is ended by the clock
+enum { SPEAKING_S = 5 }; // a handler that does not come to an end is ended by the clock
 
 static const struct {
     int number;
@@ -51,7 +51,7 @@ static void speak(const char *cause)
     _exit(hr_status_exit_code(HR_DEPENDENCY));
 }
 
-// A fault, or the library's own giving up: not what somebody else has sent.
+// A fault, or the library's own giving up: not what another process has sent.
 static bool is_own(const siginfo_t *info)
 {
     return info->si_code > 0 || info->si_pid == getpid();
@@ -68,7 +68,7 @@ static void on_signal(int number, siginfo_t *info, void *machine)
             speak(ends[k].cause);
         }
         (void)sigaction(number, &before_us[k], NULL);
-        if (info->si_code <= 0) { // sent by somebody; a fault comes again by itself
+        if (info->si_code <= 0) { // sent by a process; a fault comes again by itself
             (void)raise(number);
         }
     }

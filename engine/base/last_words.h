@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said when a call into a foreign library ends the process. A library aborts or exits where it finds itself
-// incomplete, and the loader is sent SIGBUS over a file that was cut off: nothing of that returns to whoever called. While
+// incomplete, and the loader is sent SIGBUS over a file that was cut off: none of that returns to the caller. While
 // a thread has last words, its end is theirs: a sentence with a `try`, and exit code 4.
 //
 //     last_words w = {.calling = "device 'cuda' needed libcudnn.so.9", .hint = "install cuDNN 9 again"};

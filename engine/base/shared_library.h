@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library that is opened when it is first needed, not when the program starts: who does not use it neither
+// A shared library that is opened when it is first needed, not when the program starts: a command that does not use it neither
 // waits for it nor maps what it brings along. Its functions are members of a table that its user declares:
 //
 //   #define CALL_MAP(X) X(read_new) X(read_free)

@@ -24,7 +24,7 @@ static const uint32_t GATE_OPEN = UINT32_C(1) << 31;
 typedef struct work {
     int64_t items, grain;
     uint32_t ranges;
-    cpu_body body;
+    workers_body body;
     const void *argument;
 } work;
 
@@ -35,7 +35,7 @@ typedef struct work {
 struct workers {
     uint32_t count; // the caller included
     uint32_t started;
-    work work;               // of this turn; written while the gate is closed and nobody inside
+    work work;               // of this turn; written while the gate is closed and no worker inside
     _Atomic uint32_t turn;   // rises with every piece of work
     _Atomic uint32_t gate;   // GATE_OPEN and the workers inside
     _Atomic uint32_t asleep; // workers that wait for `turn` in the kernel
@@ -96,7 +96,7 @@ static uint32_t ranges_of(const workers *w, int64_t items, int64_t grain, uint32
     return blocks < 1 ? 1 : (uint32_t)(blocks < count ? blocks : count);
 }
 
-uint32_t cpu_for_ranges(const workers *w, int64_t items, int64_t grain)
+uint32_t workers_for_ranges(const workers *w, int64_t items, int64_t grain)
 {
     return ranges_of(w, items, grain, 1);
 }
@@ -209,12 +209,12 @@ static void run_in(workers *w, const work *k)
     close_gate(w);
 }
 
-void cpu_for(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument)
+void workers_for(workers *w, int64_t items, int64_t grain, workers_body body, const void *argument)
 {
-    run_in(w, &(work){items, grain, cpu_for_ranges(w, items, grain), body, argument});
+    run_in(w, &(work){items, grain, workers_for_ranges(w, items, grain), body, argument});
 }
 
-void cpu_for_pieces(workers *w, int64_t items, int64_t grain, cpu_body body, const void *argument)
+void workers_for_pieces(workers *w, int64_t items, int64_t grain, workers_body body, const void *argument)
 {
     const uint32_t each = workers_count(w) == 1 ? 1 : PIECES;
     run_in(w, &(work){items, grain, ranges_of(w, items, grain, each), body, argument});

@@ -210,7 +210,7 @@ static hr_status cifar_check_size(const blob *file, hr_err *err)
 }
 
 // The labels up front: a bad one is found before the first step and not after an hour. Of a file that is much larger than
-// any of CIFAR's the first ones: nobody waits for a page of each of its images, and each is looked at again when it is read.
+// any of CIFAR's the first ones: no page of each of its images is waited for, and each is looked at again when it is read.
 static hr_status cifar_check_labels(const blob *file, uint32_t records, hr_err *err)
 {
     for (uint32_t i = 0; i < records && i < CIFAR_CHECKED_RECORDS; i++) {

@@ -173,7 +173,7 @@ static void generated_close(data_source *s)
 
 static const data_source_ops generated_ops = {.read = generated_read, .close = generated_close};
 
-// Gives a model that takes its pixels flat a picture to look at: colour if it can be square, else grey, else a
+// Gives a model that takes its pixels flat an image to look at: colour if it can be square, else grey, else a
 // single row.
 static void unflatten(data_shape *shape)
 {

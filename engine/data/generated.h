@@ -12,7 +12,7 @@ uint64_t generated_scratch_bytes(const data_shape *shape);
 // Draws figure `kind` under noise. scratch[0 .. height * width) is its mask of zeros and ones, *planes (in scratch)
 // its channel planes.
 void generated_figure(draws *d, uint32_t kind, const data_shape *shape, uint8_t *scratch, uint8_t **planes);
-// False, with a DATA error, when pictures of this shape are not drawn.
+// False, with a DATA error, when images of this shape are not drawn.
 HR_MUST_CHECK hr_status generated_check(const data_shape *shape, hr_err *err);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct pipeline_wire {
 
 typedef struct pipeline_info {
     char label[64]; // "generated", "CIFAR-10 (cifar-10-binary.tar.gz)": shown wherever results are shown
-    uint32_t height, width, channels, classes; // of pictures; 0 for other data
+    uint32_t height, width, channels, classes; // of images; 0 for other data
     uint64_t train_samples, eval_samples;
 } pipeline_info;
 

@@ -32,7 +32,7 @@ struct reader {
     uint64_t most_bytes, passed_bytes; // passed: the members so far, by what they say
     uint64_t offset;                   // within the member
     char path[READER_NAME_MAX];
-    char leaf[LEAF_MAX];                       // of the member; longer names are nobody's we look for
+    char leaf[LEAF_MAX];                       // of the member; longer names are none that is looked for
     char name[READER_NAME_MAX + LEAF_MAX + 2]; // "path: leaf", for sentences
 };
 
@@ -167,7 +167,7 @@ void reader_close(reader *r)
     hr_free(r);
 }
 
-// Keeps the member's leaf name; false when it is not one that anybody could ask for.
+// Keeps the member's leaf name; false when it is not one that can be asked for.
 static bool reader_name(reader *r, struct archive_entry *entry)
 {
     const char *name = archive.entry_pathname(entry);

@@ -14,7 +14,7 @@
 HR_MUST_CHECK hr_status record_read(const uint8_t *bytes, uint32_t classes, const char *name, uint64_t offset,
                                     data_record *out, hr_err *err);
 
-// The picture as the model wants it: channel planes of bytes become interleaved floats in [0, 1], in one pass.
+// The image as the model wants it: channel planes of bytes become interleaved floats in [0, 1], in one pass.
 void record_write_image(const pipeline_info *info, const uint8_t *planes, float *to);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "data/record.h"
 
-bool data_form_is_picture(const data_form *model, data_shape *shape)
+bool data_form_is_image(const data_form *model, data_shape *shape)
 {
     const data_slot *x = &model->slot[0], *label = &model->slot[1];
     if (model->count != 2 || x->type != DATA_FLOAT || (x->rank != 1 && x->rank != 3) ||
@@ -19,7 +19,7 @@ bool data_form_is_picture(const data_form *model, data_shape *shape)
     return true;
 }
 
-static hr_status open_pictures(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
+static hr_status open_images(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
 {
     const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
     bool any = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto");
@@ -64,11 +64,11 @@ static hr_status check_model(const data_source *s, const data_shape *model, hr_e
     return HR_OK;
 }
 
-static hr_status open_checked_pictures(const hr_knobs *knobs, const data_shape *model, data_source **out,
-                                       hr_err *err)
+static hr_status open_checked_images(const hr_knobs *knobs, const data_shape *model, data_source **out,
+                                     hr_err *err)
 {
     data_source *s;
-    HR_TRY(open_pictures(knobs, model, &s, err));
+    HR_TRY(open_images(knobs, model, &s, err));
     hr_status status = check_model(s, model, err);
     if (status != HR_OK) {
         data_source_close(s);
@@ -86,7 +86,7 @@ static hr_status open_other(const hr_knobs *knobs, const data_form *model, data_
         return source_synthetic_open(model, out, err);
     }
     char text[64];
-    hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s has pictures with one class each: needed %s",
+    hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s has images with one class each: needed %s",
                                hr_knob_text(knobs, HR_KNOB_PIPELINE_SOURCE),
                                data_slot_text(&model->slot[0], text, sizeof text));
     hr_err_try(err, "-s pipeline.source=generated");
@@ -97,8 +97,8 @@ hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_s
 {
     data_shape shape;
     *out = NULL;
-    HR_TRY(data_form_is_picture(model, &shape) ? open_checked_pictures(knobs, &shape, out, err)
-                                               : open_other(knobs, model, out, err));
+    HR_TRY(data_form_is_image(model, &shape) ? open_checked_images(knobs, &shape, out, err)
+                                             : open_other(knobs, model, out, err));
     (*out)->form = *model;
     return HR_OK;
 }

@@ -30,7 +30,7 @@ typedef struct data_record {
 
 typedef struct data_source data_source;
 
-// Pictures with one label fill `read`; whatever else there is fills `write`.
+// Images with one label fill `read`; whatever else there is fills `write`.
 typedef struct data_source_ops {
     hr_status (*read)(const data_source *s, data_set set, uint32_t index, uint8_t *scratch, data_record *out,
                       hr_err *err);
@@ -63,9 +63,9 @@ HR_MUST_CHECK hr_status data_source_read(const data_source *s, data_set set, uin
 HR_MUST_CHECK hr_status data_source_write(const data_source *s, data_set set, uint32_t index,
                                           uint8_t *scratch, const data_room *to, hr_err *err);
 
-// The pictures' shape when the model takes one picture and one class, as floats and an id; false otherwise. A
+// The images' shape when the model takes one image and one class, as floats and an id; false otherwise. A
 // model that takes the pixels flat has height = width = 1.
-bool data_form_is_picture(const data_form *model, data_shape *shape);
+bool data_form_is_image(const data_form *model, data_shape *shape);
 
 // height × width × channels
 uint32_t data_source_values(const data_source *s);

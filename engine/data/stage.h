@@ -2,8 +2,8 @@
 // The producer is a chain of stages: source → shuffle → batch → prefetch. Each stage pulls from the one before
 // it; later kinds (map, cache, …) only add rows. What a stage holds is counted in the host ledger.
 //
-// Up to `batch` the chain moves sample *numbers*: pictures stay in the source until a batch is written, so a
-// shuffle of n samples holds 4n bytes and a restart replays an epoch's order without touching a picture.
+// Up to `batch` the chain moves sample *numbers*: images stay in the source until a batch is written, so a
+// shuffle of n samples holds 4n bytes and a restart replays an epoch's order without touching an image.
 //
 // A chain belongs to one thread at a time: the prefetch stage's producer while that runs, else the consumer.
 #ifndef DATA_STAGE_H
@@ -38,7 +38,7 @@ typedef struct data_stage_ops {
     const char *name; // "shuffle"
     // One item, or out->end; the call after that begins the next epoch. After an error only seek and close.
     hr_status (*next)(data_stage *s, data_item *out, hr_err *err);
-    // Starts epoch p.epoch after p.samples samples, as if they had been given out. O(p.samples), no pictures read.
+    // Starts epoch p.epoch after p.samples samples, as if they had been given out. O(p.samples), no images read.
     hr_status (*seek)(data_stage *s, data_position p, hr_err *err);
     void (*close)(data_stage *s); // frees this stage only; see data_stage_close
     // optional: NULL means the stage has no such thing

@@ -195,7 +195,7 @@ static hr_status batch_write(const batch_stage *s, uint32_t count, hr_err *err)
 {
     write_range range[BATCH_THREADS_MAX] = {{.status = HR_OK}};
     const write_job job = {s, range};
-    cpu_for(s->threads, count, 1, write_samples, &job);
+    workers_for(s->threads, count, 1, write_samples, &job);
     for (uint32_t k = 0; k < workers_count(s->threads); k++) {
         if (range[k].status != HR_OK) {
             if (err != NULL) {

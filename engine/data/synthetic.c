@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated data for models that are not "one picture, one class": token ids, masks, float targets, several inputs.
+// Generated data for models that are not "one image, one class": token ids, masks, float targets, several inputs.
 // Every sample has a class that is drawn for it; each slot shows or names that class, so that there is something to
 // learn, whatever the form:
 //
-//   input   float picture   the class's figure, as in the generated pictures
+//   input   float image   the class's figure, as in the generated images
 //           other floats    the class's own values under noise
 //           ids             a chain of tokens whose step the class decides; ids of two or three kinds: segments
 //   label   ids, one        the class
@@ -11,7 +11,7 @@
 //           mask            the figure's place
 //           floats          values of the class's own
 //
-// As with the pictures, a record is made when it is asked for, and nothing is held.
+// As with the images, a record is made when it is asked for, and nothing is held.
 #include <string.h>
 
 #include "base/host_mem.h"
@@ -32,7 +32,7 @@ enum {
 typedef struct sample {
     uint64_t record;
     uint32_t class;
-    data_shape figure; // height 0: the form has neither picture nor mask
+    data_shape figure; // height 0: the form has neither image nor mask
     uint8_t *scratch, *planes;
 } sample;
 
@@ -103,7 +103,7 @@ static void write_mask(const sample *s, const data_slot *slot, uint8_t *values)
     }
 }
 
-static bool is_picture(const data_slot *slot)
+static bool is_image(const data_slot *slot)
 {
     return slot->type == DATA_FLOAT && slot->rank == 3 && !slot->is_label;
 }
@@ -138,7 +138,7 @@ static void write_slot(const data_source *source, const sample *s, uint32_t k, v
         write_mask(s, slot, to);
         break;
     case DATA_FLOAT:
-        if (is_picture(slot)) {
+        if (is_image(slot)) {
             const pipeline_info info = {
                 .height = s->figure.height, .width = s->figure.width, .channels = s->figure.channels};
             record_write_image(&info, s->planes, to);
@@ -176,30 +176,30 @@ static void synthetic_close(data_source *s)
 
 static const data_source_ops synthetic_ops = {.write = synthetic_write, .close = synthetic_close};
 
-// Sides are everybody's, channels the pictures'; 0 where nobody has said yet.
+// Sides are of images and masks, channels of images; 0 where unknown so far.
 static bool shows(const data_slot *slot, const data_shape *figure)
 {
     const bool same_sides =
         slot->rank >= 2 &&
         (figure->height == 0 || (figure->height == slot->dim[0] && figure->width == slot->dim[1]));
-    return same_sides && (!is_picture(slot) || figure->channels == 0 || figure->channels == slot->dim[2]);
+    return same_sides && (!is_image(slot) || figure->channels == 0 || figure->channels == slot->dim[2]);
 }
 
-// The figure that pictures and masks show. DATA error when they do not agree.
+// The figure that images and masks show. DATA error when they do not agree.
 static hr_status figure_of(const data_form *model, data_shape *figure, hr_err *err)
 {
     *figure = (data_shape){0};
     for (uint32_t k = 0; k < model->count; k++) {
         const data_slot *slot = &model->slot[k];
-        if (!is_picture(slot) && slot->type != DATA_MASK) {
+        if (!is_image(slot) && slot->type != DATA_MASK) {
             continue;
         }
         if (!shows(slot, figure)) {
             char text[64];
-            return HR_FAIL(err, DATA, "generated data: needed pictures and masks of one size, had %s",
+            return HR_FAIL(err, DATA, "generated data: needed images and masks of one size, had %s",
                            data_slot_text(slot, text, sizeof text));
         }
-        const uint32_t channels = is_picture(slot) ? slot->dim[2] : figure->channels;
+        const uint32_t channels = is_image(slot) ? slot->dim[2] : figure->channels;
         *figure = (data_shape){slot->dim[0], slot->dim[1], channels, 1};
     }
     if (figure->height == 0) {

@@ -135,7 +135,7 @@ static double padding_share(const program *p, const instr *i)
     return channels / (4 * ceil(channels / 4));
 }
 
-// ---- who computes ---------------------------------------------------------------------------------------------
+// ---- implementations ------------------------------------------------------------------------------------------
 
 static bool is_computed_by(const instr *i, const char *library)
 {

@@ -133,7 +133,7 @@ void timeline_mark(timeline *t, timeline *before)
 }
 
 // What stood still is not of this loop; what it held up, it held up in an earlier round. The host may be ahead, as long as
-// nobody waits for it.
+// nothing waits for it.
 bool timeline_repeats(const timeline *t, const timeline *before)
 {
     const uint64_t by_ns = t->lane_ns[HR_LANE_COMPUTE] - before->lane_ns[HR_LANE_COMPUTE];

@@ -58,7 +58,7 @@ typedef struct device_search {
         *refused; // why one could not be measured, or times are not kept; NULL: none. Borrowed until close
 } device_search;
 
-// Who computes an instruction, as `load` has made it ready.
+// The implementation of an instruction that `load` has prepared.
 typedef struct device_prepared {
     const char *
         impl; // of target_impl_name; NULL: nothing is computed, or the device takes what was planned or fails
@@ -107,8 +107,7 @@ typedef struct device_ops {
     void (*close)(void *context);
     void (*target)(void *context, hr_target *out); // borrowed until close
     void (*isa)(void *context, char *text, uint32_t size);
-    bool (*outdated)(
-        void *context); // optional: what was read at open has changed; true: who is to know opens anew
+    bool (*outdated)(void *context);      // optional: true: what was read at open has changed, open it anew
     const char *(*remark)(void *context); // optional: what was decided about it and why, "" when nothing was
     uint32_t (*threads)(void *context);   // that kernels run on; optional: NULL means one
     // Opens the memory of this device. With `numbers` the same granularity and alignment without memory behind.

@@ -38,7 +38,7 @@ typedef struct bound {
     instr_times times;      // ns is NULL: nothing is timed
 } bound;
 
-// Bytes that a RETAIN handed over: nobody frees them before the build goes.
+// Bytes that a RETAIN handed over: they are not freed before the build goes.
 typedef struct kept {
     uint64_t address;
 } kept;
@@ -56,7 +56,7 @@ struct executor {
     uint32_t round_begin, rounds_left; // of the REPEAT under way
     uint32_t round;                    // of the step, from 0 on
     bool lasts;                        // the step has written what outlives it
-    uint32_t looks_left; // for a round that is like the one before, where nobody would see the rest
+    uint32_t looks_left; // for a round that is like the one before, where the rest would not be seen
     uint64_t round_hash; // of the heap as the round began
     ledger ledger;
     executor_oom oom;
@@ -496,7 +496,7 @@ static hr_status begin_round(executor *x, const bound *b, uint32_t round, step_i
 
 enum { ROUND_LOOKS = 64 };
 
-// Are the rounds of a loop numbers alone, which nobody is told one by one?
+// Are the rounds of a loop numbers alone, which are not told one by one?
 static bool is_silent(const executor *x, const step_io *io)
 {
     return !has_memory(x) && io->next_round == NULL && (x->bus == NULL || x->bus->sink_count == 0);
@@ -629,7 +629,7 @@ static hr_status run_one(executor *x, bound *b, uint32_t *n, step_io *io, hr_err
     return i->op == HR_OP_END ? end_round(x, b, n, io, err) : run_compute(x, b, *n, io, err);
 }
 
-// Told to whoever looks from outside: a crash leaves it where it was.
+// For observers outside: a crash leaves it where it was.
 static void stand_at(const executor *x, uint32_t n)
 {
     if (x->bus != NULL && x->bus->position != NULL) {

@@ -69,7 +69,7 @@ uint64_t executor_step_peak_bytes(const executor *x);
 // returns. DEVICE and NOMEM errors.
 HR_MUST_CHECK hr_status executor_time(executor *x, uint32_t slot, hr_err *err);
 const instr_times *executor_times(const executor *x, uint32_t slot);
-// Of an attached program: who computes an instruction, and what became of capturing its steps. Zeroed where the device has
+// Of an attached program: an instruction's implementation, and what became of capturing its steps. Zeroed where the device has
 // nothing to say.
 void executor_prepared(const executor *x, uint32_t slot, uint32_t at, device_prepared *out);
 void executor_captured(const executor *x, uint32_t slot, device_capture *out);

@@ -12,7 +12,7 @@ enum { INSTR_TIMES_STEPS = 32 }; // that are kept; older ones are written over
 typedef struct instr_times {
     uint64_t *ns; // [instr_count][INSTR_TIMES_STEPS]; NULL: nothing is timed
     uint32_t instr_count;
-    uint64_t steps; // that are whole: whoever notes times counts them
+    uint64_t steps; // that are whole; the caller counts them
 } instr_times;
 
 // NOMEM only.

@@ -28,7 +28,7 @@ static void requests_deinit(requests *r)
 
 static void add(requests *r, const program *p, uint32_t id, uint32_t birth, uint32_t death)
 {
-    if (p->tensors[id].bytes > 0 && !tensor_on_host(&p->tensors[id])) { // nobody asks for nothing
+    if (p->tensors[id].bytes > 0 && !tensor_on_host(&p->tensors[id])) { // no bytes, no request
         r->tensors[r->count] = id;
         r->buffers[r->count++] = (pack_buffer){birth, death, p->tensors[id].bytes};
     }

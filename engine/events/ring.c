@@ -19,7 +19,7 @@
 enum {
     WORDS = sizeof(hr_event) / sizeof(uint64_t),
     CACHE_LINE_BYTES = 64,
-    MAX_EVENTS = 1 << 20, // 109 MB: a reader's pages are its own process's, whoever made the ring
+    MAX_EVENTS = 1 << 20, // 109 MB: a reader's pages are its own process's, whichever process made the ring
     RING_VERSION = 1,
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL
 };
@@ -40,7 +40,7 @@ typedef struct ring_about {
     uint64_t capacity, slot_bytes;
 } ring_about;
 
-// Cache lines apart, so that what is written often does not slow who reads the rest.
+// Cache lines apart, so that what is written often does not slow readers of the rest.
 typedef struct shared {
     union {
         ring_about about;

@@ -18,7 +18,7 @@ static uint64_t card_bytes(const heap_snapshot *p, const dump_facts *facts)
     return facts->device_bytes == 0 ? p->counters.limit_bytes : facts->device_bytes;
 }
 
-// Of the card, by what neither the pool nor anybody else has taken.
+// Of the card, by what neither the pool nor another process has taken.
 static uint64_t free_of_card(const heap_snapshot *p, const dump_facts *facts)
 {
     return less(less(card_bytes(p, facts), facts->outside_bytes), p->counters.pool_bytes);

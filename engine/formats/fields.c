@@ -422,7 +422,7 @@ bool field_to_address(field t, uint64_t *out)
 
 hr_status fields_refuse(const fields *f, field t, const char *wanted, hr_err *err)
 {
-    char shown[SHOWN_MAX + 1]; // what a stranger's file says reaches a terminal as printable characters only
+    char shown[SHOWN_MAX + 1]; // what an untrusted file says reaches a terminal as printable characters only
     uint32_t k = 0;
     t = field_trim(t);
     for (; k < t.length && k < SHOWN_MAX; k++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dump line by line. A table of signs says which line means what; lines with none are somebody else's.
+// The dump line by line. A table of signs says which line means what; lines with none are not the allocator's.
 #include "formats/tensorflow_log.h"
 
 #include <inttypes.h>

@@ -30,7 +30,7 @@ bool log_join(log_joiner *j, log_span *line)
     begin(j);
     j->width +=
         j->width > 0 && line->length == j->width + 1;     // the line that told the width had lost its blank
-    const bool blank_lost = line->length + 1 == j->width; // at the end of a line, nobody copies it
+    const bool blank_lost = line->length + 1 == j->width; // at the end of a line it is not copied
     const bool is_broken =
         j->width > 0 && (blank_lost || line->length == j->width) && j->joined.length < JOINED_MAX;
     if (!is_broken && j->joined.length == 0) {

@@ -70,7 +70,7 @@ static void release_record(gatherer *g, uint32_t number)
     }
 }
 
-// A value that nobody wants.
+// A value that is not needed.
 static void drop(gatherer *g, const pickle_value *v)
 {
     part_type type = type_of(v);

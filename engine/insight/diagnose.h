@@ -37,7 +37,7 @@ void diagnose_outside(uint64_t context_bytes, uint64_t others_bytes, hr_report_o
 // The same for an allocator that plans: what was refused is the one block of the whole step.
 void diagnose_block(const step_needs *needs, hr_report_oom *oom);
 
-// The same of a snapshot alone, with its refusal: nobody knows the step. HR_OOM_NONE and "" without a refusal.
+// The same of a snapshot alone, with its refusal: the step is unknown. HR_OOM_NONE and "" without a refusal.
 hr_oom_cause diagnose_heap(const heap_snapshot *p, char *sentence, size_t size);
 
 #endif

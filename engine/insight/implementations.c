@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-// ---- who computes ---------------------------------------------------------------------------------------------
+// ---- implementations ------------------------------------------------------------------------------------------
 
 static bool is_computed(const instr *i)
 {
@@ -181,7 +181,7 @@ static uint64_t next_smaller(const program *p, uint64_t bytes)
     return smaller;
 }
 
-// Who computes instruction n under a limit; false: nobody.
+// The implementation of instruction n under a limit; false: there is none.
 static bool ask(const program *p, const hr_target *target, uint32_t n, uint64_t limit, target_answer *out)
 {
     op_query q;
@@ -189,7 +189,7 @@ static bool ask(const program *p, const hr_target *target, uint32_t n, uint64_t 
     return target_ask(target, &q, limit, out, NULL) == HR_OK && out->impl != NULL;
 }
 
-// A limit is everybody's: what has as much or more elsewhere needs somebody who obeys it, too.
+// A limit is for all instructions: each with as much or more needs an implementation that obeys it.
 static bool all_obey(const program *p, const hr_target *target, uint64_t limit)
 {
     bool obey = true;
@@ -200,7 +200,7 @@ static bool all_obey(const program *p, const hr_target *target, uint64_t limit)
     return obey;
 }
 
-// Who would compute it under a limit that is too small for what it has.
+// The implementation under a limit that is too small for the present one.
 static void ask_for_less(const program *p, const hr_target *target, hr_report_memory *m)
 {
     const uint64_t bytes = m->at_peak.workspace.bytes, others = next_smaller(p, bytes);

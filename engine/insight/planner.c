@@ -42,7 +42,7 @@ static bool is_outdated(const device_choice *on)
     return on->ops->outdated != NULL && on->ops->outdated(on->context);
 }
 
-// One that is outdated stays open for those who hold it.
+// One that is outdated stays open for plans that hold it.
 static kept_device *find_kept(const hr_knobs *knobs)
 {
     kept_device *d = devices;

@@ -34,7 +34,7 @@ HR_MUST_CHECK hr_status play_programs(const device_ops *device, void *device_con
                                       uint64_t limit_bytes, const program *const *programs, uint32_t count,
                                       uint32_t steps, play_result *out, hr_err *err);
 
-// The same, and `bus` (NULL: nobody) hears of every memory event, with the step that it is of.
+// The same, and `bus` (may be NULL) gets every memory event, with the step that it is of.
 HR_MUST_CHECK hr_status play_traced(const device_ops *device, void *device_context, const hr_knobs *knobs,
                                     uint64_t limit_bytes, trace_bus *bus, const program *const *programs,
                                     uint32_t count, uint32_t steps, play_result *out, hr_err *err);

@@ -20,7 +20,7 @@ typedef struct replay_setup {
     allocator_config config;                 // of every device's allocator
     uint64_t limit_bytes[TRACE_DEVICES_MAX]; // of one device instead of the config's; 0: the config's
     const hr_card *card; // whose granularity the memory has; NULL: 2 MiB, as the plan device without a card
-    trace_bus *bus;      // hears everything; NULL: nobody listens
+    trace_bus *bus;      // gets every event; NULL: none
     bool (*stop)(void *context);
     void *stop_context;
     bool keeps_failure_heap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heaps for whoever shows them: a line of cells, the holes and what pins them.
+// Heaps to be shown: a line of cells, the holes and what pins them.
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "events/heap_holes.h"

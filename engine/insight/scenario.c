@@ -192,7 +192,7 @@ static hr_status play_instr(maker *m, made_program *made, const instr *i, hr_err
         return release(m, &made->address[i->in[0]], err);
     }
     if (i->op == HR_OP_RETAIN) {
-        made->address[owner_of(p, i->in[0])] = 0; // lives on, and nobody knows it any more
+        made->address[owner_of(p, i->in[0])] = 0; // lives on, and has no owner any more
         return HR_OK;
     }
     m->now_ns += i->lane == HR_LANE_COMPUTE ? device_plan.duration_ns(m->clock, p, i) : 0;

@@ -193,7 +193,7 @@ static const scenario_row rows[] = {
 
     {{.name = "retained_predictions",
       .complaint = "pytorch #1840",
-      .line = "a list of predictions that nobody empties: every step holds as much more",
+      .line = "a list of predictions that is never emptied: every step holds as much more",
       .explanation =
           "The predictions of each step are kept, 196 MiB of GPT-2's 50,257 classes. What lives at the "
           "end of a step rises by the same bytes every time, and a larger pool only fails later. "

@@ -3,8 +3,8 @@
 //
 //   step_plan_make ──┬─ step_plan_program.c   instructions, tensors, layers: what compiles, costs and is kept
 //                  └─ step_plan_events.c    events, addresses, in_use and pool: what the allocator did
-#ifndef INSIGHT_PICTURE_H
-#define INSIGHT_PICTURE_H
+#ifndef INSIGHT_STEP_PLAN_H
+#define INSIGHT_STEP_PLAN_H
 
 #include "headroom/step_plan.h"
 

@@ -530,9 +530,7 @@ static const hr_term terms[] = {
      .unit = "B"},
     {.name = "model", .line = "the layers and their parameters", .unit = ""},
     {.name = "models", .line = "small models that a calibration was made from", .unit = ""},
-    {.name = "multiprocessors",
-     .line = "a card's streaming multiprocessors; null when nobody says",
-     .unit = ""},
+    {.name = "multiprocessors", .line = "a card's streaming multiprocessors; null when unknown", .unit = ""},
     {.name = "name", .line = "what this thing is called", .unit = ""},
     {.name = "needed",
      .line = "until when bytes are needed: always, for backward, for the update; never: fused away; shares: "

@@ -7,7 +7,7 @@
 
 #include "device/cost.h"
 
-// RFC 4180: names are a stranger's.
+// RFC 4180: names are untrusted.
 static void print_quoted(const char *text, FILE *out)
 {
     fputc('"', out);

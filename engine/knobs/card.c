@@ -167,7 +167,7 @@ static bool computes_here(const hr_knobs *knobs)
            hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "reference");
 }
 
-// Where nobody says how much there is: what this machine can give to what computes on it, without end to a plan.
+// Without a stated size: what this machine can give to a device that computes on it, without end to a plan.
 static hr_status limit_of_nobody(const hr_knobs *knobs, uint64_t *limit_bytes, hr_err *err)
 {
     *limit_bytes = computes_here(knobs) ? machine_share_bytes() : HR_UNLIMITED_BYTES;

@@ -194,7 +194,7 @@ static hr_status check_card(const loader *l, const visit *here, const hr_knob_ro
     return HR_OK;
 }
 
-// A preset of a stranger must not choose where on this machine something is written, or whose save or card is read.
+// An untrusted preset must not choose where on this machine something is written, or whose save or card is read.
 static bool needs_trust(const hr_knob_row *row, const char *words)
 {
     const bool is_card = row->id == HR_KNOB_DEVICE_CARD && is_card_path(words);

@@ -104,7 +104,7 @@ static void add_root(search_roots *roots, const char *folder, const char *below)
     }
 }
 
-// A checkout's folder, in the program's folder or above it. Its presets must look like ours, or a stranger's folder of that
+// A checkout's folder, in the program's folder or above it. Its presets must look like ours, or another's folder of that
 // name higher up would do.
 static void add_beside(search_roots *roots, const char *in_checkout)
 {

@@ -314,7 +314,7 @@ static const hr_knob_row rows[] = {
         .choices = OFF_ON,
         .line = "let a result take the bytes of an operand that is needed no more",
         .explanation =
-            "on writes a result over an operand of the same size when nobody reads that operand again and "
+            "on writes a result over an operand of the same size when that operand is not read again and "
             "the operation allows it: additions, activations and their gradients. off gives every result "
             "bytes of its own, as an eager program does while its variables still name the operands. The "
             "weights are the same bit for bit."},
@@ -343,7 +343,7 @@ static const hr_knob_row rows[] = {
         .line = "what is recorded for the gradients, and how long it is kept",
         .explanation =
             "once is TensorFlow's GradientTape: what it keeps is released when the gradients have been "
-            "taken. persistent keeps it until the step ends, as a persistent tape does that nobody deletes. "
+            "taken. persistent keeps it until the step ends, as a persistent tape does that is not deleted. "
             "none records nothing: steps compute losses only, no weight moves and no update is counted, "
             "while the optimizer's state stays where it is.",
         .applies = "persistent with execution.mode eager: a graph has no tape"},

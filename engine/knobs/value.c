@@ -102,7 +102,7 @@ static const char *write_need(const hr_knob_row *row, char out[RANGE_TEXT_MAX])
     return out;
 }
 
-// What a stranger meant by a word that is no choice: its name elsewhere, or a near one.
+// What was meant by a word that is no choice: its name elsewhere, or a near one.
 static const char *suggest_choice(const hr_knob_row *row, const char *typed)
 {
     size_t count = 0;

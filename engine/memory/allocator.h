@@ -74,7 +74,7 @@ typedef struct allocator_ops {
 struct allocator {
     const allocator_ops *ops;
     backing *source;         // borrowed until destroy
-    trace_bus *bus;          // borrowed; NULL: nobody listens
+    trace_bus *bus;          // borrowed; NULL: no events
     heap_counters counters;  // all but largest_free and fragmentation
     uint64_t allocation_ids; // given out so far
     bool merges_late;        // free neighbours may stand side by side (bfc with timestamps)

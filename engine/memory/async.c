@@ -44,11 +44,11 @@ static hr_status find_owner(async_heap *h, uint32_t stream, uint32_t *owner)
     }
     added->stream = stream;
     bins_init(&added->free);
-    h->base.merges_late = k > 1; // neighbours of two owners stay apart until they are everybody's
+    h->base.merges_late = k > 1; // neighbours of two owners stay apart until they are shared
     return HR_OK;
 }
 
-// The better of the best fits among the stream's own chunks and everybody's.
+// The better of the best fits among the stream's own chunks and the shared ones.
 static uint32_t best_fit(const async_heap *h, uint32_t owner, uint64_t bytes)
 {
     const chunk *records = h->chunks.records;
@@ -107,7 +107,7 @@ static void give_to_everybody(async_heap *h)
 
 static void settle_streams(async_heap *h, uint64_t keep_bytes)
 {
-    if (h->owners.count > 2) { // everybody, and one stream: nobody else is waiting
+    if (h->owners.count > 2) { // the shared ones, and one stream: no other is waiting
         give_to_everybody(h);
     }
     async_trim(h, keep_bytes);

@@ -10,13 +10,13 @@
 // 1. One reservation of addresses; memory is mapped into it in pieces of the backing (2 MiB). A region is a run of
 //    mapped pieces. pool is what is mapped (CUDA: reserved), in_use what is handed out (CUDA: used). Requests are
 //    rounded up to 256 B, and a chunk is cut to exactly that.
-// 2. Memory freed on one stream is that stream's at once, and everybody's from the next synchronisation on. Free
+// 2. Memory freed on one stream is that stream's at once, and every stream's from the next synchronisation on. Free
 //    neighbours of one owner are one chunk. As long as only one stream has ever asked, everything is that stream's.
-// 3. A request is served by the best fit (smallest, then lowest) of its stream's chunks and everybody's; else by the
+// 3. A request is served by the best fit (smallest, then lowest) of its stream's chunks and the shared ones; else by the
 //    shortest, then lowest run of free neighbours of both; else pieces are mapped: beside free memory that the request
 //    can use, where the fewest are needed, then at the lowest address. What is left of them is its stream's.
 // 4. Synchronising (allocator_synchronise: every stream has done what it was asked) makes all that is free
-//    everybody's. If more than the release threshold is mapped then, wholly free pieces are unmapped, from the highest
+//    shared. If more than the release threshold is mapped then, wholly free pieces are unmapped, from the highest
 //    address down, until no more than the threshold is, or none is free. A threshold of 0 is CUDA's own default; TensorFlow
 //    and PyTorch keep everything (the limit).
 // 5. A request for which nothing can be mapped synchronises, unmaps every free piece and tries once more: the ladder

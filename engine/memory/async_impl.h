@@ -16,7 +16,7 @@ typedef struct async_region {
     uint32_t first;
 } async_region;
 
-// Who may use a free chunk: chunk.group is an index of these.
+// Streams that may use a free chunk: chunk.group is an index of these.
 typedef struct async_owner {
     uint32_t stream; // of ASYNC_EVERYBODY: none
     bins free;

@@ -212,7 +212,7 @@ static void bfc_statistics(const allocator *a, allocator_say say, void *context)
     say(context, "peak_allocated_bytes", c.peak_in_use_bytes); // in use + reserved
 }
 
-// Says of what still lives that it is gone: whoever adds up the events ends at nothing.
+// Says of what still lives that it is gone: the sum of all events is zero.
 static void forget_region(bfc *b, const bfc_region *r)
 {
     for (uint32_t id = r->first; id != CHUNK_NONE; id = b->chunks.records[id].next) {

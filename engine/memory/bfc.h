@@ -17,10 +17,10 @@
 //   free      merges with the next chunk, then with the previous one
 //
 // A request that cannot be served fails at once; TensorFlow's ten seconds of waiting for another thread are a wrapper
-// that nobody is made to use (memory/retry.h).
+// that is optional (memory/retry.h).
 //
 // With allocator_config.timestamped, what is freed gets a stamp from a counter and stays apart from its neighbours:
-// whoever queues work on a device may free a block before the device is through with it. A stamped chunk serves
+// code that queues work on a device may free a block before the device is through with it. A stamped chunk serves
 // requests that name no stamp, and those whose freed_before is its stamp or a later one. Once the safe frontier is
 // beyond a stamp, the next request merges the chunk as any other; merged chunks take the later stamp. That merging
 // happens at the beginning of a request, also of one that then fails. Such a heap knows no ages: `since` is 0. Its
@@ -35,7 +35,7 @@ HR_MUST_CHECK hr_status bfc_create(const allocator_config *config, backing *sour
 
 // ---- with timestamps ------------------------------------------------------------------------------------------
 
-// One counter may serve several allocators and whoever queues work beside them: its numbers order both.
+// One counter may serve several allocators and queues of work beside them: its numbers order both.
 typedef struct bfc_counter {
     uint64_t last; // starts at 0
 } bfc_counter;

@@ -66,7 +66,7 @@ void bfc_split(bfc *b, uint32_t id, uint64_t bytes);
 // Joins a free chunk that is in no bin with its free neighbours, the next one first, then the previous one. What has
 // a stamp is joined only by force. The chunk that remains, in no bin.
 uint32_t bfc_coalesce(bfc *b, uint32_t id, bool by_force);
-// The record is free for another chunk; until then it looks used, to whoever still remembers its number.
+// The record is free for another chunk; until then a stale number finds it in use.
 void bfc_drop(bfc *b, uint32_t id);
 
 // ---- bfc_regions.c --------------------------------------------------------------------------------------------

@@ -287,7 +287,7 @@ const char *caching_notice(const allocator *a)
 
 // ---- making and destroying ------------------------------------------------------------------------------------
 
-// Says of what still lives that it is gone: whoever adds up the events ends at nothing.
+// Says of what still lives that it is gone: the sum of all events is zero.
 static void forget_run(caching *c, const run *region)
 {
     for (uint32_t id = region->first; id != region->behind; id = c->chunks.records[id].next) {

@@ -156,7 +156,7 @@ typedef struct caching_joined {
     uint64_t bytes;
 } caching_joined;
 caching_joined caching_join(caching *c, uint32_t block, caching_state state);
-// A block that nobody uses any more goes back into its pool.
+// A block that no stream uses any more goes back into its pool.
 void caching_complete_free(caching *c, uint32_t block);
 
 // ---- order (caching_order.c) -----------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds the bytes: requested bytes by category, and the state at the first attainment of the largest in_use.
+// What holds the bytes: requested bytes by category, and the state at the first attainment of the largest in_use.
 #ifndef MEMORY_LEDGER_H
 #define MEMORY_LEDGER_H
 

@@ -22,7 +22,7 @@ typedef struct sweep {
     uint32_t edge_count, alive_count;
 } sweep;
 
-// Who dies at an instant is gone before somebody is born at it.
+// A block that dies at an instant is gone before one is born at it.
 static int by_instant(const void *a, const void *b)
 {
     const edge *left = a, *right = b;
@@ -118,7 +118,7 @@ static hr_status enter(sweep *s, const edge *e, hr_err *err)
     return HR_OK;
 }
 
-// The living do not overlap, so nobody else has its offset.
+// The living do not overlap, so no other has its offset.
 static void leave(sweep *s, const edge *e)
 {
     uint32_t at = place_of(s, s->offsets[e->buffer]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an exact search asks next, and in which order it tries the answers (pack_exact.h has the picture).
+// Where an exact search asks next, and in which order it tries the answers (pack_exact.h has the drawing).
 #ifndef MEMORY_PACK_NICHE_H
 #define MEMORY_PACK_NICHE_H
 

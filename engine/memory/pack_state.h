@@ -9,7 +9,7 @@
 //        │  │  ├─────┤   │ base
 //        └──┴──┴─────┴───┴──▶ sections
 //
-// Sections are the births after which somebody dies before the next birth: who is alive at another birth is alive
+// Sections are the births after which a block dies before the next birth: what is alive at another birth is alive
 // at one of these as well, so they see all pairs that meet. Floors and lows only rise until they are undone.
 #ifndef MEMORY_PACK_STATE_H
 #define MEMORY_PACK_STATE_H

@@ -7,7 +7,7 @@
 //                  └──┴─ waits; every release wakes everyone     time over: once more, and then it has failed
 //
 // No knob leads here and nothing of headroom's own uses it: a step never waits in silence, it fails at once with the
-// record of why (TensorFlow waits ten seconds before it says so, also where nobody is left to free anything). It is
+// record of why (TensorFlow waits ten seconds before it says so, also where no thread is left to free anything). It is
 // for those who replay or embed what TensorFlow does.
 //
 // All functions but open and close may be called by any thread.
@@ -35,7 +35,7 @@ typedef struct retry retry;
 // `heap` and the clock's context are borrowed until close; the heap is to be used through this door only. NULL: the
 // system's monotonic clock.
 HR_MUST_CHECK hr_status retry_open(allocator *heap, const retry_clock *clock, retry **out, hr_err *err);
-void retry_close(retry *r); // NULL is fine; nobody waits any longer
+void retry_close(retry *r); // NULL is fine; no thread waits any longer
 
 // As allocator_serve, but an OOM only after `wait_ns` have passed; 0: at once. Only the last attempt is told to the bus.
 HR_MUST_CHECK hr_status retry_serve(retry *r, const allocator_request *request, uint64_t wait_ns,

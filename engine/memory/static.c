@@ -314,7 +314,7 @@ static uint64_t static_hash(const allocator *a)
     return hash;
 }
 
-// Says of what still lives that it is gone: whoever adds up the events ends at nothing.
+// Says of what still lives that it is gone: the sum of all events is zero.
 static void give_back(static_heap *h)
 {
     for (uint32_t id = 0; id != CHUNK_NONE; id = h->block.chunks.records[id].next) {

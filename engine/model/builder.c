@@ -72,7 +72,7 @@ const char *sample_shape_text(const hr_shape *shape, char text[SHAPE_TEXT_MAX])
     return shape_text(&sample, text, SHAPE_TEXT_MAX);
 }
 
-// Sizes that cannot be meant: libraries count dimensions in 32 bits, and nobody has this much memory.
+// Sizes that cannot be meant: libraries count dimensions in 32 bits, and no machine has this much memory.
 static bool size_is_sane(model_builder *b, const char *suffix, const hr_shape *shape)
 {
     uint64_t elements;

@@ -59,7 +59,7 @@ static const char *input_name(model_reader *r, const yaml_node *input, bool seve
     }
     if (name_table_find(&r->names, node->text) != HR_NO_ID) {
         builder_problem_at(b, node->line, node->column, "two inputs are called '%s'", node->text);
-        r->slot_used[b->model.slot_count] = true; // nobody can name it: no second complaint
+        r->slot_used[b->model.slot_count] = true; // it cannot be named: no second complaint
     }
     return node->text;
 }

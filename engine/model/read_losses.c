@@ -233,7 +233,7 @@ static void check_label_type(model_reader *r, const label_spec *label, const los
     }
 }
 
-// A picture has one class unless the file says that its places have: a forgotten flatten is no segmentation.
+// An image has one class unless the file says that its places have: a forgotten flatten is no segmentation.
 static bool forgot_to_flatten(const model_reader *r, const label_spec *label, const hr_shape *prediction)
 {
     const model_value *input = &r->b->values.data[r->b->model.slots[0].value];
@@ -258,7 +258,7 @@ static bool labels_fit(model_reader *r, const label_spec *label, const loss_spec
     } else if (loss->kind == LOSS_CROSS_ENTROPY && forgot_to_flatten(r, label, &shape)) {
         (void)snprintf(
             sentence, sizeof sentence,
-            "gives %s, classes for every place of the picture: put a flatten or global_avg_pool before "
+            "gives %s, classes for every place of the image: put a flatten or global_avg_pool before "
             "it, or say labels: {type: int32, classes: %u} if every place has a label",
             sample_shape_text(&shape, had), label->classes);
         blame_layer(r, layer, sentence);

@@ -54,7 +54,7 @@ static uint64_t no_flops(const op_query *q)
     return 0;
 }
 
-// One sample here; whoever builds for a batch makes the first dimension as long as that.
+// One sample here; a build for a batch makes the first dimension as long as that.
 static hr_status broadcast_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                                  size_t out_count, hr_err *err)
 {

@@ -189,7 +189,7 @@ const op_row op_row_STACK = {
 
 // ---- zeros ------------------------------------------------------------------------------------------------
 
-// Who asks for zeros knows their shape.
+// The caller of zeros knows their shape.
 const op_row op_row_ZEROS = {.name = "zeros",
                              .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                              .min_out = 1,

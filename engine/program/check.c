@@ -110,7 +110,7 @@ static hr_status check_compute(checker *c, uint32_t n, const instr *i, hr_err *e
     return check_overlap(c, n, i, err);
 }
 
-// What is retained is there and has a value; then it belongs to nobody in the program.
+// What is retained is there and has a value; then no instruction of the program owns it.
 static hr_status check_retain(checker *c, uint32_t n, const instr *i, hr_err *err)
 {
     uint32_t owner = 0;

@@ -75,7 +75,7 @@ void precision_types(const hr_knobs *knobs, hr_dtype *variables, hr_dtype *compu
 // watched[tensor]: a gradient flows from it to a variable, so that the tape records what reads it.
 void draft_mark_watched(const draft *d, bool *watched);
 
-// Who writes and reads every tensor.
+// The writers and readers of every tensor.
 typedef struct draft_uses {
     uint32_t *writer;  // index of the instruction that writes it last, HR_NO_ID: none
     uint32_t *readers; // how many times it is read

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who writes and reads what in a draft: for the passes that leave instructions out.
+// The writers and readers of a draft's tensors: for the passes that leave instructions out.
 #include "program/draft.h"
 
 static void count(const draft *d, draft_uses *u)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The listing: one instruction a line, as people read assembly.
 //
-//   index  phase     live bytes  who computes it            instruction  results <- operands
+//   index  phase     live bytes  implementation             instruction  results <- operands
 //   index  phase     live bytes    alloc  A       123 B     tensor
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,7 +122,7 @@ void program_print_impl(const instr *i, FILE *out)
     }
 }
 
-// The signs of a line, for those who see one for the first time.
+// The signs of a line, for a first reader.
 static void print_legend(FILE *out)
 {
     fputs(

@@ -62,9 +62,9 @@ typedef struct instr {
     uint32_t workspace; // tensor id (category TEMPORARIES, U8), HR_NO_ID when none
     uint8_t instead;    // target_instead: why no library computes it
     uint8_t behind;     // target_answer.behind: how far from the library's first choice it is
-    const char *impl;   // who computes it (program/target.h); NULL: nobody was asked, or nothing is computed
+    const char *impl;   // its implementation (program/target.h); NULL: not asked for, or nothing is computed
     const char *
-        planned; // who was to, where the device could not make it ready and `impl` took its place; NULL otherwise
+        planned; // the planned one, where the device could not prepare it and `impl` took its place; NULL otherwise
     uint64_t flops, bytes_moved;
 } instr;
 
@@ -108,7 +108,7 @@ uint64_t program_host_bytes(const program *p);
 // Prints the listing that people read.
 void program_print(const program *p, FILE *out);
 void program_print_instr(const program *p, const instr *i, FILE *out); // one line of it, without its number
-void program_print_impl(const instr *i, FILE *out); // what stands before that: the column of who computes it
+void program_print_impl(const instr *i, FILE *out); // what stands before that: the column of implementations
 void program_print_persistent(const program *p, uint32_t id, FILE *out); // one line of its head
 // Prints the lines of the listing that are in one program only, in the order of the list: '-' those of `before`, '+'
 // those of `after`. NOMEM error, then nothing was printed.

@@ -36,7 +36,7 @@ typedef struct target_answer {
     uint8_t instead; // target_instead
     uint8_t
         behind; // what its library's heuristics would rather have taken and workspace.limit kept from it, at most 255
-    const char *impl; // NULL: nobody computes anything. A literal, or of target_impl_name
+    const char *impl; // NULL: nothing is computed. A literal, or of target_impl_name
 } target_answer;
 
 typedef struct hr_target hr_target;
@@ -54,7 +54,7 @@ typedef enum target_absorption {
     TARGET_JOINS, // it takes queries, keys and values side by side in the rows of one sequence, and makes gradients so
 } target_absorption;
 
-// Who answers in place of a target that would be slow to: what is not remembered is asked of `from`, and neither
+// Answers in place of a target that is slow to ask: what is not remembered is asked of `from`, and neither
 // remembered nor kept. `count` goes up with every such answer.
 typedef struct target_estimates {
     const hr_target *from;
@@ -65,7 +65,7 @@ struct hr_target {
     const char *name;            // "cpu", "cuda", "plan", "reference"
     uint64_t key;                // hash of device, library version, ISA and threads: part of every memo key
     bool slow_to_ask;            // answers are worth keeping between two starts
-    bool very_slow;              // an answer takes tens of milliseconds: who is in a hurry takes estimates
+    bool very_slow;              // an answer takes tens of milliseconds: interactive plans take estimates
     target_estimates *estimates; // NULL: it answers itself. Borrowed, of one thread
     void *context;               // passed back; borrowed
     // Does the device run this operation on these types and layouts, and with what temporaries? DEVICE error with
@@ -81,7 +81,7 @@ struct hr_target {
     bool (*pads_rows)(void *context, const op_query *q);
 };
 
-// Who computes, for people: "cudnn eng47 k2=17", "cublaslt", "onednn brgconv:avx2", "own winograd", "estimate". The first
+// An implementation's name, for people: "cudnn eng47 k2=17", "cublaslt", "onednn brgconv:avx2", "own winograd", "estimate". The first
 // word is the library, "own" for kernels of headroom. The text is kept until the process ends, once for all that are
 // equal, and cut at TARGET_IMPL_MAX. Thread-safe.
 const char *target_impl_name(const char *library, const char *name);

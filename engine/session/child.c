@@ -37,7 +37,7 @@ int hr_child_socket(const hr_child *c)
 
 void hr_child_signal(const hr_child *c, int number, int value)
 {
-    if (!c->process.reaped) { // until then nobody else has its number
+    if (!c->process.reaped) { // until then no other process has its number
         (void)sigqueue(c->process.pid, number, (union sigval){.sival_int = value});
     }
 }

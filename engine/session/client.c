@@ -117,7 +117,7 @@ static void note_child_end(client_session *c)
     c->base.ended = true;
 }
 
-// Of a process that is not ours nobody learns how it ended but from itself.
+// How a process that is not our child ended is known from itself alone.
 static void note_watched_end(client_session *c)
 {
     trace_heartbeat_copy heartbeat;
@@ -146,7 +146,7 @@ static bool is_beyond_killing(const client_session *c)
     return c->killed_ns != 0 && clock_now_ns() - c->killed_ns > timeout_ns;
 }
 
-// The child's end is yet to come; who goes on without being reached is ended.
+// The child's end is yet to come; one that goes on without being reached is killed.
 static void outlive_socket(client_session *c)
 {
     const uint64_t now_ns = clock_now_ns();
@@ -336,7 +336,7 @@ static hr_status stop_child(client_session *c, hr_err *err)
         return c->note.status;
     }
     if (c->killed && !owes_save(c, heartbeat_of(c, &heartbeat))) {
-        return HR_OK; // on a machine with much to do it did not end in time, and nobody waited for anything of it
+        return HR_OK; // on a machine with much to do it did not end in time, and nothing of it was waited for
     }
     return HR_FAIL(err, STATE, "%s", c->end.sentence);
 }

@@ -43,7 +43,7 @@ typedef struct client_session {
 extern const session_ops client_own_worker, client_watched;
 void client_close(client_session *c); // wire, reader and child
 
-// client_inbox.c: takes messages that have come, a few at once: who never stops talking holds nobody up. True: perhaps
+// client_inbox.c: takes messages that have come, a few at once: an engine that never stops sending cannot block the caller. True: perhaps
 // there are more. What is not valid sets `broken` and ends it.
 bool client_take_messages(client_session *c);
 

@@ -26,10 +26,10 @@ static const struct {
     {SIGXCPU, "SIGXCPU", "its processor time was used up: ulimit -t"},
     {SIGXFSZ, "SIGXFSZ", "a file became larger than allowed: ulimit -f"},
     {SIGTRAP, "SIGTRAP", "it ran into a trap: a debugger, or a library that found itself broken"},
-    {SIGTERM, "SIGTERM", "somebody told it to end"},
-    {SIGINT, "SIGINT", "somebody interrupted it"},
-    {SIGHUP, "SIGHUP", "somebody hung up on it"},
-    {SIGQUIT, "SIGQUIT", "somebody told it to end"},
+    {SIGTERM, "SIGTERM", "another process told it to end"},
+    {SIGINT, "SIGINT", "it was interrupted"},
+    {SIGHUP, "SIGHUP", "its terminal was closed"},
+    {SIGQUIT, "SIGQUIT", "another process told it to end"},
 };
 
 uint64_t end_kernel_kills(void)

@@ -27,7 +27,7 @@ struct engine_loop {
     hr_engine *engine;
     pace pace;
     autosave save;
-    char path[PATH_MAX]; // of the preset, whole, for who goes on from the save elsewhere
+    char path[PATH_MAX]; // of the preset, whole, to go on from the save elsewhere
     uint64_t report_due_ns;
     bool state_changed; // since the last report, and at the beginning
     bool resumes;       // the save that was to be gone on from has not been read yet
@@ -58,7 +58,8 @@ static void on_event(void *context, const hr_event *event)
         l->state_changed = true;
         atomic_store_explicit(&l->out->heartbeat->state, (uint32_t)event->u.note.count, memory_order_relaxed);
     }
-    if (event->kind == HR_EVENT_SAVED && l->save.writing) { // who reads of it finds it in the heartbeat
+    if (event->kind == HR_EVENT_SAVED &&
+        l->save.writing) { // then the heartbeat has it before the event is read
         autosave_note(&l->save, event->u.note.count, l->out->heartbeat);
     }
     beat(l);
@@ -161,7 +162,7 @@ static void tell_heap(engine_loop *l)
     hr_session_heap heap = {.seq = engine_next_seq(l->engine)};
     const allocator *a = engine_heap(l->engine);
     if (a != NULL && heap_snapshot_of(a, &snapshot, NULL) != HR_OK) {
-        return; // whoever asked will ask again
+        return; // it will be asked for again
     }
     heap.chunks = hr_calloc(snapshot.chunks.count, sizeof *heap.chunks);
     heap.count = heap.chunks != NULL ? snapshot.chunks.count : 0;

@@ -143,7 +143,7 @@ static void ask_heap(hr_session *session)
     self(session)->heap_wanted = true;
 }
 
-// A report after every advance that did something: as often as somebody may want one, whatever the clock.
+// A report after every advance that did something: as often as a caller may want one, whatever the clock.
 static bool advance(hr_session *session, unsigned pieces)
 {
     inline_session *s = self(session);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine's process and those who look at it say to each other (session/wire.h). Whoever reads checks: a body
+// What an engine's process and those who look at it say to each other (session/wire.h). The reader checks: a body
 // that is not wholly what it should be is refused as a whole, and nothing of it is kept.
 //
 //   owner ──OPEN──▶ worker            OPEN is the first and comes once; only the owner may send it, COMMAND and QUIT

@@ -6,7 +6,7 @@
 enum {
     STEP_MIN_NS = 20 * 1000 * 1000, // of a simulated step, however fast the card
     AHEAD_NS = 4 * 1000 * 1000,     // what simulated time may be ahead of the clock
-    BEAT_NS = 500 * 1000 * 1000 // waiting is work too: whoever looks at the heartbeat sees that nothing hangs
+    BEAT_NS = 500 * 1000 * 1000     // waiting counts as progress: the heartbeat shows that nothing hangs
 };
 
 // False when a command came first.

@@ -218,7 +218,7 @@ static matter *most_urgent(planner_queue *d)
 {
     matter *stands = &d->matters[HR_QUESTION_STANDS];
     matter *turns = &d->matters[HR_QUESTION_TURNS];
-    matter *step_plan = &d->matters[HR_QUESTION_PICTURE];
+    matter *step_plan = &d->matters[HR_QUESTION_STEP_PLAN];
     matter *diff = &d->matters[HR_QUESTION_DIFF];
     matter *fit = &d->matters[HR_QUESTION_FIT];
     return stands->open                                     ? stands
@@ -233,8 +233,10 @@ static matter *most_urgent(planner_queue *d)
 static planning_work answer_one(planner_queue *d, matter *m, hr_answer *answer)
 {
     static planning_work (*const answers[])(planner_queue * d, matter * m, hr_answer * answer) = {
-        [HR_QUESTION_STANDS] = answer_stands,     [HR_QUESTION_TURNS] = answer_turn,
-        [HR_QUESTION_PICTURE] = answer_step_plan, [HR_QUESTION_DIFF] = answer_diff,
+        [HR_QUESTION_STANDS] = answer_stands,
+        [HR_QUESTION_TURNS] = answer_turn,
+        [HR_QUESTION_STEP_PLAN] = answer_step_plan,
+        [HR_QUESTION_DIFF] = answer_diff,
         [HR_QUESTION_FIT] = answer_fit,
     };
     if (d->planner == NULL) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks. Of every kind of question the newest is open until its last answer has been taken; what comes for any other
+// The asking side. Of every kind of question the newest is open until its last answer has been taken; what comes for any other
 // is dropped. When the process ends, or says something that is no answer, another one is asked what is still open, from
 // the beginning; a question that has ended two processes is answered by that.
 #include "headroom/planning.h"
@@ -18,12 +18,12 @@
 enum {
     TRIES = 2,
     ENDING_MS = 100,
-    SILENT_S = 60, // it has what nobody else wants of the processor: an answer may take its time
+    SILENT_S = 60, // it has what is left of the processor: an answer may take its time
     AT_ONCE = 64
 };
 
 typedef struct matter {
-    bool open, lost; // lost: nobody will answer it
+    bool open, lost; // lost: it will not be answered
     int tries;
     uint32_t next;  // index of the answer that comes next
     uint32_t taken; // answers that the caller has; an earlier process may have given more than this one
@@ -218,12 +218,12 @@ uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_t
 
 uint64_t hr_planning_ask_step_plan(hr_planning *p, const hr_knobs *knobs)
 {
-    return p == NULL ? 0 : ask(p, HR_QUESTION_PICTURE, knobs, 1, false);
+    return p == NULL ? 0 : ask(p, HR_QUESTION_STEP_PLAN, knobs, 1, false);
 }
 
 uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind)
 {
-    if (p == NULL || (kind != HR_QUESTION_TURNS && kind != HR_QUESTION_PICTURE)) {
+    if (p == NULL || (kind != HR_QUESTION_TURNS && kind != HR_QUESTION_STEP_PLAN)) {
         return 0;
     }
     const hr_knobs knobs = p->matters[kind].q.knobs;
@@ -276,7 +276,7 @@ static bool is_expected(const matter *m, const hr_answer *answer)
            (answer->last ? may_end : m->next + 1 < m->count);
 }
 
-// True: *answer is for the caller. Answers to earlier questions are for nobody, and no offence.
+// True: *answer is for the caller. Answers to earlier questions are dropped, and no offence.
 static bool accept(hr_planning *p, hr_answer *answer, bool *offended)
 {
     matter *m = &p->matters[answer->kind];
@@ -312,7 +312,7 @@ static bool is_silent(const hr_planning *p)
     return hr_planning_is_busy(p) && clock_now_ns() - p->heard_ns > SILENT_S * UINT64_C(1000000000);
 }
 
-// Looks at a few messages: who never stops answering what nobody asks holds nobody up.
+// Looks at a few messages: a flood of answers to no question cannot block the caller.
 static bool take_there(hr_planning *p, hr_answer *answer)
 {
     wire_message message;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step plan as a message: its arrays as they lie in memory, since both sides are one build, and then judged record by
-// record, so that whoever draws it may follow every index.
+// record, so that drawing may follow every index.
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

@@ -163,7 +163,7 @@ void planning_put_answer(wire_out *o, const hr_answer *a)
     case HR_QUESTION_TURNS:
         put_plan(o, &a->whatif);
         break;
-    case HR_QUESTION_PICTURE:
+    case HR_QUESTION_STEP_PLAN:
         planning_put_step_plan(o, &a->step_plan);
         break;
     case HR_QUESTION_DIFF:
@@ -186,7 +186,7 @@ static void get_told(wire_in *in, hr_answer *a)
     case HR_QUESTION_TURNS:
         get_plan(in, &a->whatif);
         break;
-    case HR_QUESTION_PICTURE:
+    case HR_QUESTION_STEP_PLAN:
         in->bad = in->bad || !planning_get_step_plan(in, &a->step_plan);
         break;
     case HR_QUESTION_DIFF:

@@ -54,7 +54,7 @@ static bool has_sleepers(const server *s)
     return any;
 }
 
-// While everybody has been woken and nobody has come back, events need not ring.
+// While all clients have been woken and none has come back, events need not ring.
 static void tell_all(server *s)
 {
     if (has_sleepers(s)) {
@@ -75,7 +75,7 @@ static short wanted_of(server *s, const client *c)
     return c->owner && !server_has_room(s) ? (short)(events & ~POLLIN) : events;
 }
 
-// 0: whoever knocks is heard.
+// 0: connections are accepted.
 static int deaf_ms(const server *s)
 {
     const uint64_t now_ns = s->deaf_until_ns != 0 ? clock_now_ns() : 0;
@@ -225,7 +225,7 @@ static hr_status open_server(server *s, const server_options *options, hr_err *e
     }
     if (options->endings != NULL) {
         s->signals = signalfd(-1, options->endings, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (s->signals < 0) { // the engine's thread holds these signals back: nobody else would hear them
+        if (s->signals < 0) { // the engine's thread holds these signals back: no other thread would get them
             return HR_FAIL(err, STATE, "no descriptor for signals was to be had: %s", strerror(errno));
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that shows an engine to others: its owner at the other end of a socket pair, watchers at a socket of the
-// file system. The engine's thread hands over what it has to say and goes on; who is slow misses what is older than the
+// file system. The engine's thread hands over what it has to say and goes on; a slow client misses what is older than the
 // newest.
 //
 //   engine's thread ──put, post──▶ server ──RING, WAKE, REPORT …──▶ owner, watchers
@@ -33,10 +33,10 @@ int server_ended_by(server *s); // the signal; 0: none came
 
 // ---- the engine's thread ----------------------------------------------------------------------------------------
 
-void server_put(server *s, const hr_event *event); // into the ring, and wakes who wants to be woken
+void server_put(server *s, const hr_event *event); // into the ring, and wakes the server's thread
 // ABOUT, REPORT, ERROR, HEAP, ENDED: takes the body's memory.
 void server_post(server *s, message_kind kind, wire_out *body);
-bool server_is_watched(server *s); // whether anybody is there to read a report
+bool server_is_watched(server *s); // whether a client is there to read a report
 bool server_wants_heap(server *s); // since the last time
 bool server_take(server *s, hr_command *command);
 // As callbacks.wait.

@@ -65,7 +65,7 @@ bool client_is_served(const client *c)
     return (wire_events(c->wire) & POLLOUT) == 0;
 }
 
-// Who takes nothing is not woken: what is kept for it must not grow with what it says.
+// A client that reads nothing is not woken: what is kept for it must not grow with what it sends.
 static void wake(server *s, client *c)
 {
     uint64_t put = trace_ring_put_count(s->ring);
@@ -101,7 +101,7 @@ static client *find_place(server *s)
     return NULL;
 }
 
-// An old error is news only to who sees its state.
+// An old error is news only to a client that sees its state.
 void client_greet(server *s, client *c)
 {
     uint32_t state = atomic_load(&trace_ring_heartbeat(s->ring)->state);
@@ -111,7 +111,7 @@ void client_greet(server *s, client *c)
     client_tell(s, c);
 }
 
-// Who cannot be given a descriptor stays at the door, and the door is not looked at for a while.
+// A client that no descriptor can be had for waits, and the socket is not polled for a while.
 void server_admit(server *s)
 {
     int fd = watch_accept(s->listening);
@@ -180,7 +180,7 @@ static void end_by(int number)
     (void)pthread_sigmask(SIG_UNBLOCK, &only, NULL);
 }
 
-// As its owner does who wants to keep what was trained.
+// As its owner does to keep what was trained.
 void server_hear_ending(server *s)
 {
     struct signalfd_siginfo info;

@@ -11,7 +11,7 @@
 
 enum { SERVER_QUEUE = 64, SERVER_CLIENTS = 17, FAREWELL_NS = 1000 * 1000 * 1000 };
 
-// What was posted last of a kind. Bodies are handed to the thread under the lock and kept for who comes later.
+// What was posted last of a kind. Bodies are handed to the thread under the lock and kept for later clients.
 typedef struct post {
     wire_out body;
     uint64_t version; // 0: nothing yet
@@ -33,8 +33,8 @@ struct server {
     bool owned;
     int event_fd, listening, signals; // −1: none
     atomic_int ended_by;
-    char path[WATCH_PATH_MAX]; // "": nobody can find us
-    uint64_t deaf_until_ns;    // descriptors were short: nobody is let in before; the thread's
+    char path[WATCH_PATH_MAX]; // "": no socket is listening
+    uint64_t deaf_until_ns;    // descriptors were short: no client is admitted before; the thread's
     atomic_bool signalled;     // of events: event_fd was written since the thread last looked
     atomic_uint watchers;
 
@@ -63,7 +63,7 @@ bool client_is_served(const client *c);   // nothing waits to be sent to it
 void client_tell(server *s, client *c);   // what it has not seen yet, as long as it takes it
 void client_greet(server *s, client *c);  // the ring, and all that is held
 void client_attend(server *s, client *c); // reads what it says, or drops it
-void server_admit(server *s);             // who knocks
+void server_admit(server *s);             // a client that connects
 void server_hear_ending(server *s);       // a signal came
 
 #endif

@@ -95,7 +95,7 @@ static void set_actions(posix_spawn_file_actions_t *actions, const ends *e, bool
     }
 }
 
-// A process group of its own, every signal as a fresh program has it; who stands in for us has both as we have them.
+// A process group of its own, every signal as a fresh program has it; a process that replaces us has both as we have them.
 static void set_attributes(posix_spawnattr_t *attributes, bool stands_in)
 {
     sigset_t all, none;
@@ -170,7 +170,7 @@ hr_status child_spawn(const child_order *order, child *c, hr_err *err)
     return HR_OK;
 }
 
-// The end of a child that nobody let us see (SIGCHLD is ignored) is an end without a code.
+// The end of a child that we were not let see (SIGCHLD is ignored) is an end without a code.
 static bool note_end(child *c, pid_t got, int status)
 {
     if (got == 0 || (got < 0 && errno == EINTR)) {
@@ -272,7 +272,7 @@ const char *child_last_line(const child *c)
 
 // ---- the child's side -----------------------------------------------------------------------------------------
 
-// A socket pair remembers who made it.
+// A socket pair remembers the process that made it.
 static bool parent_made(int socket)
 {
     struct ucred maker = {0};

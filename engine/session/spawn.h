@@ -3,7 +3,7 @@
 // one end of a socket pair as descriptor 3 and nothing else of ours open. It has a process group of its own (the
 // terminal's signals are not for it), dies with the thread that spawned it (PR_SET_PDEATHSIG, and the socket's end), is
 // the first that the kernel kills when host memory is short (oom_score_adj), and writes stdout and stderr into a pipe
-// whose last line is kept; what the pipe does not take is lost, so that nobody waits for its reader.
+// whose last line is kept; what the pipe does not take is lost, so that writing never blocks.
 //
 // One that stands in for us has our descriptors, process group, ignored and blocked signals instead: what it writes comes
 // out where ours would, and the terminal's ^Z stops both.
@@ -40,7 +40,8 @@ typedef struct child_order {
 HR_MUST_CHECK hr_status child_spawn(const child_order *order, child *c, hr_err *err);
 bool child_reap(child *c);                 // true once it has ended; never waits
 bool child_wait(child *c, int timeout_ms); // until it has; false: it had not by then
-void child_listen(child *c); // takes what stderr has, so much at most that a flood of it holds nobody up
+void child_listen(
+    child *c); // takes what stderr has, a bounded amount, so that a flood of it cannot block the caller
 const char *child_last_line(const child *c); // of its stderr, cut; ""
 void child_signal(const child *c, int number);
 // Kills what lives, reaps, closes. What the kernel does not let go (a disk or a driver that does not answer) is left to it

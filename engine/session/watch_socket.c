@@ -64,7 +64,7 @@ void watch_remove(const char *path)
     }
 }
 
-// Its process is no more (nor one of that number in another container: nobody listens there).
+// Its process is no more (nor one of that number in another container: nothing listens there).
 static bool is_dead(const char *folder, const char *name)
 {
     char path[WATCH_PATH_MAX];
@@ -143,7 +143,7 @@ int watch_accept(int listening)
     return fd;
 }
 
-// Behind too many others that knock the kernel has us wait; a process that is stopped lets nobody in.
+// Behind too many others that knock the kernel has us wait; a stopped process accepts no connection.
 hr_status watch_connect(const char *path, int *connected, hr_err *err)
 {
     const struct sockaddr_un address = address_of(path);
@@ -156,8 +156,8 @@ hr_status watch_connect(const char *path, int *connected, hr_err *err)
     *connected = -1;
     if (!reached || !is_this_user(fd)) {
         (void)HR_FAIL(err, READ, "%s: %s", path,
-                      busy ? "too many knock there, and nobody answers"
-                           : "nobody of this user is to be watched there");
+                      busy ? "too many wait for a connection there, and none is accepted"
+                           : "no training of this user can be watched there");
         hr_err_try(err, "headroom watch, for what can be watched");
         if (fd >= 0) {
             (void)close(fd);

@@ -16,9 +16,9 @@ bool watch_path(pid_t pid, char path[WATCH_PATH_MAX]);
 HR_MUST_CHECK hr_status watch_listen(const char *path, int *socket, hr_err *err);
 // Removes what a process that listened, or was about to, may have left there.
 void watch_remove(const char *path);
-// The next who knocks and is this user; −1: nobody.
+// The next client of this user that connects; −1: none.
 int watch_accept(int listening);
-// READ error when nobody listens there, or nobody answers for half a second.
+// READ error when nothing listens there, or no answer comes for half a second.
 HR_MUST_CHECK hr_status watch_connect(const char *path, int *socket, hr_err *err);
 
 #endif

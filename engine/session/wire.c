@@ -101,7 +101,7 @@ static void offend(wire *w)
     drop_backlog(w);
 }
 
-// Takes the descriptor out of what came; any that nobody announced is closed, and an offence.
+// Takes the descriptor out of what came; one that was not announced is closed, and an offence.
 static void take_fds(wire *w, struct msghdr *message)
 {
     bool offence = (message->msg_flags & MSG_CTRUNC) != 0;

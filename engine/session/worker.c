@@ -42,7 +42,7 @@ static void on_error(void *context, const hr_err *err)
     server_post(((worker *)context)->server, MESSAGE_ERROR, &body);
 }
 
-// Without a save to write at the end nobody keeps what a step that is cut short would have been.
+// Without a save to write at the end a step that is cut short is not kept.
 static void on_knobs(void *context, const hr_knobs *knobs)
 {
     worker *w = context;

@@ -181,7 +181,7 @@ static hr_status stop(hr_engine *e, hr_err *err)
     return save_if_wanted(e, err);
 }
 
-// To a file that a person named, who can name another one.
+// To a file that the user named, and can name anew.
 static hr_status save_as(hr_engine *e, const char *path, hr_err *err)
 {
     hr_status status = engine_save(e, path, err);

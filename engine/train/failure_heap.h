@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heap of the last out-of-memory, for whoever wants to see it (hr_engine_options.keeps_failure_heap). Engine's
+// The heap of the last out-of-memory, where it is asked for (hr_engine_options.keeps_failure_heap). Engine's
 // thread only.
 #ifndef TRAIN_FAILURE_HEAP_H
 #define TRAIN_FAILURE_HEAP_H

@@ -18,7 +18,7 @@ typedef struct save_origin {
     bool trusts;
 } save_origin;
 
-// engine_save for a session that may be gone on from when nobody remembers it.
+// engine_save for a session that may be gone on from in another process.
 HR_MUST_CHECK hr_status engine_save_session(hr_engine *e, const char *path, const save_origin *origin,
                                             hr_err *err);
 uint64_t engine_save_bytes(const hr_engine *e); // of the tensors of a save; 0: it has no weights

@@ -79,7 +79,7 @@ static hr_status write_card(const char *name, const device_facts *f, hr_err *err
     }
     (void)snprintf(
         words, sizeof words,
-        "# Read off the card. Its rates nobody has measured: they are those of the card that is named.\n"
+        "# Read off the card. Its rates were not measured: they are those of the card that is named.\n"
         "like: %s\ntitle: \"%s\"\nvram: %s\nmultiprocessors: %" PRIu32 "\ncompute_capability: %" PRIu32
         ".%" PRIu32 "\n",
         most_alike(f)->name, title, hr_bytes_exact(f->vram_bytes / HR_MIB * HR_MIB, vram), f->multiprocessors,

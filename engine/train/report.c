@@ -254,7 +254,7 @@ static hr_status fill_memory(const hr_engine *e, hr_report *r, hr_err *err)
     name_peak(p, l->peak.instr, m);
     implementations_workspaces(p, &e->build->target, l->peak.instr, m);
     if (e->build->target.very_slow) {
-        planner_keep_answers(); // who would do with less was asked just now
+        planner_keep_answers(); // implementations that need less were asked for just now
     }
     return fill_live_tensors(p, l->peak.instr, m, err);
 }

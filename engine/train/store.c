@@ -62,7 +62,7 @@ static bool is_kept(const tensor *t)
            t->category == HR_CATEGORY_OPTIMIZER;
 }
 
-// What is offloaded lies in memory of the host, which nobody works on between two steps.
+// What is offloaded lies in memory of the host, which nothing changes between two steps.
 static hr_status read_tensor(const build *b, const tensor *t, uint64_t address, void *out, hr_err *err)
 {
     if (tensor_on_host(t)) {
@@ -211,7 +211,7 @@ static const stored_tensor *find_usable(const store *s, const char *name, const 
     return usable ? kept : NULL;
 }
 
-// What tensor t goes on from: itself, or, for an average that nobody has held so far, its variable. NULL: nothing.
+// What tensor t goes on from: itself, or, for an average that is new, its variable. NULL: nothing.
 static const stored_tensor *source_of(const store *s, const hr_model *model, const tensor *t)
 {
     const stored_tensor *kept = find_usable(s, t->name, t);

@@ -5,24 +5,24 @@
 #include "card/reach.h"
 #include "unit/small_engine.h"
 
-enum { PICTURES = 27, PAIRS_MAX = 14, STEPS = 10, DEPTHS = 3, ALL_DONE = 77 };
+enum { IMAGES = 27, PAIRS_MAX = 14, STEPS = 10, DEPTHS = 3, ALL_DONE = 77 };
 
 static const char *const depths[DEPTHS] = {"pipeline.device_prefetch=0", "pipeline.device_prefetch=1",
                                            "pipeline.device_prefetch=3"};
 static const char *const graphs[] = {"execution.cuda_graph=off", "execution.cuda_graph=on"};
 
 static card_reach card;
-static char pictures[160];
+static char images[160];
 
 static void open_all(void)
 {
     open_preset();
-    (void)write_pictures(PICTURES, 9, pictures);
+    (void)write_images(IMAGES, 9, images);
 }
 
 static hr_engine *open_engine(const char *depth, const char *graph, const char *const *pairs)
 {
-    const char *all[PAIRS_MAX] = {pictures, "device.kind=cuda", "execution.mode=graph", depth, graph};
+    const char *all[PAIRS_MAX] = {images, "device.kind=cuda", "execution.mode=graph", depth, graph};
     for (size_t k = 5; *pairs != NULL; k++) {
         ck_assert_uint_lt(k, PAIRS_MAX - 1);
         all[k] = *pairs++;
@@ -80,7 +80,7 @@ static card_totals steady_steps(const char *depth, const char *graph)
 {
     card_totals seen;
     char big[160];
-    hr_engine *e = open_engine(depth, graph, (const char *const[]){write_pictures(400, 9, big), NULL});
+    hr_engine *e = open_engine(depth, graph, (const char *const[]){write_images(400, 9, big), NULL});
     run_well(e, 6);
     card.card_reset();
     run_well(e, STEADY);
@@ -112,8 +112,7 @@ END_TEST
 START_TEST(a_later_batch_is_read_behind_the_launch)
 {
     char big[160];
-    hr_engine *e =
-        open_engine(depths[1], graphs[1], (const char *const[]){write_pictures(400, 9, big), NULL});
+    hr_engine *e = open_engine(depths[1], graphs[1], (const char *const[]){write_images(400, 9, big), NULL});
     run_well(e, 6);
     card.card_reset();
     card.card_fail("cuMemcpyHtoDAsync_v2", 2, CUDA_ERROR_INVALID_VALUE); // the first brings scalars
@@ -128,7 +127,7 @@ START_TEST(every_batch_held_ahead_takes_its_bytes)
 {
     for (int planned = 0; planned < 2; planned++) {
         const hr_engine_options options = {.plan_only = planned == 1};
-        hr_engine *e = create((const char *[]){pictures, "device.kind=cuda", depths[2], NULL}, &options);
+        hr_engine *e = create((const char *[]){images, "device.kind=cuda", depths[2], NULL}, &options);
         run_well(e, 3);
         hr_report r = report_of(e);
         ck_assert_uint_eq(r.memory.at_peak.by_category[HR_CATEGORY_INPUT], 4 * BATCH_BYTES);
@@ -147,7 +146,7 @@ START_TEST(a_resident_batch_is_not_copied)
     char big[160];
     hr_engine *e = open_engine(
         "pipeline.resident=on", graphs[_i % 2],
-        (const char *const[]){write_pictures(400, 9, big), "batch.remainder=drop", rounds[_i / 2], NULL});
+        (const char *const[]){write_images(400, 9, big), "batch.remainder=drop", rounds[_i / 2], NULL});
     run_well(e, 6);
     card.card_reset();
     run_well(e, STEADY);
@@ -189,7 +188,7 @@ START_TEST(what_is_pinned_is_what_was_planned)
         const hr_engine_options options = {.plan_only = planned == 1};
         const char *const *pairs = rows[_i].pairs;
         hr_engine *e = create(
-            (const char *[]){pictures, "device.kind=cuda", pairs[0], pairs[1], pairs[2], NULL}, &options);
+            (const char *[]){images, "device.kind=cuda", pairs[0], pairs[1], pairs[2], NULL}, &options);
         run_well(e, 3);
         hr_report r = report_of(e);
         ck_assert_uint_eq(host_bytes(&r, "pinned"),

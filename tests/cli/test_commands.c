@@ -558,15 +558,15 @@ START_TEST(a_file_that_may_not_be_so_large_has_a_sentence)
 }
 END_TEST
 
-static void write_pictures(const char *name, size_t pictures)
+static void write_images(const char *name, size_t images)
 {
-    static const char picture[3073];
+    static const char image[3073];
     char path[192];
     snprintf(path, sizeof path, "%s/%s", program_home(), name);
     FILE *f = fopen(path, "w");
     ck_assert_ptr_nonnull(f);
-    for (size_t k = 0; k < pictures; k++) {
-        ck_assert_uint_eq(fwrite(picture, sizeof picture, 1, f), 1);
+    for (size_t k = 0; k < images; k++) {
+        ck_assert_uint_eq(fwrite(image, sizeof image, 1, f), 1);
     }
     fclose(f);
 }
@@ -577,13 +577,13 @@ static void truncate_file(pid_t child, void *path)
     ck_assert_int_eq(truncate(path, 3073), 0);
 }
 
-// The pictures go while it trains.
+// The images go while it trains.
 START_TEST(data_that_fail_after_good_steps_end_with_a_save_and_say_so)
 {
     char words[300], path[192];
     const int saves = _i == 0;
-    write_pictures("data_batch_1.bin", 200);
-    write_pictures("test_batch.bin", 4);
+    write_images("data_batch_1.bin", 200);
+    write_images("test_batch.bin", 4);
     snprintf(words, sizeof words, "run demo " SMALL " --steps 100000 -s pipeline.path=%s -s train.save=%s%s",
              program_home(), saves ? program_home() : "", saves ? "/d.safetensors" : "");
     snprintf(path, sizeof path, "%s/data_batch_1.bin", program_home());

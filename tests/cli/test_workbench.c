@@ -30,7 +30,7 @@ static char *slurp(const char *path)
     return text;
 }
 
-// A folder of its own, where the script stands as a.keys and leaves its pictures.
+// A folder of its own, where the script stands as a.keys and leaves its screenshots.
 static void enter(const char *script)
 {
     ck_assert_int_eq(chdir(program_home()), 0);
@@ -211,11 +211,11 @@ START_TEST(the_screenshots_and_the_cast_can_be_made_anew)
 {
     char root[512], command[1536];
     ck_assert_ptr_nonnull(getcwd(root, sizeof root));
-    snprintf(command, sizeof command, "%s/scripts/dev/screenshots %s %s/pictures > /dev/null", root,
+    snprintf(command, sizeof command, "%s/scripts/dev/screenshots %s %s/screenshots > /dev/null", root,
              HEADROOM_PROGRAM, program_home());
     ck_assert_int_eq(system(command), 0);
-    snprintf(command, sizeof command, "cd %s/pictures && test $(ls *.svg | wc -l) -ge 5 && test -s tour.cast",
-             program_home());
+    snprintf(command, sizeof command,
+             "cd %s/screenshots && test $(ls *.svg | wc -l) -ge 5 && test -s tour.cast", program_home());
     ck_assert_int_eq(system(command), 0);
 }
 END_TEST

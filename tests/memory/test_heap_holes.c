@@ -237,7 +237,7 @@ static void naive_join(heap_snapshot *p, uint32_t chunk)
     p->chunks.data[chunk].in_use = was_used;
 }
 
-START_TEST(random_pictures_agree_with_every_window_tried)
+START_TEST(random_heaps_agree_with_every_window_tried)
 {
     uint64_t seed = 31 + (uint64_t)_i;
     for (int n = 0; n < 150; n++) {
@@ -311,7 +311,7 @@ static Suite *holes_suite(void)
     tcase_add_test(cases, ages_count_requests);
     tcase_add_test(cases, the_cheapest_window_holds_the_fewest_used_bytes);
     tcase_add_test(cases, what_must_stay_parts_the_heap);
-    tcase_add_loop_test(cases, random_pictures_agree_with_every_window_tried, 0, 4);
+    tcase_add_loop_test(cases, random_heaps_agree_with_every_window_tried, 0, 4);
     tcase_add_loop_test(cases, the_largest_hole_is_the_largest_free_chunk, 0, 3);
     tcase_add_test(cases, short_host_memory_is_an_error);
     suite_add_tcase(suite, cases);

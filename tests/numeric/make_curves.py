@@ -24,7 +24,7 @@ import torch
 import yaml
 
 from make_fixtures import HERE, MODELS
-from peer_data import chains, pictures
+from peer_data import chains, images
 from peer_model import OurNumbers, PeerNet, PeerNumbers
 
 STEPS, BLOCK, SAME_START, SEEDS = 200, 10, 20, (1, 2, 3, 4, 5)
@@ -64,7 +64,7 @@ def samples_of(model, count):
     entry = model["input"]
     if "classes" in entry:
         return chains(0, count, entry["shape"][0], entry["classes"])
-    return pictures(0, count, entry["shape"], model["classes"])
+    return images(0, count, entry["shape"], model["classes"])
 
 
 @torch.no_grad()

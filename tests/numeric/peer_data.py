@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generated training set, repeated: engine/data/generated.c (pictures) and invented.c (chains of tokens)."""
+"""The generated training set, repeated: engine/data/generated.c (images) and invented.c (chains of tokens)."""
 import numpy as np
 
 from make_fixtures import philox, philox_key
@@ -84,7 +84,7 @@ def plane_of(d, mask, dark_ground):
     return np.clip(ground + contrast * mask + noise // 4 - 32, 0, 255)
 
 
-def pictures(first, count, shape, classes):
+def images(first, count, shape, classes):
     """Training samples first … first + count: float32 NHWC in [0, 1], and their labels."""
     height, width, channels = shape
     images, labels = np.empty((count, height * width, channels), np.float32), np.empty(count, np.int64)

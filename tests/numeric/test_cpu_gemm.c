@@ -298,18 +298,18 @@ START_TEST(every_item_is_done_once_in_the_same_cuts)
     const tally t = {seen, by};
     for (int turn = 0; turn < TURNS; turn++) {
         const int64_t items = op_random_int(&state, 1, ITEMS), grain = op_random_int(&state, 1, 50);
-        const uint32_t ranges = cpu_for_ranges(w, items, grain);
+        const uint32_t ranges = workers_for_ranges(w, items, grain);
         memset(seen, 0, sizeof seen);
-        cpu_for(w, items, grain, count_items, &t);
+        workers_for(w, items, grain, count_items, &t);
         for (int64_t i = 0; i < items; i++) {
             ck_assert(seen[i] == 1 && by[i] < ranges && (i == 0 || by[i] == by[i - 1] || i % grain == 0));
         }
         ck_assert_uint_eq(by[items - 1], ranges - 1);
         memcpy(first, by, sizeof first);
-        cpu_for(w, items, grain, count_items, &t);
+        workers_for(w, items, grain, count_items, &t);
         ck_assert(memcmp(first, by, (size_t)items * sizeof by[0]) == 0);
         memset(seen, 0, sizeof seen);
-        cpu_for_pieces(w, items, grain, count_items, &t);
+        workers_for_pieces(w, items, grain, count_items, &t);
         ck_assert(memchr(seen, 0, (size_t)items) == NULL && memchr(seen, 2, (size_t)items) == NULL);
     }
     workers_destroy(w);
@@ -353,7 +353,7 @@ START_TEST(a_thread_that_stands_still_holds_up_one_piece)
 {
     workers *w = threads_of(2);
     standstill s = {.caller = pthread_self(), .of_caller = _i == 1}, *argument = &s;
-    cpu_for_pieces(w, PIECES, 1, stand_or_work, &argument);
+    workers_for_pieces(w, PIECES, 1, stand_or_work, &argument);
     ck_assert_uint_eq(atomic_load(&s.done), PIECES);
     ck_assert(!atomic_load(&s.given_up));
     workers_destroy(w);

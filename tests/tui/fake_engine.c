@@ -742,7 +742,7 @@ bool hr_session_report(hr_session *host, uint64_t *version, hr_report *report)
     return newer;
 }
 
-// Its addresses are made up: there is no heap to take a picture of.
+// Its addresses are made up: there is no heap to take a snapshot of.
 void hr_session_ask_heap(hr_session *session)
 {
     (void)session;

@@ -94,7 +94,7 @@ uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind)
 
 uint64_t hr_planning_ask_step_plan(hr_planning *p, const hr_knobs *knobs)
 {
-    return ask(p, HR_QUESTION_PICTURE, knobs);
+    return ask(p, HR_QUESTION_STEP_PLAN, knobs);
 }
 
 uint64_t hr_planning_ask_stands(hr_planning *p, const hr_knobs *knobs)
@@ -142,7 +142,7 @@ bool hr_planning_take(hr_planning *p, hr_answer *answer)
         snprintf(answer->sentence, sizeof answer->sentence, "%s", refuses ? "it would not stand" : "");
         return true;
     }
-    fake_question *turns = &p->open[HR_QUESTION_TURNS], *step_plan = &p->open[HR_QUESTION_PICTURE];
+    fake_question *turns = &p->open[HR_QUESTION_TURNS], *step_plan = &p->open[HR_QUESTION_STEP_PLAN];
     if (turns->open) {
         answer->number = turns->number;
         answer->index = p->next_turn++;
@@ -152,7 +152,7 @@ bool hr_planning_take(hr_planning *p, hr_answer *answer)
     }
     if (step_plan->open) {
         step_plan->open = false;
-        *answer = (hr_answer){.kind = HR_QUESTION_PICTURE, .number = step_plan->number, .last = true};
+        *answer = (hr_answer){.kind = HR_QUESTION_STEP_PLAN, .number = step_plan->number, .last = true};
         fake_step_plan_make(&step_plan->knobs, &answer->step_plan);
         return true;
     }
@@ -173,5 +173,5 @@ int hr_planning_fd(const hr_planning *p)
 bool hr_planning_is_busy(const hr_planning *p)
 {
     return p != NULL && (p->open[HR_QUESTION_STANDS].open || p->open[HR_QUESTION_TURNS].open ||
-                         p->open[HR_QUESTION_PICTURE].open);
+                         p->open[HR_QUESTION_STEP_PLAN].open);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hr_planning_* over the scripted engine: turns and pictures are answered, differences and sweeps never are.
+// hr_planning_* over the scripted engine: turns and step plans are answered, differences and sweeps never are.
 #ifndef TESTS_TUI_FAKE_PLANNING_H
 #define TESTS_TUI_FAKE_PLANNING_H
 

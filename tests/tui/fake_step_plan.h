@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scripted engine's step as a step plan: the same tensors and bytes, with addresses from a first fit, so that the
 // planned heap has something to show. Times are made up, and the same on every run.
-#ifndef TESTS_TUI_FAKE_PICTURE_H
-#define TESTS_TUI_FAKE_PICTURE_H
+#ifndef TESTS_TUI_FAKE_STEP_PLAN_H
+#define TESTS_TUI_FAKE_STEP_PLAN_H
 
 #include "headroom/knobs.h"
 #include "headroom/step_plan.h"

@@ -7,7 +7,7 @@
 
 #include "app/tui/term/terminal.h"
 
-static const screen_look looks[PICTURED_LOOKS] = {
+static const screen_look looks[SCREENSHOT_LOOKS] = {
     {.rows = 24, .columns = 80},
     {.rows = 36, .columns = 120},
     {.rows = 24, .columns = 80, .glyphs = GLYPHS_BRAILLE},
@@ -17,7 +17,7 @@ static const screen_look looks[PICTURED_LOOKS] = {
     {.rows = 4, .columns = 20},
 };
 
-const char *const screenshots_themes[PICTURED_THEMES] = {"dark", "light", "safe", "safe-light", "mono"};
+const char *const screenshots_themes[SCREENSHOT_THEMES] = {"dark", "light", "safe", "safe-light", "mono"};
 
 screenshots screenshots_dump(const theme *svg)
 {
@@ -32,7 +32,7 @@ screenshots screenshots_dump(const theme *svg)
 app *screenshots_open_look(size_t i)
 {
     app *a = screen_open(&looks[i]);
-    theme_make(&a->looks.theme, screenshots_themes[i % PICTURED_THEMES], terminal_colors(),
+    theme_make(&a->looks.theme, screenshots_themes[i % SCREENSHOT_THEMES], terminal_colors(),
                looks[i].no_color);
     screen_advance(a, 90);
     free(screen_text(a)); // draws

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Screens to make pictures of: the workbench in several looks, and a page with every character that is drawn.
-#ifndef TESTS_TUI_PICTURED_H
-#define TESTS_TUI_PICTURED_H
+// Screens to make screenshots of: the workbench in several looks, and a page with every character that is drawn.
+#ifndef TESTS_TUI_SCREENSHOT_H
+#define TESTS_TUI_SCREENSHOT_H
 
 #include "app/tui/term/paint.h"
 #include "tests/tui/screen.h"
 
-enum { PICTURED_LOOKS = 7, PICTURED_THEMES = 5 };
+enum { SCREENSHOT_LOOKS = 7, SCREENSHOT_THEMES = 5 };
 
-extern const char *const screenshots_themes[PICTURED_THEMES];
+extern const char *const screenshots_themes[SCREENSHOT_THEMES];
 
 typedef struct screenshots {
     char *text; // the caller frees it

@@ -367,7 +367,7 @@ START_TEST(a_row_says_all_that_differs_and_begins_with_it)
 }
 END_TEST
 
-// ---- the picture ----------------------------------------------------------------------------------------------
+// ---- the chart ------------------------------------------------------------------------------------------------
 
 // How often a character stands in the frontier's plot.
 static int count_of(app *a, const char *glyph)

@@ -189,7 +189,7 @@ END_TEST
 START_TEST(a_long_path_comes_back_whole)
 {
     static const char path[] =
-        "/a/folder/with/a/name/that/is/much/longer/than/an/event/has/room/for/pictures.bin";
+        "/a/folder/with/a/name/that/is/much/longer/than/an/event/has/room/for/images.bin";
     app *a = screen_open(&wide);
     screen_advance(a, 5);
     ck_assert(app_turn(&a->feed, HR_KNOB_PIPELINE_PATH, path));

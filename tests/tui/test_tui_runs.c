@@ -472,7 +472,7 @@ START_TEST(what_ran_out_of_memory_is_turned_back_to_only_when_asked_twice_in_a_r
 }
 END_TEST
 
-START_TEST(runs_that_never_ended_a_step_have_no_picture_but_a_sentence)
+START_TEST(runs_that_never_ended_a_step_have_no_chart_but_a_sentence)
 {
     app *a = screen_open(&golden_looks[2].look);
     screen_keys(a, ":set device.vram 1 MiB\n");
@@ -740,7 +740,7 @@ SUITE_MAIN("tui runs", a_column_is_explained_by_what_it_shows,
            what_ran_out_of_memory_is_turned_back_to_only_when_asked_twice_in_a_row,
            what_goes_on_from_other_weights_has_no_verdict_on_its_loss,
            times_of_a_few_steps_and_of_none_are_not_compared, every_byte_value_fits_its_cell,
-           runs_that_never_ended_a_step_have_no_picture_but_a_sentence,
+           runs_that_never_ended_a_step_have_no_chart_but_a_sentence,
            what_is_turned_is_exported_and_replaces_nothing_unasked,
            runs_are_exported_whole_and_replace_no_file_unasked,
            the_baseline_is_a_run_of_the_log_and_unpinning_forgets_it)

@@ -302,7 +302,7 @@ static void is_well_formed(const char *at)
 
 START_TEST(svg_draws_every_character_where_it_stood)
 {
-    for (size_t i = 0; i < PICTURED_THEMES; i++) {
+    for (size_t i = 0; i < SCREENSHOT_THEMES; i++) {
         theme t;
         screenshots_open_page(&t, screenshots_themes[i]);
         screenshots svg = screenshots_dump(&t), again = screenshots_dump(&t);
@@ -313,7 +313,7 @@ START_TEST(svg_draws_every_character_where_it_stood)
         free(again.text);
         screenshots_close_page();
     }
-    for (size_t i = 0; i < PICTURED_LOOKS; i++) {
+    for (size_t i = 0; i < SCREENSHOT_LOOKS; i++) {
         app *a = screenshots_open_look(i);
         screenshots svg = screenshots_dump(&a->looks.theme);
         is_well_formed(svg.text);

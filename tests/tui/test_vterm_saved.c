@@ -47,7 +47,7 @@ static void same_cell(const drawn *d, const vt_cell *c, int y, int x)
 
 START_TEST(a_terminal_shows_the_saved_ansi_as_it_was)
 {
-    for (size_t i = 0; i < PICTURED_LOOKS; i++) {
+    for (size_t i = 0; i < SCREENSHOT_LOOKS; i++) {
         app *a = screenshots_open_look(i);
         screenshots b = with_returns(screenshots_dump(NULL));
         vt_cell *cells = vt_cells_of(b.text, b.count, a->rows + 1, a->columns);

@@ -90,7 +90,7 @@ echo mine > "$folder/mine.txt"
 keys ":save-display $folder/mine.txt" Enter
 shows 'is there already'
 keys Escape
-grep -q '<path' "$folder/screen.svg" || fail 'the picture has no shapes'
+grep -q '<path' "$folder/screen.svg" || fail 'the screenshot has no shapes'
 
 tmux -L $socket resize-window -x 120 -y 40
 for _ in $(seq 100); do

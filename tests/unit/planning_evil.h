@@ -46,7 +46,7 @@ static inline void planning_evil_answer(wire *w, const char *how, const planning
         a.index = 1;
         planning_evil_send(w, &a);
     } else if (strcmp(how, "endless") == 0) {
-        a.kind = HR_QUESTION_PICTURE; // one answer, and it is not the last
+        a.kind = HR_QUESTION_STEP_PLAN; // one answer, and it is not the last
         a.status = HR_KNOB;
         a.number = q->number + 1;
         planning_evil_send(w, &a);

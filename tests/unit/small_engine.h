@@ -64,9 +64,9 @@ static inline const char *file_in(const char *name, char path[128])
     return path;
 }
 
-// Writes `train` and `held_out` pictures in CIFAR-10's binary form, so that an epoch is short. Returns the pair that
+// Writes `train` and `held_out` images in CIFAR-10's binary form, so that an epoch is short. Returns the pair that
 // reads them.
-static inline const char *write_pictures(int train, int held_out, char pair[160])
+static inline const char *write_images(int train, int held_out, char pair[160])
 {
     static const char *const names[] = {"data_batch_1.bin", "test_batch.bin"};
     const int counts[] = {train, held_out};

@@ -8,14 +8,14 @@
     "    - {kind: dense, units: 10}\n"
 #include "unit/small_engine.h"
 
-enum { PICTURES = 27, PAIRS_MAX = 12 };
+enum { IMAGES = 27, PAIRS_MAX = 12 };
 
-static char pictures[160];
+static char images[160];
 
 static void open_all(void)
 {
     open_preset();
-    (void)write_pictures(PICTURES, 9, pictures);
+    (void)write_images(IMAGES, 9, images);
 }
 
 typedef struct seen {
@@ -32,7 +32,7 @@ static void look(void *context, const hr_event *event)
 
 static hr_report train(const char *const *pairs, uint64_t steps, seen *s)
 {
-    const char *all[PAIRS_MAX] = {pictures, "precision.policy=float64", "optimizer.kind=sgd",
+    const char *all[PAIRS_MAX] = {images, "precision.policy=float64", "optimizer.kind=sgd",
                                   "optimizer.learning_rate=0.05"};
     for (size_t k = 4; *pairs != NULL; k++) {
         ck_assert_uint_lt(k, PAIRS_MAX - 1);
@@ -55,7 +55,7 @@ static const struct {
               {"batch.remainder=pad", "pipeline.prefetch=0", 3},
               {"batch.remainder=pad", "pipeline.prefetch=3", 3}};
 
-// 27 pictures are two updates of 12 and three left over: over several epochs the rounds see what the large batch sees.
+// 27 images are two updates of 12 and three left over: over several epochs the rounds see what the large batch sees.
 START_TEST(three_batches_of_four_train_as_one_of_twelve)
 {
     const char *remainder = epochs[_i].remainder;
@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(an_epoch_without_a_whole_update_is_refused)
 {
-    hr_engine *e = create((const char *[]){pictures, "batch.size=4", "batch.accumulate=7", NULL}, NULL);
+    hr_engine *e = create((const char *[]){images, "batch.size=4", "batch.accumulate=7", NULL}, NULL);
     run_steps(e, 1);
     ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
     const hr_err *err = hr_engine_error(e);

@@ -6,17 +6,17 @@
 #include "base/host_mem.h"
 #include "unit/small_engine.h"
 
-enum { PICTURES = 27, HELD_OUT = 9, PAIRS_MAX = 12, STEPS = 11, DEPTHS = 3, LOG = 32 };
+enum { IMAGES = 27, HELD_OUT = 9, PAIRS_MAX = 12, STEPS = 11, DEPTHS = 3, LOG = 32 };
 
 static const char *const depths[DEPTHS] = {"pipeline.device_prefetch=0", "pipeline.device_prefetch=1",
                                            "pipeline.device_prefetch=3"};
 
-static char pictures[160];
+static char images[160];
 
 static void open_all(void)
 {
     open_preset();
-    (void)write_pictures(PICTURES, HELD_OUT, pictures);
+    (void)write_images(IMAGES, HELD_OUT, images);
 }
 
 // What the stream told of a training.
@@ -43,7 +43,7 @@ static void listen(void *context, const hr_event *event)
 
 static hr_engine *open_engine(const char *depth, const char *const *pairs, told *t)
 {
-    const char *all[PAIRS_MAX] = {pictures, "threads.count=1", depth};
+    const char *all[PAIRS_MAX] = {images, "threads.count=1", depth};
     const hr_engine_options options = {.sink = listen, .sink_context = t};
     for (size_t k = 3; *pairs != NULL; k++) {
         ck_assert_uint_lt(k, PAIRS_MAX - 1);

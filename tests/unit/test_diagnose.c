@@ -107,7 +107,7 @@ static const struct {
      "to stream 2 or waits for it"},
 };
 
-START_TEST(a_picture_tells_its_cause)
+START_TEST(a_heap_tells_its_cause)
 {
     uint32_t count = 0;
     char sentence[256];
@@ -445,7 +445,7 @@ int main(void)
     hr_preset_search_beside(".");
     Suite *suite = suite_create("diagnose");
     TCase *cases = tcase_create("diagnose");
-    tcase_add_loop_test(cases, a_picture_tells_its_cause, 0, sizeof heaps / sizeof *heaps);
+    tcase_add_loop_test(cases, a_heap_tells_its_cause, 0, sizeof heaps / sizeof *heaps);
     tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
     tcase_add_test(cases, a_knob_that_sets_the_limit_is_named);
     tcase_add_test(cases, a_step_that_would_fit_is_told_by_its_heap);

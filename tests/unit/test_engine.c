@@ -59,8 +59,8 @@ START_TEST(the_plan_is_the_run_over_epochs)
     static const char *const modes[] = {"execution.mode=eager", "execution.mode=graph"};
     static const char *const growths[] = {"allocator.growth=off", "allocator.growth=on"};
     char data[160];
-    const char *pairs[] = {modes[_i % 2], growths[_i / 2], write_pictures(27, 44, data),
-                           "batch.remainder=keep", NULL};
+    const char *pairs[] = {modes[_i % 2], growths[_i / 2], write_images(27, 44, data), "batch.remainder=keep",
+                           NULL};
     hr_engine *plan = create(pairs, &(hr_engine_options){.plan_only = true});
     hr_engine *run = create(pairs, NULL);
     run_steps(plan, 9);
@@ -198,8 +198,7 @@ START_TEST(a_batch_size_changed_within_an_epoch_trains_every_sample)
 {
     static const char *const sizes[] = {"17", "20", "9"};
     char data[160];
-    hr_engine *e =
-        create((const char *[]){write_pictures(200, 13, data), "batch.remainder=keep", NULL}, NULL);
+    hr_engine *e = create((const char *[]){write_images(200, 13, data), "batch.remainder=keep", NULL}, NULL);
     for (int k = 0; k < 3; k++) {
         run_steps(e, 4);
         ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, sizes[k]), HR_OK);

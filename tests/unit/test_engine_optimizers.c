@@ -145,13 +145,13 @@ END_TEST
 START_TEST(evaluation_sees_the_average)
 {
     static const char *const ema[] = {"optimizer.ema=none", "optimizer.ema=0", "optimizer.ema=0.99"};
-    char pictures[160];
+    char images[160];
     double loss[3];
-    (void)write_pictures(32, 16, pictures);
+    (void)write_images(32, 16, images);
     for (int k = 0; k < 3; k++) {
         const char *const training[3] = {"optimizer.kind=momentum", ema[k]};
         evaluated_loss = (double)NAN;
-        hr_engine_destroy(trained(training, pictures, false, 5)); // the fourth step ends the epoch
+        hr_engine_destroy(trained(training, images, false, 5)); // the fourth step ends the epoch
         loss[k] = evaluated_loss;
         ck_assert(isfinite(loss[k]));
     }

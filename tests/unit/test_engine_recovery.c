@@ -172,11 +172,11 @@ START_TEST(a_return_to_a_save_finds_the_batches_of_its_position)
     char data[160];
     (void)snprintf(save, sizeof save, "train.save=%s", file_in("a.safetensors", path));
     hr_engine *e =
-        create((const char *[]){save, write_pictures(100, 7, data), "batch.remainder=keep", NULL}, NULL);
-    run_steps(e, 5); // 40 pictures
+        create((const char *[]){save, write_images(100, 7, data), "batch.remainder=keep", NULL}, NULL);
+    run_steps(e, 5); // 40 images
     ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "7"), HR_OK);
     begin(e, 100);
-    run_to(e, 7); // 54 pictures: 1 of 9 would be left after 5 steps, and 6 of 9 are from 40 on
+    run_to(e, 7); // 54 images: 1 of 9 would be left after 5 steps, and 6 of 9 are from 40 on
     ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "9"), HR_OK);
     break_a_step(e);
     run_steps(e, 12);
@@ -232,7 +232,7 @@ START_TEST(an_evaluation_does_not_outlive_the_arithmetic)
 {
     char data[160];
     bool idle = false;
-    hr_engine *e = create((const char *[]){write_pictures(24, 50, data), NULL}, NULL);
+    hr_engine *e = create((const char *[]){write_images(24, 50, data), NULL}, NULL);
     begin(e, 40);
     run_to(e, 3);
     hr_engine_advance(e, &idle); // the epoch ends
@@ -251,12 +251,12 @@ END_TEST
 START_TEST(the_last_step_of_an_epoch_is_followed_by_its_evaluation)
 {
     char data[160];
-    hr_engine *e = create((const char *[]){write_pictures(27, 9, data), NULL}, NULL);
+    hr_engine *e = create((const char *[]){write_images(27, 9, data), NULL}, NULL);
     run_steps(e, 2);
     hr_report r = report_of(e);
     ck_assert(isnan(r.train.eval_accuracy));
     hr_report_deinit(&r);
-    run_steps(e, 1); // the 3 pictures that are left fill no batch
+    run_steps(e, 1); // the 3 images that are left fill no batch
     ck_assert_uint_eq(hr_engine_steps(e), 3);
     r = report_of(e);
     ck_assert(isfinite(r.train.eval_accuracy));
@@ -402,7 +402,7 @@ START_TEST(a_tensor_is_freed_under_the_name_it_was_taken_under)
     char path[128];
     bool idle = false;
     hr_trace *trace = NULL;
-    hr_engine *e = create((const char *[]){write_pictures(40, 21, data), "batch.remainder=keep", NULL}, NULL);
+    hr_engine *e = create((const char *[]){write_images(40, 21, data), "batch.remainder=keep", NULL}, NULL);
     ck_assert_int_eq(hr_trace_open(e, file_in("a.csv", path), &trace, NULL), HR_OK);
     run_steps(e, 1);
     ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "9"), HR_OK); // 32 are left: a rest of 5, then one of 4

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that labels every place of a picture: its accuracy is the share of places, not of pictures.
+// A model that labels every place of an image: its accuracy is the share of places, not of images.
 #define SMALL_ENGINE_LABELS "  labels: {type: int32, classes: 10}\n"
 #define SMALL_ENGINE_LAYERS "    - {kind: conv2d, filters: 10, kernel: 1, stride: 8}\n"
 

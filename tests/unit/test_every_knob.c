@@ -29,7 +29,7 @@ typedef struct turning {
 #define CACHING "allocator.kind=caching", "device.kind=plan", "pipeline.source=generated"
 #define CARD    "device.card=rtx3070-8g", "device.vram=none", "device.kind=plan"
 
-static char pictures[160]; // "pipeline.path=…": 27 to train, 9 held out
+static char images[160]; // "pipeline.path=…": 27 to train, 9 held out
 static char save_path[128], old_save[128];
 
 // clang-format off
@@ -158,7 +158,7 @@ static hr_engine *create_for(const turning *t, const char *value, counts *c)
     hr_err err = {0};
     hr_engine *e = NULL;
     hr_knobs knobs = *hr_preset_knobs(preset);
-    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pictures, &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, images, &err), HR_OK);
     for (int k = 0; k < PAIRS_MAX && t->pairs[k] != NULL; k++) {
         char key[64];
         const char *equals = strchr(t->pairs[k], '=');
@@ -222,7 +222,7 @@ static void open_all(void)
 {
     hr_preset_search_beside(".");
     open_preset();
-    (void)write_pictures(27, 9, pictures);
+    (void)write_images(27, 9, images);
     (void)file_in("new.safetensors", save_path);
     write_old_save();
 }

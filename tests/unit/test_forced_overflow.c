@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An overflow forced at the tenth update of a mixed_float16 training, from picture files to saved weights: what Keras'
-// LossScaleOptimizer does then. The pictures are black but for one level, so that gradients of the convolution are
+// An overflow forced at the tenth update of a mixed_float16 training, from image files to saved weights: what Keras'
+// LossScaleOptimizer does then. The images are black but for one level, so that gradients of the convolution are
 // small; those of the tenth batch are white, 255 times as bright, and its scaled gradients leave float16.
 #include <check.h>
 #include <math.h>
@@ -67,9 +67,9 @@ static const char *const floors[] = {"precision.loss_scale_floor=none", "precisi
 // Both floors agree this far from one.
 START_TEST(the_tenth_update_is_left_out_and_the_scale_halves)
 {
-    char pictures[160], before[HR_SHA256_TEXT_MAX] = "", after[HR_SHA256_TEXT_MAX];
-    (void)snprintf(pictures, sizeof pictures, "pipeline.path=%s", folder);
-    const char *const pairs[] = {pictures,
+    char images[160], before[HR_SHA256_TEXT_MAX] = "", after[HR_SHA256_TEXT_MAX];
+    (void)snprintf(images, sizeof images, "pipeline.path=%s", folder);
+    const char *const pairs[] = {images,
                                  devices[_i % DEVICES],
                                  optimizers[_i / DEVICES % 2],
                                  floors[_i / DEVICES / 2],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Promises of headroom/pack.h: offsets for a file's buffers, pictures of them, and nothing leaked whatever fails.
+// Promises of headroom/pack.h: offsets for a file's buffers, images of them, and nothing leaked whatever fails.
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,9 +8,9 @@
 
 enum { SIDE = 20, VALUES = SIDE * SIDE * 3, BATCH = 6 };
 
-static const data_form picture = {.count = 2,
-                                  .slot = {{.type = DATA_FLOAT, .rank = 3, .dim = {SIDE, SIDE, 3}},
-                                           {.type = DATA_IDS, .is_label = true, .classes = 10}}};
+static const data_form image = {.count = 2,
+                                .slot = {{.type = DATA_FLOAT, .rank = 3, .dim = {SIDE, SIDE, 3}},
+                                         {.type = DATA_IDS, .is_label = true, .classes = 10}}};
 // Two slots of floats: both are narrowed, each to a type of its own.
 static const data_form regression = {.count = 2,
                                      .slot = {{.type = DATA_FLOAT, .rank = 2, .dim = {7, 5}},
@@ -134,7 +134,7 @@ START_TEST(floats_are_narrowed_to_the_nearest_on_any_number_of_threads)
     const data_type types[] = {DATA_BF16, DATA_F16};
     for (int threads = 1; threads <= 5; threads += 2) {
         const pipeline_wire wire = {.train = {types[_i % 2], DATA_F16}, .eval = {types[_i % 2], DATA_BF16}};
-        const data_form *form = _i < 2 ? &picture : &regression;
+        const data_form *form = _i < 2 ? &image : &regression;
         pipeline *wide = open_wired(form, 0, 1, &plain);
         pipeline *narrow = open_wired(form, _i, threads, &wire);
         for (int k = 0; k < 3; k++) {
@@ -162,9 +162,9 @@ END_TEST
 START_TEST(training_batches_lie_in_the_devices_memory)
 {
     const hr_knobs knobs = knobs_of(_i, 1);
-    const data_form batches = data_form_narrowed(&picture, (const data_type[DATA_MAX_SLOTS]){DATA_BF16});
+    const data_form batches = data_form_narrowed(&image, (const data_type[DATA_MAX_SLOTS]){DATA_BF16});
     const pipeline_wire wire = {.train = {DATA_BF16}, .pinned = open_device(0)};
-    pipeline *p = open_wired(&picture, _i, 1, &wire);
+    pipeline *p = open_wired(&image, _i, 1, &wire);
     data_item item;
     (void)next_item(p);
     ck_assert_int_eq(pipeline_next_eval(p, BATCH, &item, NULL), HR_OK);
@@ -186,8 +186,7 @@ START_TEST(what_the_device_refuses_is_ordinary_memory_and_told)
     static const pipeline_wire plain = {.train = {DATA_BF16}};
     for (uint64_t nth = 1; nth <= pieces; nth++) {
         const pipeline_wire wire = {.train = {DATA_BF16}, .pinned = open_device(nth)};
-        pipeline *p = open_wired(&picture, prefetch, 1, &wire),
-                 *q = open_wired(&picture, prefetch, 1, &plain);
+        pipeline *p = open_wired(&image, prefetch, 1, &wire), *q = open_wired(&image, prefetch, 1, &plain);
         for (int k = 0; k < 4; k++) {
             const data_item a = next_item(p), b = next_item(q);
             ck_assert_mem_eq(a.room.slot[0], b.room.slot[0], BATCH * VALUES * sizeof(uint16_t));
@@ -214,7 +213,7 @@ START_TEST(every_allocation_may_fail_once)
         data_item item;
         uint64_t wait_ns;
         hr_host_mem_fail_at(nth);
-        hr_status status = pipeline_open(&knobs, &picture, &wire, &p, NULL);
+        hr_status status = pipeline_open(&knobs, &image, &wire, &p, NULL);
         if (status == HR_OK) {
             status = pipeline_next(p, &item, &wait_ns, NULL);
         }
@@ -237,7 +236,7 @@ START_TEST(a_chain_made_anew_has_its_own_memory)
     const hr_knobs knobs = knobs_of(2, 1);
     static const pipeline_wire plain = {.train = {DATA_FLOAT}};
     const pipeline_wire wire = {.train = {DATA_BF16}, .pinned = open_device(0)};
-    pipeline *p = open_wired(&picture, 2, 1, &wire);
+    pipeline *p = open_wired(&image, 2, 1, &wire);
     ck_assert(pipeline_has_wire(p, &wire, true) && !pipeline_has_wire(p, &wire, false));
     ck_assert(!pipeline_has_wire(p, &plain, true));
     bool failed = true;

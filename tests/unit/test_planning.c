@@ -166,9 +166,9 @@ END_TEST
 
 START_TEST(what_is_urgent_comes_first)
 {
-    static const hr_question_kind order[] = {HR_QUESTION_STANDS, HR_QUESTION_TURNS,   HR_QUESTION_TURNS,
-                                             HR_QUESTION_TURNS,  HR_QUESTION_PICTURE, HR_QUESTION_DIFF,
-                                             HR_QUESTION_TURNS,  HR_QUESTION_FIT,     HR_QUESTION_TURNS};
+    static const hr_question_kind order[] = {HR_QUESTION_STANDS, HR_QUESTION_TURNS,     HR_QUESTION_TURNS,
+                                             HR_QUESTION_TURNS,  HR_QUESTION_STEP_PLAN, HR_QUESTION_DIFF,
+                                             HR_QUESTION_TURNS,  HR_QUESTION_FIT,       HR_QUESTION_TURNS};
     const hr_knobs knobs = demo_knobs(NULL),
                    graph = demo_knobs((const char *[]){"execution.mode=graph", NULL});
     hr_planning *p = started(true);
@@ -656,7 +656,7 @@ static void check_end(const char *how, const char *said)
     ck_assert_uint_eq(a.number, number);
     ck_assert(a.last && a.status == HR_STATE);
     ck_assert_msg(strstr(a.sentence, said) != NULL, "%s: %s", how, a.sentence);
-    ck_assert(next_answer(p, &a) && a.last && a.kind == HR_QUESTION_PICTURE && a.status == HR_STATE);
+    ck_assert(next_answer(p, &a) && a.last && a.kind == HR_QUESTION_STEP_PLAN && a.status == HR_STATE);
     ck_assert(!next_answer(p, &a));
     unsetenv("PLANNER_IS");
     ck_assert_uint_ne(hr_planning_ask_turns(p, &knobs, turns, TURNS),
@@ -940,13 +940,13 @@ START_TEST(garbled_answers_are_refused_or_harmless)
         ck_assert_uint_eq(walk(&a), walk(&b));
         hr_answer_deinit(&b);
         if (!seen[a.kind] || a.kind == HR_QUESTION_TURNS) {
-            garble(&o, a.kind == HR_QUESTION_PICTURE ? 600 : 200);
+            garble(&o, a.kind == HR_QUESTION_STEP_PLAN ? 600 : 200);
         }
         seen[a.kind] = true;
         wire_out_deinit(&o);
         hr_answer_deinit(&a);
     }
-    ck_assert(seen[HR_QUESTION_TURNS] && seen[HR_QUESTION_PICTURE] && seen[HR_QUESTION_DIFF] &&
+    ck_assert(seen[HR_QUESTION_TURNS] && seen[HR_QUESTION_STEP_PLAN] && seen[HR_QUESTION_DIFF] &&
               seen[HR_QUESTION_FIT]);
     hr_planning_stop(p);
 }

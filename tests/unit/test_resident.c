@@ -14,7 +14,7 @@ static void open_all(void)
 {
     char other[200];
     open_preset();
-    (void)write_pictures(40, 9, many);
+    (void)write_images(40, 9, many);
     (void)snprintf(other, sizeof other, "mkdir %s/one", folder);
     ck_assert_int_eq(system(other), 0);
     (void)snprintf(other, sizeof other,
@@ -101,7 +101,7 @@ END_TEST
 
 // ---- where it stands ----------------------------------------------------------------------------------------------
 
-// 40 pictures are five batches: epochs would end and be evaluated.
+// 40 images are five batches: epochs would end and be evaluated.
 static void count_ends(void *context, const hr_event *event)
 {
     *(uint64_t *)context += event->kind == HR_EVENT_EPOCH || event->kind == HR_EVENT_EVAL;

@@ -17,7 +17,7 @@ static const struct {
     {SIGSEGV, "ended by SIGSEGV: it touched memory that is not its own"},
     {SIGBUS, "ended by SIGBUS"},
     {SIGABRT, "ended by SIGABRT"},
-    {SIGTERM, "ended by SIGTERM: somebody told it to end"},
+    {SIGTERM, "ended by SIGTERM: another process told it to end"},
     {SIGFPE, "ended by SIGFPE"},
     {SIGILL, "ended by SIGILL"},
     {SIGUSR1, "ended by signal"},

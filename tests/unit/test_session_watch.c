@@ -345,7 +345,7 @@ START_TEST(who_does_not_answer_holds_nobody_up)
     ck_assert_int_lt(count, KNOCKS);
     ck_assert_ptr_null(s);
     ck_assert_int_eq(err.status, HR_READ);
-    ck_assert_ptr_nonnull(strstr(err.sentence, "nobody answers"));
+    ck_assert_ptr_nonnull(strstr(err.sentence, "none is accepted"));
     while (count > 0) {
         use_stop(waiting[--count]);
     }

@@ -67,7 +67,7 @@ static void assert_record(const data_source *s, data_set set, uint32_t index, ui
 
 // ---- generated ------------------------------------------------------------------------------------------------
 
-START_TEST(generated_pictures_are_the_same_bytes_on_every_machine)
+START_TEST(generated_images_are_the_same_bytes_on_every_machine)
 {
     data_source *s = open_source("generated", "", &cifar_model);
     ck_assert_str_eq(s->info.label, "generated");
@@ -90,7 +90,7 @@ START_TEST(generated_pictures_are_the_same_bytes_on_every_machine)
 }
 END_TEST
 
-START_TEST(generated_pictures_do_not_depend_on_what_was_read_before)
+START_TEST(generated_images_do_not_depend_on_what_was_read_before)
 {
     data_source *s = open_source("auto", "", &cifar_model);
     uint8_t *first = calloc(s->scratch_bytes, 1), *again = calloc(s->scratch_bytes, 1);
@@ -127,7 +127,7 @@ START_TEST(every_generated_class_is_about_as_frequent)
 }
 END_TEST
 
-START_TEST(generated_pictures_take_the_shape_and_the_classes_of_the_model)
+START_TEST(generated_images_take_the_shape_and_the_classes_of_the_model)
 {
     static const struct {
         data_shape model, data;
@@ -154,7 +154,7 @@ START_TEST(generated_pictures_take_the_shape_and_the_classes_of_the_model)
 }
 END_TEST
 
-START_TEST(generated_pictures_written_to_files_are_a_cifar_set)
+START_TEST(generated_images_written_to_files_are_a_cifar_set)
 {
     data_folder f = data_folder_make();
     data_source *generated = open_source("generated", "", &cifar_model);
@@ -228,7 +228,7 @@ START_TEST(an_archive_is_read_as_the_folder_in_it)
 }
 END_TEST
 
-START_TEST(a_flat_model_takes_pictures_of_as_many_values)
+START_TEST(a_flat_model_takes_images_of_as_many_values)
 {
     data_folder f = data_folder_make();
     cifar_write_set(&f, 4, 2);
@@ -664,16 +664,16 @@ int main(void)
 {
     Suite *suite = suite_create("sources");
     TCase *generated = tcase_create("generated");
-    tcase_add_test(generated, generated_pictures_are_the_same_bytes_on_every_machine);
-    tcase_add_test(generated, generated_pictures_do_not_depend_on_what_was_read_before);
+    tcase_add_test(generated, generated_images_are_the_same_bytes_on_every_machine);
+    tcase_add_test(generated, generated_images_do_not_depend_on_what_was_read_before);
     tcase_add_test(generated, every_generated_class_is_about_as_frequent);
-    tcase_add_test(generated, generated_pictures_take_the_shape_and_the_classes_of_the_model);
-    tcase_add_test(generated, generated_pictures_written_to_files_are_a_cifar_set);
+    tcase_add_test(generated, generated_images_take_the_shape_and_the_classes_of_the_model);
+    tcase_add_test(generated, generated_images_written_to_files_are_a_cifar_set);
     suite_add_tcase(suite, generated);
     TCase *cifar = tcase_create("cifar10");
     tcase_add_test(cifar, a_folder_of_files_is_read_in_the_order_of_their_numbers);
     tcase_add_loop_test(cifar, an_archive_is_read_as_the_folder_in_it, PACK_TAR, PACK_GZIP);
-    tcase_add_test(cifar, a_flat_model_takes_pictures_of_as_many_values);
+    tcase_add_test(cifar, a_flat_model_takes_images_of_as_many_values);
     tcase_add_test(cifar, a_missing_file_is_named);
     tcase_add_test(cifar, no_such_path_and_no_path_are_said);
     tcase_add_test(cifar, a_file_cut_within_a_record_is_truncated);

@@ -143,7 +143,7 @@ START_TEST(a_mask_lies_on_its_figure)
 }
 END_TEST
 
-// Without a picture, too: a mask of more than two dimensions has no other room to be drawn in.
+// Without an image, too: a mask of more than two dimensions has no other room to be drawn in.
 START_TEST(every_value_of_a_pixel_of_a_mask_is_the_pixels)
 {
     enum { SAMPLES = 8, PIXELS = 9 * 7, DEPTH = 50 };

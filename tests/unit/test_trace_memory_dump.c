@@ -73,7 +73,7 @@ static void waste_a_little(heap_snapshot *p, uint64_t seed)
     heap_snapshot_count(p);
 }
 
-START_TEST(a_picture_is_written_and_read)
+START_TEST(a_image_is_written_and_read)
 {
     heap_snapshot p = sample_heap((uint64_t)_i);
     trace t;
@@ -261,7 +261,7 @@ int main(void)
     TCase *dumps = tcase_create("dumps");
     tcase_add_checked_fixture(dumps, make_file, remove_file);
     tcase_add_test(dumps, what_protobufs_own_library_wrote_is_read);
-    tcase_add_loop_test(dumps, a_picture_is_written_and_read, 0, 20);
+    tcase_add_loop_test(dumps, a_image_is_written_and_read, 0, 20);
     tcase_add_loop_test(dumps, bin_summaries_are_those_of_the_chunks, 0, 20);
     tcase_add_test(dumps, varints_hold_every_number_and_no_other);
     tcase_add_test(dumps, mistakes_are_named_with_their_byte);

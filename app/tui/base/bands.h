@@ -6,7 +6,7 @@
 #include "headroom/category.h"
 
 enum {
-    // What is in use and no tensor asked for: rounding; behind lost events also bytes whose category nobody knows.
+    // What is in use and no tensor asked for: rounding; behind lost events also bytes of unknown category.
     BAND_UNKNOWN = HR_CATEGORY_COUNT,
     BAND_COUNT
 };

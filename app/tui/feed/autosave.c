@@ -26,7 +26,7 @@ static void write_prefix(char prefix[PREFIX_MAX])
 
 typedef enum kind { KIND_OTHER, KIND_WHOLE, KIND_LEFT, KIND_BROKEN } kind;
 
-// By the clock of files; 0: nobody says. /proc/PID/stat has it as its field 22, in ticks since the machine was started; its
+// By the clock of files; 0: unknown. /proc/PID/stat has it as its field 22, in ticks since the machine was started; its
 // second field may have anything in its brackets (proc_pid_stat(5)).
 static time_t began_at(int pid)
 {
@@ -162,7 +162,7 @@ bool autosave_leave(const autosave_file *file)
 enum { NUMBERS = 1 << 22 };
 
 // One that stands at our path as we begin is of a dead workbench that had our number, as they do in containers: it gets a
-// number that nobody has.
+// number that is free.
 static void give_away(const char *folder, const char *prefix, const char *path)
 {
     char other[PATH_MAX];

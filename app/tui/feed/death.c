@@ -29,7 +29,7 @@ static bool is_same(const hr_knobs *one, const hr_knobs *other)
     return same;
 }
 
-// Who computed what it died in, and with what; "" where that is not known.
+// The implementation that it died in, and its library; "" where that is not known.
 static const char *implementation_of(const feed *f)
 {
     const hr_step_plan *p = feed_step_plan(f);

@@ -21,8 +21,7 @@ static void follow_knob(feed *f, const hr_event *e)
         (void)status; // what is cut may be no value; what the session knows is
         f->cut[id] = strlen(text) + 1 >= sizeof e->u.note.text;
     }
-    if (f->watched != NULL ||
-        f->follows_engine) { // whoever turned it sits elsewhere, or turned before a refusal
+    if (f->watched != NULL || f->follows_engine) { // it was turned elsewhere, or before a refusal
         f->knobs = f->applied;
         feed_ask_whatif(f);
     }
@@ -52,7 +51,7 @@ static void complete_knobs(feed *f)
     }
 }
 
-// A worker's own save is no news to who leaves; one that a person asked for is. Older ones of dead sessions may go for it.
+// A worker's own save is no news to a user that leaves; one that a person asked for is. Older ones of dead sessions may go for it.
 static void follow_save(feed *f, const hr_event *e)
 {
     const char *text = e->u.note.text;

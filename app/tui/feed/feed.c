@@ -45,7 +45,7 @@ const whatif_cell *feed_whatif(const feed *f, hr_knob_id id, int side)
 
 const char *feed_why_not_command(const feed *f)
 {
-    return f->watched == NULL ? NULL : "this training is somebody else's: it can be watched, not turned";
+    return f->watched == NULL ? NULL : "this training is another process's: it can be watched, not turned";
 }
 
 bool feed_engine_lives(const feed *f)

@@ -49,8 +49,8 @@ typedef struct feed {
     uint64_t saved_step;     // of what stands in `autosave`, as a worker said; HR_NONE: nothing yet
     bool was_killed;         // what was watched
     bool scripted;           // the engine in this process, moved by the script
-    const char *watched;     // socket or trace of somebody else's training; NULL: it is our own
-    bool unknown;            // nobody has said what is watched: preset and knobs stand for nothing
+    const char *watched;     // socket or trace of another user's or process' training; NULL: it is our own
+    bool unknown;            // what is watched has not said its preset: preset and knobs stand for nothing
     hr_status end_status;    // of the save that ended the last training
     hr_err end_error;
     hr_knobs knobs;   // as turned

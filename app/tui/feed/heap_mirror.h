@@ -5,7 +5,7 @@
 //   region ├──block──┬─hole─┬──block──┬──block──┬───hole───┤     region ├──block──┤
 //
 // Events are not trusted. What contradicts the heap as it is (a block in no region, or over another one; a release of
-// what nobody holds; a region that goes while something lives in it) is refused and changes nothing, so that regions and
+// what is not allocated; a region that goes while something lives in it) is refused and changes nothing, so that regions and
 // blocks are always disjoint, and sums cannot wrap. Host memory is bounded by HEAP_BLOCKS_MAX and HEAP_REGIONS_MAX.
 //
 // Blocks lie in pages, sorted and at least one to a page, so that a heap of a million takes a change in microseconds.

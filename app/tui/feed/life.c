@@ -264,7 +264,7 @@ bool feed_check_life(feed *f)
         (f->watched != NULL && !f->was_killed ? run_log_close : run_log_fail)(&f->runs);
     }
     say_end(f);
-    // One that is lost again before a step was done would be lost a third time: somebody has to look.
+    // One that is lost again before a step was done would be lost a third time: the user has to look.
     if (end.device_lost && !f->stepped_is_old) {
         restart_on_new_device(f);
     }

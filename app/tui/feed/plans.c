@@ -124,7 +124,7 @@ void feed_take_turn(feed *f, const hr_answer *answer)
 
 void feed_refine_step_plan(feed *f)
 {
-    (void)asked(f, hr_planning_refine(f->planning, HR_QUESTION_PICTURE));
+    (void)asked(f, hr_planning_refine(f->planning, HR_QUESTION_STEP_PLAN));
 }
 
 void feed_ask_diff(feed *f, const hr_knobs *before, const hr_knobs *after)

@@ -290,7 +290,7 @@ static void on_note(run_state *m, const hr_event *e)
         m->epoch = count;
         run_state_log(m, LOG_NOTE, "epoch %" PRIu64 " ended, loss %s", count, format_loss(m->loss, loss));
         break;
-    case HR_EVENT_SAVED: // whoever knows whose it is says it
+    case HR_EVENT_SAVED: // said where its owner is known
         break;
     default:
         run_state_log_once(m, LOG_NOTE, words);

@@ -8,7 +8,7 @@ static uint32_t within(uint32_t index, size_t count)
     return index < count ? index : HR_NO_ID;
 }
 
-// An exbibyte is enough for everybody, and a handful of them can be added up.
+// No card has an exbibyte, and a handful of them can be added up.
 static void tame(uint64_t *bytes)
 {
     const uint64_t most = UINT64_C(1) << 60;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How it looks, and what goes out of it: colours, glyphs, mouse, the clipboard, a picture of the screen.
+// How it looks, and what goes out of it: colours, glyphs, mouse, the clipboard, a screenshot.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

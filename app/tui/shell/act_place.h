@@ -17,7 +17,7 @@ typedef struct act_place {
 } act_place;
 
 act_place act_place_of(const app *a);
-// Says which end was reached, where a request that moves has moved nothing and nobody has said why.
+// Says which end was reached, where a request that moves has moved nothing and no reason was given.
 void act_say_stood(app *a, request r, const act_place *before);
 
 #endif

@@ -104,7 +104,7 @@ static void run_run(app *a, const char *argument)
     }
 }
 
-// Nobody asks in vain: a training without train.save has nowhere to be saved to.
+// Refused before it is asked: a training without train.save has nowhere to be saved to.
 static void run_save(app *a, const char *argument)
 {
     if (argument[0] == '\0' && hr_knob_text(&a->feed.knobs, HR_KNOB_TRAIN_SAVE)[0] == '\0') {
@@ -124,7 +124,7 @@ static void run_preset(app *a, const char *argument)
     app_open_preset(a, argument);
 }
 
-// What a command was about to write: where a file of somebody's stands in its way, the command with a `!` replaces it.
+// What a command was about to write: where a file stands in its way, the command with a `!` replaces it.
 static void say_not_written(feed *f, const char *command, const char *argument, const char *file, hr_err *err)
 {
     struct stat there;

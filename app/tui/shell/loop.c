@@ -33,7 +33,7 @@ typedef struct loop {
     uint64_t frame_at_ns, drain_at_ns; // when the next may be
     unsigned looks;                    // since the last event
     uint64_t look_at_ns;               // while looks < SETTLE_LOOKS
-    uint64_t remember_at_ns;           // looks are written down once nobody turns them; UINT64_MAX: they are
+    uint64_t remember_at_ns;           // looks are written down once they stay; UINT64_MAX: they are
     size_t pasted;                     // bytes of a paste that wait in
     char paste[PROMPT_MAX];
     unsigned silent_wakes; // wakes by a terminal that had no key: it is gone
@@ -78,7 +78,7 @@ static int64_t wait_ns(const loop *l)
     due = l->looks < SETTLE_LOOKS && l->look_at_ns < due ? l->look_at_ns : due;
     due = l->remember_at_ns < due ? l->remember_at_ns : due;
     if ((run_state_is_training(&l->app->feed.live) || waits(&l->app->feed)) && now + life_ns < due) {
-        due = now + life_ns; // a worker that hangs wakes nobody
+        due = now + life_ns; // a worker that hangs sends no event
     }
     if (l->more) {
         due = now;
@@ -114,7 +114,7 @@ static void take_event(loop *l, const terminal_event *e)
     app_key(l->app, e->key);
 }
 
-// Nobody was asked: what was trained is kept.
+// Without an answer what was trained is kept.
 static void leave(app *a)
 {
     a->feed.keeps = true;

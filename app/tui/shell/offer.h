@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session that ended without `q` is offered again before another one starts: one line, one key: `y` goes on, `n` starts
-// anew and never asks again, Esc starts anew and asks again, `q` leaves. Other keys do nothing. Who named a preset or made settings is
+// anew and never asks again, Esc starts anew and asks again, `q` leaves. Other keys do nothing. A start with a preset or settings is
 // offered nothing else: a line says that it waits.
 #ifndef TUI_OFFER_H
 #define TUI_OFFER_H

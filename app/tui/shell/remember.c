@@ -83,7 +83,7 @@ static const char *const pane_names[] = {
 #undef X
 };
 
-// Relative names are somebody else's in another folder. "": it is no file that a line can name.
+// Relative names mean other files in another folder. "": it is no file that a line can name.
 static const char *preset_path(const app *a, char whole[PATH_MAX])
 {
     const char *path = hr_preset_path(a->feed.preset);
@@ -275,7 +275,7 @@ static bool next_line(char **text, char **key, char **value)
     return false;
 }
 
-// Turns are of the preset that they were made of, and of nobody else's training.
+// Turns are of the preset that they were made of, and of no other's training.
 static void take_turned(app *a, const char *pairs, const char *preset)
 {
     char path[PATH_MAX];

@@ -115,7 +115,7 @@ static hr_status read_screen(script *s, hr_err *err)
     return HR_OK;
 }
 
-// The screen goes to whoever looks for what went wrong.
+// The screen is written for debugging.
 static hr_status fail_check(const script *s, hr_err *err, const char *what, const char *text)
 {
     if (s->stage->failed != NULL) {

@@ -57,8 +57,8 @@ bool wrap_row(const glyphs *g, const char *text, int width, int row, size_t *sta
 
 // ---- what was cut ---------------------------------------------------------------------------------------------
 
-// Every text that has no room goes through one function, which tells whoever watches: what it says in full, and where
-// what is left of it stands on the screen. Not of canvases whose text is said later. NULL: nobody watches.
+// Every text that has no room goes through one function, which tells a listener: what it says in full, and where
+// what is left of it stands on the screen. Not of canvases whose text is said later. NULL: no listener.
 typedef void (*paint_cut_seen)(void *context, int y, int x, const char *text);
 void paint_watch_cuts(paint_cut_seen seen, void *context);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A terminal that takes nothing (^S, a pseudo terminal that nobody reads): what would be drawn waits until it takes
+// A terminal that takes nothing (^S, a pseudo terminal that is not read): what would be drawn waits until it takes
 // something again, and a write that is stuck in it is let go. ncurses asks again for ever, whatever the call returns, so
 // that the descriptor itself is turned to where everything is taken, until the terminal takes something and is drawn anew.
 #include <errno.h>
@@ -22,7 +22,7 @@ static struct {
 static bool takes(int fd)
 {
     struct pollfd out = {.fd = fd, .events = POLLOUT};
-    return poll(&out, 1, 0) > 0; // one that is gone takes all, and says so to who writes
+    return poll(&out, 1, 0) > 0; // one that is gone takes all, and fails the write
 }
 
 bool terminal_takes_now(void)

@@ -16,7 +16,7 @@ enum { CRASH_STACK_BYTES = 1 << 16, RESTORE_MAX = 256 };
 static struct {
     int pipe[2];
     sigset_t mask_before;
-    volatile sig_atomic_t ending;  // SIGTERM or SIGHUP that nobody has read yet
+    volatile sig_atomic_t ending;  // SIGTERM or SIGHUP that was not read yet
     int64_t ending_ms;             // when the last one came, read or not; 0: none
     volatile sig_atomic_t stopped; // by ourselves
     char restore[RESTORE_MAX];     // what gives the screen back
@@ -195,7 +195,7 @@ void terminal_signals_catch(void)
     }
 }
 
-// Who was told to end saves what is to be kept behind the terminal, and is not told once more by what comes late.
+// After a first signal to end, saves go on behind the terminal; later signals change nothing.
 void terminal_signals_close(void)
 {
     const struct sigaction ignored = {.sa_handler = SIG_IGN};

@@ -42,7 +42,7 @@ void terminal_signals_close(void);
 // ---- terminal_deaf.c ----
 
 void terminal_deaf_open(void); // once the screen is open
-// Nothing that is written to close the screen waits for who takes nothing.
+// Nothing that is written to close the screen waits for a terminal that takes nothing.
 void terminal_deaf_before_close(void);
 void terminal_deaf_close(void);
 bool terminal_takes_now(void); // safe in a signal handler

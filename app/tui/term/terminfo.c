@@ -25,7 +25,7 @@ bool terminfo_look(const char *type, int fd, bool *places)
 }
 
 // By the beginning of TERM, the longest first. tmux and screen pass on what they know themselves, and do not know 2026
-// before tmux 3.6. https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036 lists who knows 2026.
+// before tmux 3.6. https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036 lists the terminals that know 2026.
 static const struct {
     const char *prefix;
     terminal_abilities can;

@@ -74,7 +74,7 @@ bool theme_fills_by_letter(const theme *t);
 
 // Red, green and blue (0…255) of an index of the 256-colour palette; below 16 as xterm has them by default.
 void theme_rgb(int index, int rgb[3]);
-// What stands for the terminal's own colours in a picture.
+// What stands for the terminal's own colours in a screenshot.
 void theme_ground(const theme *t, int ink[3], int paper[3]);
 
 #endif

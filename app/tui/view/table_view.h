@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table: rows that somebody else holds, seen through a filter, in an order, with a cursor. Every table of the
+// A table: rows that its caller holds, seen through a filter, in an order, with a cursor. Every table of the
 // workbench filters, sorts, follows, picks its columns, marks and copies through here. What the columns cut of the
 // selected row stands whole in lines below the rows.
 #ifndef TUI_TABLE_VIEW_H

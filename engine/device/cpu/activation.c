@@ -162,10 +162,10 @@ CPU_INLINE void take_tail(f32x16 *lanes, const float *from, int64_t count)
         run(r, name##_body);                                                                                 \
     }
 
-static void run(const cpu_run *r, cpu_body body)
+static void run(const cpu_run *r, workers_body body)
 {
     const job j = {r->in[0], r->query->in_count > 1 ? r->in[1] : NULL, r->out[0]};
-    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, body, &j);
+    workers_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, body, &j);
 }
 
 MAP(gelu)

@@ -127,8 +127,8 @@ static void factor_body(const void *argument, int64_t begin, int64_t end, uint32
 
 static void update_factors(workers *w, job *j)
 {
-    cpu_for(w, j->rows, row_grain(j), factor_body, j);
-    const uint32_t parts = cpu_for_ranges(w, j->rows, row_grain(j));
+    workers_for(w, j->rows, row_grain(j), factor_body, j);
+    const uint32_t parts = workers_for_ranges(w, j->rows, row_grain(j));
     for (int64_t c = 0; c < j->columns; c++) {
         float sum = 0.0f;
         for (uint32_t part = 0; part < parts; part++) {
@@ -374,9 +374,9 @@ static void run_vector(const cpu_run *r, job *j)
     workers *w = r->device->workers;
     const int64_t count = cpu_elements_of(&r->query->in[0]);
     const double rate = plain_rate(r, j);
-    cpu_for(w, count, UPDATE_GRAIN, measure_vector_body, j);
-    j->rate = clipped(rate, sum_parts(j, cpu_for_ranges(w, count, UPDATE_GRAIN)), count);
-    cpu_for(w, count, UPDATE_GRAIN, apply_vector_body, j);
+    workers_for(w, count, UPDATE_GRAIN, measure_vector_body, j);
+    j->rate = clipped(rate, sum_parts(j, workers_for_ranges(w, count, UPDATE_GRAIN)), count);
+    workers_for(w, count, UPDATE_GRAIN, apply_vector_body, j);
 }
 
 static void run_matrices(const cpu_run *r, const job *all)
@@ -390,14 +390,14 @@ static void run_matrices(const cpu_run *r, const job *all)
         job j = matrix_of(all, k);
         update_factors(w, &j);
         j.r_mean = mean_of(j.r, j.rows);
-        cpu_for(w, j.rows, row_grain(&j), measure_body, &j);
-        squares += sum_parts(&j, cpu_for_ranges(w, j.rows, row_grain(&j)));
+        workers_for(w, j.rows, row_grain(&j), measure_body, &j);
+        squares += sum_parts(&j, workers_for_ranges(w, j.rows, row_grain(&j)));
     }
     for (int64_t k = 0; k < matrices; k++) {
         job j = matrix_of(all, k);
         j.r_mean = mean_of(j.r, j.rows);
         j.rate = clipped(rate, squares, count);
-        cpu_for(w, j.rows, row_grain(&j), apply_body, &j);
+        workers_for(w, j.rows, row_grain(&j), apply_body, &j);
     }
     move_factors(r, all, false);
 }

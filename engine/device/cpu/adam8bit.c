@@ -187,7 +187,7 @@ static void run(const cpu_run *r)
                    .keep2 = (float)(1.0 - a->beta2),
                    .epsilon = (float)step.epsilon};
     if (!update_is_skipped(r)) {
-        cpu_for(r->device->workers, j.blocks, BLOCK_GRAIN, blocks_body, &j);
+        workers_for(r->device->workers, j.blocks, BLOCK_GRAIN, blocks_body, &j);
     }
 }
 

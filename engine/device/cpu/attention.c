@@ -215,7 +215,7 @@ static void run(const cpu_run *r)
              .lse = r->out[1],
              .workspace = r->workspace};
     j.tiles_of_head = (j.sizes.queries + ATTENTION_QUERIES - 1) / ATTENTION_QUERIES;
-    cpu_for(r->device->workers, j.sizes.samples * j.sizes.heads * j.tiles_of_head, 1, attend_range, &j);
+    workers_for(r->device->workers, j.sizes.samples * j.sizes.heads * j.tiles_of_head, 1, attend_range, &j);
 }
 
 const cpu_impl cpu_attention = {.name = "tiles", .workspace = workspace, .run = run};

@@ -279,7 +279,7 @@ static void run(const cpu_run *r)
                    .dk = r->out[1],
                    .dv = r->out[2],
                    .workspace = r->workspace};
-    cpu_for(r->device->workers, j.sizes.samples * j.sizes.heads, 1, attend_heads, &j);
+    workers_for(r->device->workers, j.sizes.samples * j.sizes.heads, 1, attend_heads, &j);
 }
 
 _Static_assert(ATTENTION_KEYS == ATTENTION_QUERIES, "attend_heads: a diagonal tile is square");

@@ -121,7 +121,7 @@ static void cast_body(const void *argument, int64_t begin, int64_t end, uint32_t
 void cast_run(workers *w, const void *from, hr_dtype from_type, void *to, hr_dtype to_type, int64_t count)
 {
     const job j = {from, to, from_type, to_type};
-    cpu_for(w, count, GRAIN, cast_body, &j);
+    workers_for(w, count, GRAIN, cast_body, &j);
 }
 
 static void run_cast(const cpu_run *r)

@@ -14,7 +14,7 @@ void cast_run(workers *w, const void *from, hr_dtype from_type, void *to, hr_dty
 // A chunk, on the calling thread. `to` and `from` do not overlap.
 void cast_widen_bf16(float *to, const uint16_t *from, int64_t count);
 void cast_narrow_bf16(uint16_t *to, const float *from, int64_t count);
-// The same for float32, float16 or bfloat16, and who does it.
+// The same for float32, float16 or bfloat16, and the implementation's name.
 typedef void (*cast_widener)(float *to, const void *from, int64_t count);
 cast_widener cast_widener_of(hr_dtype from_type);
 void cast_widen(float *to, const void *from, hr_dtype from_type, int64_t count);

@@ -38,7 +38,7 @@ static void copy_body(const void *argument, int64_t begin, int64_t end, uint32_t
 
 static void copy(const cpu_run *r, const job *j)
 {
-    cpu_for(r->device->workers, j->block * j->count * j->repeats, GRAIN_BYTES, copy_body, j);
+    workers_for(r->device->workers, j->block * j->count * j->repeats, GRAIN_BYTES, copy_body, j);
 }
 
 // ---- along an axis ----------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ static cpu_image image_in_bytes(const op_operand *t)
 }
 
 static void run_padding(const cpu_run *r, const op_operand *small, const op_operand *large,
-                        const op_operand *result, cpu_body body)
+                        const op_operand *result, workers_body body)
 {
     const pad_job j = {image_in_bytes(small),
                        image_in_bytes(large),
@@ -180,8 +180,8 @@ static void run_padding(const cpu_run *r, const op_operand *small, const op_oper
                        r->out[0]};
     const cpu_image image = image_in_bytes(result);
     const int64_t row = image.width * image.channels;
-    cpu_for(r->device->workers, image.images * image.height, row >= GRAIN_BYTES ? 1 : GRAIN_BYTES / row, body,
-            &j);
+    workers_for(r->device->workers, image.images * image.height, row >= GRAIN_BYTES ? 1 : GRAIN_BYTES / row,
+                body, &j);
 }
 
 static void run_zero_pad(const cpu_run *r)

@@ -76,7 +76,7 @@ conv_shape cpu_conv_shape(const op_query *q)
                         .ceiling = cpu_ceiling(a->act)};
 }
 
-// Short memory is no reason to take another kernel: who asks for this one will be told.
+// Short memory is no reason to take another kernel: a caller that asks for this one will be told.
 static bool has_kernel(const cpu_device *device, const op_query *q)
 {
     const conv_shape shape = cpu_conv_shape(q);

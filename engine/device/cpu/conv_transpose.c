@@ -66,7 +66,7 @@ static void finish(const cpu_run *r)
     if (q->op == HR_OP_CONV2D_TRANSPOSE && q->in_count > 2) {
         const bias_job j = {r->out[0], r->in[2], q->out[0].shape.dim[3]};
         const int64_t grain = j.filters >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / j.filters;
-        cpu_for(w, cpu_elements_of(&q->out[0]) / j.filters, grain, half ? bias_body_bf16 : bias_body, &j);
+        workers_for(w, cpu_elements_of(&q->out[0]) / j.filters, grain, half ? bias_body_bf16 : bias_body, &j);
     }
     if (q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS && q->out_count > 1) {
         const int64_t filters = q->in[1].shape.dim[3], rows = cpu_elements_of(&q->in[1]) / filters;

@@ -85,9 +85,9 @@ static void run_forward(const cpu_run *r)
     j.out = r->out[0];
     j.scratch_floats = depthwise_narrow_scratch(&j);
     if (is_wide(&r->query->in[0])) {
-        cpu_for_pieces(r->device->workers, j.y.images * j.y.height, 1, wide_forward_body, &j);
+        workers_for_pieces(r->device->workers, j.y.images * j.y.height, 1, wide_forward_body, &j);
     } else {
-        cpu_for(r->device->workers, j.y.images, 1, narrow_forward_body, &j);
+        workers_for(r->device->workers, j.y.images, 1, narrow_forward_body, &j);
     }
 }
 
@@ -103,7 +103,7 @@ static void run_bwd_data(const cpu_run *r)
     j.dy = r->in[0];
     j.w = r->in[1];
     j.out = r->out[0];
-    cpu_for_pieces(r->device->workers, j.x.images * j.x.height, 1, bwd_data_body, &j);
+    workers_for_pieces(r->device->workers, j.x.images * j.x.height, 1, bwd_data_body, &j);
 }
 
 // Every worker sums into its own copy of dw and db, which lie first in its scratch.
@@ -147,8 +147,8 @@ static void run_bwd_weights(const cpu_run *r)
     j.x_data = r->in[0];
     j.dy = r->in[1];
     j.scratch_floats = bwd_weights_scratch(&j);
-    cpu_for(r->device->workers, j.x.images, 1, bwd_weights_body, &j);
-    const uint32_t ranges = cpu_for_ranges(r->device->workers, j.x.images, 1);
+    workers_for(r->device->workers, j.x.images, 1, bwd_weights_body, &j);
+    const uint32_t ranges = workers_for_ranges(r->device->workers, j.x.images, 1);
     const int64_t weights = j.kernel_h * j.kernel_w * j.channels;
     gather(&j, r->out[0], 0, weights, ranges);
     if (r->query->out_count > 1) {

@@ -194,7 +194,7 @@ static void run_forward(const cpu_run *r)
     j.out = r->out[0];
     j.relu = r->query->attr.act != HR_ACT_NONE;
     j.ceiling = cpu_ceiling(r->query->attr.act);
-    cpu_for(r->device->workers, j.y.images * j.y.height * j.y.width, 1, forward_body, &j);
+    workers_for(r->device->workers, j.y.images * j.y.height * j.y.width, 1, forward_body, &j);
 }
 
 static void run_bwd_data(const cpu_run *r)
@@ -203,7 +203,7 @@ static void run_bwd_data(const cpu_run *r)
     j.dy = r->in[0];
     j.w = r->in[1];
     j.out = r->out[0];
-    cpu_for(r->device->workers, j.x.images * j.x.height * j.x.width, 1, bwd_data_body, &j);
+    workers_for(r->device->workers, j.x.images * j.x.height * j.x.width, 1, bwd_data_body, &j);
 }
 
 static void run_bwd_weights(const cpu_run *r)
@@ -212,7 +212,7 @@ static void run_bwd_weights(const cpu_run *r)
     j.x_data = r->in[0];
     j.dy = r->in[1];
     j.out = r->out[0];
-    cpu_for(r->device->workers, j.kernel_h * j.kernel_w * j.group_c, 1, bwd_weights_body, &j);
+    workers_for(r->device->workers, j.kernel_h * j.kernel_w * j.group_c, 1, bwd_weights_body, &j);
     if (r->query->out_count > 1) {
         sums_columns(r->device->workers, r->in[1], j.y.images * j.y.height * j.y.width, j.y.channels,
                      r->out[1], r->workspace);

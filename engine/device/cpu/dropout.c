@@ -131,7 +131,7 @@ static void run_draw(const cpu_run *r)
                    .per_sample = per_sample,
                    .pieces = (per_sample + PIECE - 1) / PIECE,
                    .draw = dropout_begin(&r->query->attr, r->io->seed, r->io->update)};
-    cpu_for(r->device->workers, samples * j.pieces, GRAIN_PIECES, draw_body, &j);
+    workers_for(r->device->workers, samples * j.pieces, GRAIN_PIECES, draw_body, &j);
 }
 
 // ---- a kept mask ------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ static void run_dropout_bwd_mask(const cpu_run *r)
                    .x = r->in[1],
                    .y = r->out[0],
                    .draw = {.scale = 1.0 / (1.0 - r->query->attr.rate)}};
-    cpu_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, masked_body, &j);
+    workers_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, masked_body, &j);
 }
 
 const cpu_impl cpu_dropout = {.name = "philox", .types = CPU_ANY_TYPE, .run = run_draw};

@@ -144,7 +144,7 @@ static void scale_body(const void *argument, int64_t begin, int64_t end, uint32_
 }
 
 // Operands in their order, split over the elements of the result.
-static void run(const cpu_run *r, int32_t act, cpu_body body)
+static void run(const cpu_run *r, int32_t act, workers_body body)
 {
     const op_query *q = r->query;
     const job j = {.a = r->in[0],
@@ -154,7 +154,7 @@ static void run(const cpu_run *r, int32_t act, cpu_body body)
                    .z = q->out_count > 1 ? r->out[1] : NULL,
                    .relu = act != HR_ACT_NONE,
                    .ceiling = cpu_ceiling(act)};
-    cpu_for_pieces(r->device->workers, cpu_elements_of(&q->out[0]), GRAIN, body, &j);
+    workers_for_pieces(r->device->workers, cpu_elements_of(&q->out[0]), GRAIN, body, &j);
 }
 
 static void run_relu(const cpu_run *r)
@@ -197,13 +197,13 @@ static void run_scale(const cpu_run *r)
     const double scale = r->query->attr.scale == 0.0 ? 1.0 : r->query->attr.scale;
     const double factor = r->query->in_count > 1 ? (double)*(const float *)r->in[1] : 1.0;
     const job j = {.a = r->in[0], .y = r->out[0], .factor = (float)(scale * factor)};
-    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, scale_body, &j);
+    workers_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, scale_body, &j);
 }
 
 void cpu_rectify(const cpu_device *device, float *y, int64_t count, float ceiling)
 {
     const job j = {.a = y, .y = y, .ceiling = ceiling};
-    cpu_for_pieces(device->workers, count, GRAIN, relu_body, &j);
+    workers_for_pieces(device->workers, count, GRAIN, relu_body, &j);
 }
 
 const cpu_impl cpu_relu = {.name = "loops", .run = run_relu};

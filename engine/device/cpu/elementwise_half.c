@@ -76,7 +76,7 @@ static void add_body(const void *argument, int64_t begin, int64_t end, uint32_t 
     }
 }
 
-static void run(const cpu_run *r, cpu_body body)
+static void run(const cpu_run *r, workers_body body)
 {
     const op_query *q = r->query;
     const job j = {.a = r->in[0],
@@ -85,7 +85,7 @@ static void run(const cpu_run *r, cpu_body body)
                    .infinite = q->in[0].dtype == HR_F16 ? INFINITE_F16 : INFINITE_BF16,
                    .relu = q->attr.act != HR_ACT_NONE,
                    .ceiling = cpu_ceiling(q->attr.act)};
-    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, body, &j);
+    workers_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, body, &j);
 }
 
 static void run_relu(const cpu_run *r)

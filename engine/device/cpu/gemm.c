@@ -77,7 +77,7 @@ static bool packs_b(const gemm *g, const plan *p)
     return !g->b_packed && (g->b_transposed || (g->m > 2 * p->tiles->rows && g->n > 4 * p->columns));
 }
 
-// The most that cpu_for gives one thread of `items`, where `shared`.
+// The most that workers_for gives one thread of `items`, where `shared`.
 static int64_t share_of(const plan *p, int64_t items, int64_t grain, bool shared)
 {
     const int64_t blocks = (items + grain - 1) / grain;
@@ -391,12 +391,12 @@ void gemm_run(const gemm *packed, const gemm_operands *o, float *scratch)
     if (p.threads == 1) {
         run_range(&j, 0, p.split_rows ? g->m : g->n, 0);
     } else if (p.split_depth) {
-        cpu_for(g->workers, g->k, p.tiles->rows, run_depth, &j);
-        finish_depth(&j, cpu_for_ranges(g->workers, g->k, p.tiles->rows));
+        workers_for(g->workers, g->k, p.tiles->rows, run_depth, &j);
+        finish_depth(&j, workers_for_ranges(g->workers, g->k, p.tiles->rows));
     } else if (p.split_rows) {
-        cpu_for(g->workers, g->m, p.tiles->rows, run_range, &j);
+        workers_for(g->workers, g->m, p.tiles->rows, run_range, &j);
     } else {
-        cpu_for(g->workers, g->n, p.columns, run_range, &j);
+        workers_for(g->workers, g->n, p.columns, run_range, &j);
     }
 }
 
@@ -431,7 +431,7 @@ void gemm_pack_right(const gemm *packed, const float *b, float *to)
 {
     const gemm full = gemm_with_rows(packed);
     const packing p = {&full, b, to, panel_columns()};
-    cpu_for(full.workers, full.n, p.columns, pack_range, &p);
+    workers_for(full.workers, full.n, p.columns, pack_range, &p);
 }
 
 const char *gemm_isa(void)

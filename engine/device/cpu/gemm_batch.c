@@ -63,7 +63,7 @@ void gemm_batch_run(const gemm_batch *g, const float *a, const float *b, float *
     j.scratch_bytes = bytes_per_worker(&j.each);
     if (is_shared_out(g)) {
         const int64_t flops = 2 * g->each.m * g->each.n * g->each.k;
-        cpu_for(g->each.workers, items, 1 + GRAIN_FLOPS / flops, run_range, &j);
+        workers_for(g->each.workers, items, 1 + GRAIN_FLOPS / flops, run_range, &j);
     } else {
         run_range(&j, 0, items, 0);
     }

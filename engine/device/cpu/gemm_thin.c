@@ -82,6 +82,6 @@ void gemm_thin_run(const gemm *g, const gemm_operands *o, float *scratch)
     if (g->workers == NULL) {
         run_columns(&j, 0, g->n, 0);
     } else {
-        cpu_for(g->workers, g->n, N_GRAIN, run_columns, &j);
+        workers_for(g->workers, g->n, N_GRAIN, run_columns, &j);
     }
 }

@@ -293,8 +293,8 @@ static void run(const cpu_run *r)
     workers *w = r->device->workers;
     (void)prepare_job(r->device, r->query, &j); // the target's choice was this one
     widen_shared(&j);
-    cpu_for(w, j.cut.items, j.cut.most, tile_body, &j);
-    finish_sums(&j, cpu_for_ranges(w, j.cut.items, j.cut.most));
+    workers_for(w, j.cut.items, j.cut.most, tile_body, &j);
+    finish_sums(&j, workers_for_ranges(w, j.cut.items, j.cut.most));
 }
 
 const cpu_impl cpu_half_tiles = {

@@ -351,11 +351,11 @@ void half_multiply_run(const cpu_device *device, const half_multiply *p, void *w
     const int64_t items = u.down * u.across * u.batch;
     if (u.by_depth) {
         const int64_t parts = u.staged ? u.stage.bands : p->k, grain = u.staged ? 1 : u.depth;
-        cpu_for(device->workers, parts, grain, depth_body, &j);
-        finish_depth(&j, cpu_for_ranges(device->workers, parts, grain));
+        workers_for(device->workers, parts, grain, depth_body, &j);
+        finish_depth(&j, workers_for_ranges(device->workers, parts, grain));
     } else if (u.threads == 1) {
         tiles_body(&j, 0, items, 0);
     } else {
-        cpu_for(device->workers, items, 1, tiles_body, &j);
+        workers_for(device->workers, items, 1, tiles_body, &j);
     }
 }

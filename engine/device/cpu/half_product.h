@@ -8,7 +8,7 @@
 
 typedef struct half_product half_product;
 
-// As onednn_product_choose; `limit_bytes` concerns the library, who asks checks what ours take.
+// As onednn_product_choose; `limit_bytes` concerns the library; the caller checks what our own take.
 HR_MUST_CHECK hr_status half_product_choose(const cpu_device *device, const product_shape *shape,
                                             hr_dtype type, uint64_t limit_bytes, half_product **out,
                                             hr_err *err);

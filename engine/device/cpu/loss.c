@@ -86,7 +86,7 @@ static void run_softmax_bwd(const cpu_run *r)
     job j = job_of(r);
     j.probs = r->out[0];
     j.share = (float)(gradient_weight(r, 2) / (double)j.l.rows);
-    cpu_for(r->device->workers, j.l.rows, logits_grain(&j.l), softmax_bwd_body, &j);
+    workers_for(r->device->workers, j.l.rows, logits_grain(&j.l), softmax_bwd_body, &j);
 }
 
 const cpu_impl cpu_softmax_xent = {.name = "rows", .workspace = partial_bytes, .run = run_softmax};

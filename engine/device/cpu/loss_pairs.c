@@ -72,7 +72,7 @@ static void run_mse_bwd(const cpu_run *r)
                    .b = r->in[1],
                    .out = r->out[0],
                    .share = (float)(2.0 * gradient_weight(r, 2) / (double)count)};
-    cpu_for(r->device->workers, count, ROWS_GRAIN_FLOATS, mse_bwd_body, &j);
+    workers_for(r->device->workers, count, ROWS_GRAIN_FLOATS, mse_bwd_body, &j);
 }
 
 // ---- divergence -------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ static void run_kl_bwd(const cpu_run *r)
 {
     job j = kl_job(r);
     j.share = (float)(gradient_weight(r, 2) * r->query->attr.epsilon / (double)j.l.rows);
-    cpu_for(r->device->workers, j.l.rows, logits_grain(&j.l), kl_bwd_body, &j);
+    workers_for(r->device->workers, j.l.rows, logits_grain(&j.l), kl_bwd_body, &j);
 }
 
 const cpu_impl cpu_mse = {.name = "loops", .workspace = partial_bytes, .run = run_mse};

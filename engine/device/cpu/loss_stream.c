@@ -177,7 +177,7 @@ static void run_stream_bwd(const cpu_run *r)
     j.rsum = r->in[3];
     j.dz = r->out[0];
     j.share = (float)(gradient_weight(r, 4) / (double)j.l.rows);
-    cpu_for(r->device->workers, j.l.rows, logits_grain(&j.l), stream_bwd_body, &j);
+    workers_for(r->device->workers, j.l.rows, logits_grain(&j.l), stream_bwd_body, &j);
 }
 
 // Both at once: a row's gradient is made while the row is near.

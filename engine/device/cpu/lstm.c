@@ -165,9 +165,9 @@ static void backward_body(const void *argument, int64_t begin, int64_t end, uint
     backward_range(argument, begin, end);
 }
 
-static void run_step(const cpu_run *r, const job *j, cpu_body body)
+static void run_step(const cpu_run *r, const job *j, workers_body body)
 {
-    cpu_for(r->device->workers, j->l.samples * lstm_blocks(&j->l), GRAIN_BLOCKS, body, j);
+    workers_for(r->device->workers, j->l.samples * lstm_blocks(&j->l), GRAIN_BLOCKS, body, j);
 }
 
 // ---- products ---------------------------------------------------------------------------------------------

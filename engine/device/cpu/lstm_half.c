@@ -185,7 +185,7 @@ static hr_status run_forward(const cpu_run *r, hr_err *err)
             j.step.p = s.product;
             j.step.before = s.c;
         }
-        cpu_for(r->device->workers, l.samples, 1, forward_body, &j);
+        workers_for(r->device->workers, l.samples, 1, forward_body, &j);
     }
     return HR_OK;
 }
@@ -215,7 +215,7 @@ static hr_status run_backward(const cpu_run *r, hr_err *err)
              .a = r->out[0]};
     for (j.t = l.steps - 1; j.t >= 0; j.t--) {
         j.step.before = j.t > 0 ? s.before : NULL;
-        cpu_for(r->device->workers, l.samples, 1, backward_body, &j);
+        workers_for(r->device->workers, l.samples, 1, backward_body, &j);
         if (j.t > 0) {
             HR_TRY(
                 half_product_run(r->device, made->step, s.left, r->in[0], NULL, s.product, s.scratch, err));

@@ -25,8 +25,8 @@ static void run_input(const cpu_run *r)
 {
     const op_operand *t = &r->query->out[0];
     copy_job j = {r->io->slot[r->query->attr.slot], r->out[0]};
-    cpu_for(r->device->workers, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
-            COPY_GRAIN_BYTES, copy_body, &j);
+    workers_for(r->device->workers, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
+                COPY_GRAIN_BYTES, copy_body, &j);
 }
 
 // Between host and device, which here are one memory, and within the device.
@@ -34,8 +34,8 @@ static void run_crossing(const cpu_run *r)
 {
     const op_operand *t = &r->query->out[0];
     copy_job j = {r->in[0], r->out[0]};
-    cpu_for(r->device->workers, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
-            COPY_GRAIN_BYTES, copy_body, &j);
+    workers_for(r->device->workers, cpu_elements_of(t) * (int64_t)dtype_bytes((hr_dtype)t->dtype),
+                COPY_GRAIN_BYTES, copy_body, &j);
 }
 
 // One lane runs everything in order.

@@ -264,9 +264,9 @@ static void sums_body(const void *argument, int64_t begin, int64_t end, uint32_t
 static channel_sums gather(const cpu_run *r, const job *j)
 {
     const int64_t items = j->v.rows, grain = grain_of(&j->v);
-    cpu_for(r->device->workers, items, grain, sums_body, j);
+    workers_for(r->device->workers, items, grain, sums_body, j);
     const channel_sums all = sums_of(j, 0);
-    for (uint32_t w = 1; w < cpu_for_ranges(r->device->workers, items, grain); w++) {
+    for (uint32_t w = 1; w < workers_for_ranges(r->device->workers, items, grain); w++) {
         const channel_sums s = sums_of(j, w);
         for (int64_t c = 0; c < j->v.channels; c++) {
             if (j->dy == NULL && s.count[c] > 0.0) {
@@ -362,7 +362,7 @@ static void rows_body(const void *argument, int64_t begin, int64_t end, uint32_t
 
 static void apply(const cpu_run *r, const job *j)
 {
-    cpu_for(r->device->workers, j->v.rows, grain_of(&j->v), rows_body, j);
+    workers_for(r->device->workers, j->v.rows, grain_of(&j->v), rows_body, j);
 }
 
 // y = gamma * (x - mean) / sqrt(variance + epsilon) + beta as one scale and one shift per channel.

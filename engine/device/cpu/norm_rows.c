@@ -127,10 +127,10 @@ static void rms_body(const void *argument, int64_t begin, int64_t end, uint32_t 
     rms_rows(argument, begin, end);
 }
 
-static void run_forward(const cpu_run *r, const job *j, cpu_body body)
+static void run_forward(const cpu_run *r, const job *j, workers_body body)
 {
-    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->in[0]) / j->features, grain_of(j->features),
-                   body, j);
+    workers_for_pieces(r->device->workers, cpu_elements_of(&r->query->in[0]) / j->features,
+                       grain_of(j->features), body, j);
 }
 
 static void run_layer(const cpu_run *r)
@@ -279,12 +279,12 @@ static void add_parts(const job *j, uint32_t parts, float *dgamma, float *dbeta)
     }
 }
 
-static void run_backward(const cpu_run *r, const job *j, cpu_body body)
+static void run_backward(const cpu_run *r, const job *j, workers_body body)
 {
     workers *w = r->device->workers;
     const int64_t rows = cpu_elements_of(&r->query->in[0]) / j->features, grain = grain_of(j->features);
-    cpu_for(w, rows, grain, body, j);
-    add_parts(j, cpu_for_ranges(w, rows, grain), r->out[1], r->query->out_count > 2 ? r->out[2] : NULL);
+    workers_for(w, rows, grain, body, j);
+    add_parts(j, workers_for_ranges(w, rows, grain), r->out[1], r->query->out_count > 2 ? r->out[2] : NULL);
 }
 
 static void run_layer_bwd(const cpu_run *r)

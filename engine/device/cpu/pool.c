@@ -126,7 +126,7 @@ static void run_max_pool(const cpu_run *r)
     j.x_data = r->in[0];
     j.out = r->out[0];
     j.index_out = q->out_count > 1 ? r->out[1] : NULL;
-    cpu_for_pieces(r->device->workers, j.y.images * j.y.height, 1, pool_body, &j);
+    workers_for_pieces(r->device->workers, j.y.images * j.y.height, 1, pool_body, &j);
 }
 
 // ---- backward ---------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ static void run_max_pool_bwd(const cpu_run *r)
     j.y_data = r->in[1];
     j.dy = r->in[2];
     j.out = r->out[0];
-    cpu_for_pieces(r->device->workers, j.x.images, 1, route_body, &j);
+    workers_for_pieces(r->device->workers, j.x.images, 1, route_body, &j);
 }
 
 static void run_max_pool_bwd_index(const cpu_run *r)
@@ -267,7 +267,7 @@ static void run_max_pool_bwd_index(const cpu_run *r)
     j.index_in = r->in[0];
     j.dy = r->in[1];
     j.out = r->out[0];
-    cpu_for_pieces(r->device->workers, j.x.images, 1, route_body, &j);
+    workers_for_pieces(r->device->workers, j.x.images, 1, route_body, &j);
 }
 
 const cpu_impl cpu_max_pool = {.name = "loops", .run = run_max_pool};

@@ -132,7 +132,7 @@ static void run_max_pool(const cpu_run *r)
     j.x_data = r->in[0];
     j.out = r->out[0];
     j.index_out = q->out_count > 1 ? r->out[1] : NULL;
-    cpu_for_pieces(r->device->workers, j.y.images * j.y.height, 1, pool_body, &j);
+    workers_for_pieces(r->device->workers, j.y.images * j.y.height, 1, pool_body, &j);
 }
 
 // ---- backward -------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ static void run_max_pool_bwd(const cpu_run *r)
     }
     j.out = r->out[0];
     j.scratch = tiles(&j) ? NULL : r->workspace;
-    cpu_for(r->device->workers, j.x.images, 1, route_body, &j);
+    workers_for(r->device->workers, j.x.images, 1, route_body, &j);
 }
 
 const cpu_impl cpu_max_pool_bf16 = {

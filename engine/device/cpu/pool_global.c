@@ -100,7 +100,7 @@ static void run(const cpu_run *r)
     const cpu_image image = cpu_image_of(of);
     job j = {image.height * image.width, image.channels, (hr_dtype)of->dtype, r->in[0], r->out[0], 0};
     j.share = 1.0F / (float)j.pixels;
-    cpu_for(r->device->workers, image.images, 1, forward ? average_body : spread_body, &j);
+    workers_for(r->device->workers, image.images, 1, forward ? average_body : spread_body, &j);
 }
 
 const cpu_impl cpu_global_avg_pool = {.name = "loops", .types = CPU_ANY_TYPE, .run = run};

@@ -69,9 +69,9 @@ static void run_finite(const cpu_run *r)
         memset(r->out[1], 0, (size_t)cpu_elements_of(&r->query->out[1]) * sizeof *row);
         *finite = 1;
     }
-    cpu_for(r->device->workers, elements, GRAIN, count_body, &j);
+    workers_for(r->device->workers, elements, GRAIN, count_body, &j);
     counts sum = j.counts[0];
-    for (uint32_t k = 1; k < cpu_for_ranges(r->device->workers, elements, GRAIN); k++) {
+    for (uint32_t k = 1; k < workers_for_ranges(r->device->workers, elements, GRAIN); k++) {
         sum.flushed += j.counts[k].flushed;
         sum.overflowing += j.counts[k].overflowing;
         sum.strange += j.counts[k].strange;
@@ -101,7 +101,7 @@ static void run_unscale(const cpu_run *r)
     const op_attr *a = &r->query->attr;
     const float given = r->query->in_count > 1 ? *(const float *)r->in[1] : 1.0F;
     const job j = {.g = r->in[0], .factor = given * (a->scale == 0 ? 1.0F : (float)a->scale)};
-    cpu_for(r->device->workers, cpu_elements_of(&r->query->in[0]), GRAIN, unscale_body, &j);
+    workers_for(r->device->workers, cpu_elements_of(&r->query->in[0]), GRAIN, unscale_body, &j);
 }
 
 static void run_scale_update(const cpu_run *r)

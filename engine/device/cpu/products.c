@@ -152,7 +152,7 @@ static void run_few(const cpu_run *r, const gemm *g)
         }
     }
     const few_job j = {r->in[0], (const f32x4 *)turned, r->out[0], g->n, g->k};
-    cpu_for_pieces(r->device->workers, g->m, FEW_GRAIN_PIXELS, few_body, &j);
+    workers_for_pieces(r->device->workers, g->m, FEW_GRAIN_PIXELS, few_body, &j);
 }
 
 static bool is_few(const gemm *g)

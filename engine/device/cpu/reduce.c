@@ -181,8 +181,8 @@ static void reduce_split(const cpu_run *r, job j)
     workers *w = r->device->workers;
     const int64_t grain = grain_of(j.inner);
     for (int64_t o = 0; o < j.outer; o++) {
-        cpu_for(w, j.middle, grain, split_body, &j);
-        for (uint32_t part = 1; part < cpu_for_ranges(w, j.middle, grain); part++) {
+        workers_for(w, j.middle, grain, split_body, &j);
+        for (uint32_t part = 1; part < workers_for_ranges(w, j.middle, grain); part++) {
             for (int64_t c = 0; c < j.inner; c++) {
                 j.partial[c] += j.partial[(int64_t)part * j.inner + c];
             }
@@ -209,7 +209,7 @@ static void run_reduce(const cpu_run *r)
         reduce_split(r, j);
     } else {
         const int64_t width = j.inner < STRIP ? j.inner : STRIP;
-        cpu_for(r->device->workers, j.outer * strips_of(&j), grain_of(j.middle * width), reduce_body, &j);
+        workers_for(r->device->workers, j.outer * strips_of(&j), grain_of(j.middle * width), reduce_body, &j);
     }
 }
 
@@ -263,7 +263,7 @@ static void run_reduce_bwd(const cpu_run *r)
     job j = job_of(r->query, &r->query->out[0]);
     j.from = r->in[0];
     j.to = r->out[0];
-    cpu_for(r->device->workers, j.outer * j.middle, grain_of(j.inner), spread_body, &j);
+    workers_for(r->device->workers, j.outer * j.middle, grain_of(j.inner), spread_body, &j);
 }
 
 const cpu_impl cpu_reduce = {

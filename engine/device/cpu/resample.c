@@ -33,11 +33,11 @@ static job job_of(const cpu_run *r, const op_operand *small, const op_operand *l
 }
 
 // Runs `body` over the rows of pixels of `image`.
-static void over_rows(const cpu_run *r, const job *j, const cpu_image *image, cpu_body body)
+static void over_rows(const cpu_run *r, const job *j, const cpu_image *image, workers_body body)
 {
     const int64_t row = image->width * image->channels;
-    cpu_for(r->device->workers, image->images * image->height, row >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / row,
-            body, j);
+    workers_for(r->device->workers, image->images * image->height,
+                row >= GRAIN_FLOATS ? 1 : GRAIN_FLOATS / row, body, j);
 }
 
 CPU_INLINE void add_pixel(float *restrict to, const float *restrict from, int64_t channels)

@@ -60,12 +60,12 @@ static inline uint64_t partial_bytes(const cpu_device *device, const op_query *q
 }
 
 // Runs `body` over `items`; the sum of what it leaves in partial, a number for each range.
-static inline double sum_ranges(const cpu_run *r, int64_t items, int64_t grain, cpu_body body,
+static inline double sum_ranges(const cpu_run *r, int64_t items, int64_t grain, workers_body body,
                                 const void *argument, const double *partial)
 {
     double total = 0.0;
-    cpu_for(r->device->workers, items, grain, body, argument);
-    for (uint32_t k = 0; k < cpu_for_ranges(r->device->workers, items, grain); k++) {
+    workers_for(r->device->workers, items, grain, body, argument);
+    for (uint32_t k = 0; k < workers_for_ranges(r->device->workers, items, grain); k++) {
         total += partial[k];
     }
     return total;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who computes on the cpu device right now: what a test or a handler says of a process that a signal ends.
+// The implementation that the cpu device runs right now: what a test or a handler says of a process that a signal ends.
 #ifndef DEVICE_CPU_RUNNING_H
 #define DEVICE_CPU_RUNNING_H
 

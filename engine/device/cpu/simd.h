@@ -2,7 +2,7 @@
 // How the kernels of this folder are compiled: plain C, once per instruction set, chosen when the program
 // starts.
 //
-// CPU_HOT goes on a function that holds one hot loop over a range. cpu_for (base/workers.h) hands ranges
+// CPU_HOT goes on a function that holds one hot loop over a range. workers_for (base/workers.h) hands ranges
 // to it. Sanitizers get the one
 // plain version, because resolvers run before their run time is up.
 #ifndef DEVICE_CPU_SIMD_H

@@ -143,7 +143,8 @@ static void run_rows(const cpu_run *r)
                    .columns = columns,
                    .first = r->query->attr.offset,
                    .causal = (r->query->attr.flags & OP_FLAG_CAUSAL) != 0};
-    cpu_for_pieces(r->device->workers, cpu_elements_of(x) / columns, grain < 1 ? 1 : grain, softmax_body, &j);
+    workers_for_pieces(r->device->workers, cpu_elements_of(x) / columns, grain < 1 ? 1 : grain, softmax_body,
+                       &j);
 }
 
 const cpu_impl cpu_softmax = {.name = "loops", .run = run_rows};

@@ -79,9 +79,9 @@ static void sum_body(const void *argument, int64_t begin, int64_t end, uint32_t 
 void sums_columns(workers *w, const float *y, int64_t rows, int64_t f, float *sum, float *scratch)
 {
     const job j = {y, f, scratch};
-    cpu_for(w, rows, grain_of(f), sum_body, &j);
+    workers_for(w, rows, grain_of(f), sum_body, &j);
     memcpy(sum, scratch, (size_t)f * sizeof *sum);
-    for (uint32_t part = 1; part < cpu_for_ranges(w, rows, grain_of(f)); part++) {
+    for (uint32_t part = 1; part < workers_for_ranges(w, rows, grain_of(f)); part++) {
         for (int64_t c = 0; c < f; c++) {
             sum[c] += scratch[(int64_t)part * padded(f) + c];
         }

@@ -54,8 +54,8 @@ void cpu_half_sums(const cpu_device *device, const op_operand *of, const void *y
 {
     const int64_t f = of->shape.dim[of->shape.rank - 1], rows = cpu_elements_of(of) / f;
     const job j = {y, (hr_dtype)of->dtype, f, own_floats(f), scratch};
-    cpu_for(device->workers, rows, grain_of(f), sum_body, &j);
-    for (uint32_t part = 1; part < cpu_for_ranges(device->workers, rows, grain_of(f)); part++) {
+    workers_for(device->workers, rows, grain_of(f), sum_body, &j);
+    for (uint32_t part = 1; part < workers_for_ranges(device->workers, rows, grain_of(f)); part++) {
         for (int64_t c = 0; c < f; c++) {
             scratch[c] += scratch[(int64_t)part * j.own_floats + c];
         }

@@ -53,7 +53,7 @@ static void run_embedding(const cpu_run *r)
                    .to_row = r->out[0],
                    .row_bytes = features * (int64_t)dtype_bytes((hr_dtype)table->dtype),
                    .entries = table->shape.dim[0]};
-    cpu_for(r->device->workers, cpu_elements_of(&r->query->in[0]), grain_of(features), look_up_body, &j);
+    workers_for(r->device->workers, cpu_elements_of(&r->query->in[0]), grain_of(features), look_up_body, &j);
 }
 
 static bool has_one_type(const cpu_device *device, const op_query *q)
@@ -102,8 +102,8 @@ static void run_embedding_bwd(const cpu_run *r)
                    .rows = cpu_elements_of(&r->query->in[0]),
                    .entries = table[0],
                    .features = table[1]};
-    cpu_for(r->device->workers, j.entries * j.features, GRAIN_FLOATS, clear_body, &j);
-    cpu_for(r->device->workers, j.features, CPU_LANES, scatter_body, &j);
+    workers_for(r->device->workers, j.entries * j.features, GRAIN_FLOATS, clear_body, &j);
+    workers_for(r->device->workers, j.features, CPU_LANES, scatter_body, &j);
 }
 
 // ---- repetition -------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ static void repeat_body(const void *argument, int64_t begin, int64_t end, uint32
 
 static void run_repeat(const cpu_run *r, const job *j)
 {
-    cpu_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN_FLOATS, repeat_body, j);
+    workers_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN_FLOATS, repeat_body, j);
 }
 
 static void run_add_broadcast(const cpu_run *r)

@@ -95,7 +95,7 @@ static void run(const cpu_run *r)
                    .features = features,
                    .first = first,
                    .next = next};
-    cpu_for(r->device->workers, features, CPU_LANES, columns_body, &j);
+    workers_for(r->device->workers, features, CPU_LANES, columns_body, &j);
 }
 
 const cpu_impl cpu_embedding_bwd_half = {

@@ -148,9 +148,9 @@ static job job_of(const cpu_run *r)
                  .epsilon = (float)a->epsilon};
 }
 
-static void run(const cpu_run *r, const job *j, cpu_body body)
+static void run(const cpu_run *r, const job *j, workers_body body)
 {
-    cpu_for_pieces(r->device->workers, cpu_elements_of(&r->query->in[0]), UPDATE_GRAIN, body, j);
+    workers_for_pieces(r->device->workers, cpu_elements_of(&r->query->in[0]), UPDATE_GRAIN, body, j);
 }
 
 static void run_sgd(const cpu_run *r)
@@ -285,8 +285,8 @@ double update_squares(workers *w, const void *x, hr_dtype type, int64_t count, d
 {
     const squares_job j = {x, type, scratch};
     double sum = 0.0;
-    cpu_for(w, count, UPDATE_GRAIN, squares_body, &j);
-    for (uint32_t k = 0; k < cpu_for_ranges(w, count, UPDATE_GRAIN); k++) {
+    workers_for(w, count, UPDATE_GRAIN, squares_body, &j);
+    for (uint32_t k = 0; k < workers_for_ranges(w, count, UPDATE_GRAIN); k++) {
         sum += scratch[k * LINE_DOUBLES];
     }
     return sum;

@@ -175,7 +175,7 @@ static gemm product_back_of(const cut *u, int64_t c, int64_t tiles)
 static cut cut_back_of(const winograd *w, workers *team)
 {
     const int64_t f = round_up(w->out.channels, WINOGRAD_PANEL), blocks = w->in.channels / CPU_LANES;
-    const int64_t ranges = cpu_for_ranges(team, w->in.channels, CPU_LANES);
+    const int64_t ranges = workers_for_ranges(team, w->in.channels, CPU_LANES);
     cut u = {.c = (blocks + ranges - 1) / ranges * CPU_LANES};
     u.columns = clamp(PRODUCT_FLOATS / u.c / WINOGRAD_PANEL * WINOGRAD_PANEL, WINOGRAD_PANEL, f);
     u.tiles = BACK_TILES;
@@ -275,8 +275,8 @@ static void run_convolution(const cpu_run *r)
     }
     for (j.f = 0; j.f < w.out.channels; j.f = j.f_end) {
         j.f_end = clamp(j.f + u.columns, 0, w.out.channels);
-        cpu_for(team, w.in.channels, CPU_LANES, weights_body, &j);
-        cpu_for(team, w.tiles, 8, tiles_body, &j);
+        workers_for(team, w.in.channels, CPU_LANES, weights_body, &j);
+        workers_for(team, w.tiles, 8, tiles_body, &j);
     }
 }
 
@@ -326,7 +326,7 @@ static void run_weight_gradient(const cpu_run *r)
     const cut u = cut_back_of(&w, r->device->workers);
     const job j = {
         .w = &w, .cut = &u, .x = r->in[0], .dy = r->in[1], .to = r->out[0], .scratch = r->workspace};
-    cpu_for(r->device->workers, w.in.channels, CPU_LANES, channels_body, &j);
+    workers_for(r->device->workers, w.in.channels, CPU_LANES, channels_body, &j);
     if (r->query->out_count > 1 && w.type != HR_F32) {
         cpu_half_sums(r->device, &r->query->in[1], r->in[1], &r->query->out[1], r->out[1], r->workspace);
     } else if (r->query->out_count > 1) {
@@ -391,7 +391,7 @@ static hr_status ask_half(const cpu_device *device, const op_query *q, uint64_t 
     return HR_OK;
 }
 
-// The state is who runs in its stead.
+// The state is the implementation that runs in its stead.
 static hr_status prepare_half(const cpu_device *device, const program *p, const instr *i, const op_query *q,
                               void **state, hr_err *err)
 {

@@ -126,7 +126,7 @@ hr_status cuda_launch_step(cuda_loaded *l, step_io *io, hr_err *err)
     return HR_OK;
 }
 
-// Why no step was captured though nobody refused it; NULL where there is nothing to say yet.
+// Why no step was captured though none was refused; NULL where there is nothing to say yet.
 static const char *waits_for(cuda_loaded *l)
 {
     char name[NAME_BYTES];

@@ -45,7 +45,7 @@ typedef struct cuda_run {
     const void *batch;   // of is_batch: where the host has it
     void *host;          // pinned: impl->host_bytes of this instruction and round; NULL without
     CUevent event;       // of RECORD and WAIT
-    bool as_is;          // of REORDER: who was to have another order has the plain one
+    bool as_is;          // of REORDER: a copy, its reader takes the plain order
     step_io *io;         // host values of this round; not to be used for what a captured graph must see
 } cuda_run;
 

@@ -134,7 +134,7 @@ typedef struct place {
     size_t folder_bytes; // of it
 } place;
 
-// False: nobody has opened it.
+// False: it is not open.
 static bool find_part(const char *soname, const char *symbol, place *out, bool *whole)
 {
     struct link_map *map = NULL;

@@ -78,7 +78,7 @@ static bool plan_this_card(cuda_device *device)
            read_traits(device, NULL) == HR_OK;
 }
 
-// Who answered: "sm_90 NVIDIA H200, cuDNN 9.19.0, unverified". No card has confirmed what is planned.
+// What answered: "sm_90 NVIDIA H200, cuDNN 9.19.0, unverified". No card has confirmed what is planned.
 static void say_who_answers(cuda_device *device)
 {
     char words[NAME_BYTES];

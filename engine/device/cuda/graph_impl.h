@@ -107,7 +107,7 @@ HR_MUST_CHECK hr_status graph_plan(graph_library *l, graph_list *list, graph_con
 
 HR_MUST_CHECK hr_status graph_search_open(graph_library *l, const graph_options *options, hr_err *err);
 void graph_search_close(graph_library *l);
-// Puts the fastest of a list first by what was measured of them, here or before; those nobody has measured stay behind in the
+// Puts the fastest of a list first by what was measured of them, here or before; those without a time stay behind in the
 // heuristics' order. What cannot be measured is counted, with the reason. NOMEM and DEVICE_LOST errors.
 HR_MUST_CHECK hr_status graph_search_order(graph_library *l, const graph_spec *spec, graph_list *list,
                                            hr_err *err);

@@ -7,13 +7,12 @@
 #include "properties.h"
 
 typedef struct graph_options {
-    const cuda_properties
-        *properties; // of a card that is not there; NULL: of the one that is, or nobody knows
-    bool card;       // there is one; its context is current, but where nothing will run
-    int32_t ordinal; // of it
+    const cuda_properties *properties; // of a card that is not there; NULL: of the one that is, or unknown
+    bool card;                         // there is one; its context is current, but where nothing will run
+    int32_t ordinal;                   // of it
     bool tf32, deterministic;
     bool search;            // the fastest engine by measured times, not the heuristics' first
-    cuda_device *search_on; // where engines that nobody has timed are; NULL: nowhere
+    cuda_device *search_on; // engines without a time are timed on it; NULL: they are not
     const char *title;      // of the card, "NVIDIA H200"; `search` needs both
     const cuda_traits *traits;
     const char *properties_path; // beside which times may lie; NULL: nowhere
@@ -21,7 +20,7 @@ typedef struct graph_options {
 
 typedef struct graph_library graph_library;
 
-// Without cuDNN, or without anybody's properties, it opens all the same: every graph then has no engine, and the sentence
+// Without cuDNN or properties of a card it opens all the same: every graph then has no engine, and the sentence
 // says why. NOMEM errors; with `search` READ and PRESET, where times are kept that cannot be read.
 HR_MUST_CHECK hr_status graph_library_open(const graph_options *options, graph_library **out, hr_err *err);
 void graph_library_close(graph_library *l); // NULL is fine

@@ -21,7 +21,7 @@ enum {
     HOPELESS = 2, // times the fastest: then one run is enough
     PATTERN_BYTES = 1 << 20,
 };
-static const uint64_t workspace_bytes_max = 4 * HR_GIB; // as where nobody sets workspace.limit
+static const uint64_t workspace_bytes_max = 4 * HR_GIB; // as where workspace.limit is none
 
 // ---- operands -----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@
 //     10         cifar10_separable_cnn, mlp, resnet18_cifar      bias, db
 //     2          unet (its last convolution)                     bias, db
 //
-// Activations are beside it in no preset, only in a layer of such a width that somebody writes (tests/program/
+// Activations are beside it in no preset, only in a layer of such a width of one's own (tests/program/
 // test_product_rows.c).
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ enum { PACK_BYTES = 16, PARTS_MAX = 64, ROWS_OF_A_PART = 256 };
 typedef struct products_state {
     product_use use;
     product *product;
-    CUfunction spread, after, sums, sums_end; // NULL: the product does it, or nobody needs it
+    CUfunction spread, after, sums, sums_end; // NULL: the product does it, or it is not needed
     bool packs;                               // vectors of whole rows of y, or of what is summed
     int64_t parts;                            // of the rows that are summed
 } products_state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device properties as cuDNN takes them to plan without a card: a JSON object of 23 fields (presets/cards/NAME.json), the
-// same text that cuDNN gives of a card that is there. Any field may come from a stranger.
+// same text that cuDNN gives of a card that is there. Any field may be hostile.
 #ifndef DEVICE_CUDA_PROPERTIES_H
 #define DEVICE_CUDA_PROPERTIES_H
 

@@ -39,8 +39,8 @@ typedef struct cuda_prepared {
     uint32_t scalar_slot; // HR_NO_ID: none
     bool plain;           // it was to have operands in a library's order, and what was made ready has not
     bool as_is;           // of REORDER: its peer is such a one
-    const char *name;     // who computes it: of target_impl_name
-    char *reason;         // why not what was planned; NULL: it is, or nobody said
+    const char *name;     // its implementation: of target_impl_name
+    char *reason;         // why not what was planned; NULL: it is, or no reason was given
 } cuda_prepared;
 
 // Calls of one kernel that are held back, to be one launch (group.c).
@@ -95,7 +95,7 @@ typedef struct cuda_loaded {
     bool never;             // it cannot be captured
     CUgraphExec replay;     // of calls[0 .. last_count)
     uint64_t replays;       // steps that were launched so
-    hr_err refused;         // why it cannot be captured; HR_OK: nobody refused
+    hr_err refused;         // why it cannot be captured; HR_OK: it was not refused
     uint32_t moved; // the first instruction whose addresses differ from the step before; HR_NO_ID: of none
     char waits[CUDA_WAITS_MAX]; // why no step has been captured so far, in words
 } cuda_loaded;

@@ -4,7 +4,7 @@
 
 #include "device_impl.h"
 
-// Where nobody sets a limit, TensorFlow's own (TF_CUDNN_WORKSPACE_LIMIT_IN_MB): cuDNN also knows engines that would take
+// Where no limit is set, TensorFlow's own (TF_CUDNN_WORKSPACE_LIMIT_IN_MB): cuDNN also knows engines that would take
 // more than any card has.
 static const uint64_t usual_limit_bytes = 4 * HR_GIB;
 

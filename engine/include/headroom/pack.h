@@ -16,7 +16,7 @@
 typedef struct hr_packing hr_packing;
 
 // Lifetimes as CSV (minimalloc: id, lower, upper, size), or the blocks of any trace that a replay reads. Buffers with an
-// alignment of their own make the largest of these everybody's. READ error with line and column; USAGE when an
+// alignment of their own make the largest of these that of all. READ error with line and column; USAGE when an
 // alignment is not a power of two.
 HR_MUST_CHECK hr_status hr_packing_open(const char *path, hr_packing **out, hr_err *err);
 void hr_packing_close(hr_packing *packing); // NULL is fine
@@ -48,7 +48,7 @@ HR_MUST_CHECK hr_status hr_packing_search(hr_packing *packing, const hr_packing_
 // Where the last search put a buffer; 0 before the first.
 uint64_t hr_packing_offset(const hr_packing *packing, size_t buffer);
 
-// The packing as a picture of the block's first `height_bytes`: `height` rows of `width` cells, from the top of the block
+// The packing as a drawing of the block's first `height_bytes`: `height` rows of `width` cells, from the top of the block
 // down and from the first instant on; cells[row * width + column] is the share of it that is taken, 0 … 1.
 void hr_packing_draw(const hr_packing *packing, uint64_t height_bytes, size_t width, size_t height,
                      double *cells);

@@ -31,13 +31,13 @@ void hr_planner_text_free(char *lines);
 typedef struct hr_planning hr_planning;
 
 // X(ID): what can be asked. STANDS is answered first of all, then the first HR_TURNS_FIRST turns are answered first (the knobs as they are, the knob under the
-// cursor), then PICTURE, DIFF, then the other turns and FIT alternately: who asks for combinations is looking at them.
+// cursor), then STEP_PLAN, DIFF, then the other turns and FIT alternately: combinations are on the screen while they are asked for.
 #define HR_QUESTION_MAP(X)                                                                                   \
-    X(STANDS)  /* whether a training under these knobs would stand (hr_engine_rehearse) */                   \
-    X(TURNS)   /* what each of these turns of one knob would do to peak and step time */                     \
-    X(PICTURE) /* the whole step, under these knobs */                                                       \
-    X(DIFF)    /* the listing's lines that go and come with other knobs */                                   \
-    X(FIT)     /* plans of many combinations of the knobs that trade memory for time */
+    X(STANDS)    /* whether a training under these knobs would stand (hr_engine_rehearse) */                 \
+    X(TURNS)     /* what each of these turns of one knob would do to peak and step time */                   \
+    X(STEP_PLAN) /* the whole step, under these knobs */                                                     \
+    X(DIFF)      /* the listing's lines that go and come with other knobs */                                 \
+    X(FIT)       /* plans of many combinations of the knobs that trade memory for time */
 
 typedef enum hr_question_kind {
 #define X(id) HR_QUESTION_##id,
@@ -91,12 +91,12 @@ typedef struct hr_answer {
     uint64_t number;  // of the question
     uint32_t index;   // TURNS: which turn; FIT: which point, from 0
     bool last;        // nothing more comes for this question
-    bool estimated;   // TURNS, PICTURE: with workspaces that the device has not been asked for yet
+    bool estimated;   // TURNS, STEP_PLAN: with workspaces that the device has not been asked for yet
     hr_status status; // CONSTRAINT, KNOB…: refused, `sentence` says why; otherwise HR_OK
     char sentence[HR_ERR_TEXT_MAX];
     hr_whatif whatif;       // TURNS
     hr_fit_point point;     // FIT
-    hr_step_plan step_plan; // PICTURE: the taker's to deinit
+    hr_step_plan step_plan; // STEP_PLAN: the taker's to deinit
     char *text; // DIFF: lines beginning with '-' or '+'; the taker's to free with hr_answer_deinit
 } hr_answer;
 
@@ -107,11 +107,11 @@ void hr_planning_stop(hr_planning *p); // ends the process at once; NULL is fine
 // Which model: forgets all questions. Copies the name (or path). One that cannot be read is the answer to every question.
 void hr_planning_open(hr_planning *p, const char *preset, bool trusts);
 
-// TURNS and PICTURE are answered at once: where the device is slow to ask, as cuDNN is, with estimates at first.
+// TURNS and STEP_PLAN are answered at once: where the device is slow to ask, as cuDNN is, with estimates at first.
 // All copy what they are given. Return the question's number, 1, 2, 3 …; 0 when it could not be asked.
 uint64_t hr_planning_ask_turns(hr_planning *p, const hr_knobs *knobs, const hr_turn *turns, size_t count);
 uint64_t hr_planning_ask_step_plan(hr_planning *p, const hr_knobs *knobs);
-// Asks the newest question of that kind, TURNS or PICTURE, once more: this time the device is asked for what was
+// Asks the newest question of that kind, TURNS or STEP_PLAN, once more: this time the device is asked for what was
 // estimated, which may take seconds.
 uint64_t hr_planning_refine(hr_planning *p, hr_question_kind kind);
 uint64_t hr_planning_ask_stands(hr_planning *p, const hr_knobs *knobs);

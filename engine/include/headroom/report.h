@@ -99,7 +99,7 @@ typedef struct hr_report_memory {
         hr_report_tensor *tensors;               // largest first
         size_t tensor_count;
         hr_report_workspace workspace; // the largest that is alive then; bytes 0: none is
-        // Under which workspace.limit another one computes it, with how much; HR_NONE: nobody does with less.
+        // Under which workspace.limit another one computes it, with how much; HR_NONE: none needs less.
         uint64_t less_limit_bytes, less_bytes;
         char less_implementation[HR_IMPL_MAX];
     } at_peak;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of our own: situations in which people ran out of memory, made anew by compiling real models and writing down
+// Traces of our own: typical out-of-memory situations, made anew by compiling real models and writing down
 // what their steps allocate. Each stands for a complaint in the field and carries a claim that a test proves by
 // replaying it. Nothing is shipped as data; the same scenario is the same trace on every machine.
 #ifndef HEADROOM_SCENARIO_H

@@ -45,7 +45,7 @@ HR_MUST_CHECK hr_status hr_session_attach(const char *path, hr_session **out, hr
 // the save that ended the training; STATE when it died instead; HR_OK when it had ended before, or was killed with nothing to
 // save.
 hr_status hr_session_stop(hr_session *s, hr_err *err);
-// The same for who must not be held up, call by call: QUIT the first time; true once hr_session_stop has nothing left to
+// The same without blocking, call by call: QUIT the first time; true once hr_session_stop has nothing left to
 // wait for. Between two calls the descriptor says when to look again, and hr_session_kill cuts it short.
 bool hr_session_try_stop(hr_session *s);
 
@@ -124,7 +124,7 @@ void hr_session_suspend(hr_session *s, bool suspend);     // with the terminal's
 int hr_session_serve(const char *role);
 
 // Lets others watch an engine of this process: a sink to chain before hr_engine_create, told of reports as they are
-// made; it outlives the engine. NULL *out when there is no $XDG_RUNTIME_DIR; where nobody can be let in, nobody is.
+// made; it outlives the engine. NULL *out when there is no $XDG_RUNTIME_DIR; where no socket can be opened, there are no watchers.
 typedef struct hr_watch_server hr_watch_server;
 HR_MUST_CHECK hr_status hr_watch_server_start(const char *preset, const hr_knobs *knobs,
                                               hr_watch_server **out, hr_err *err);

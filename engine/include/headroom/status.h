@@ -3,7 +3,7 @@
 //
 // A function that can fail returns an hr_status and takes an optional `hr_err *` as its last argument. On
 // success the hr_err is untouched; on failure it holds one whole sentence (which thing, needed, had) and one
-// `try:` line that a stranger can type. The row of the status says what kind of work failed and the exit code.
+// `try:` line that can be typed as it stands. The row of the status says what kind of work failed and the exit code.
 #ifndef HEADROOM_STATUS_H
 #define HEADROOM_STATUS_H
 

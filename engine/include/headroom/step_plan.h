@@ -55,7 +55,7 @@ typedef struct hr_step_plan {
     hr_step_plan_tensor *tensors; // index = the program's tensor id = hr_event_memory.tensor
     hr_step_plan_layer *layers;
     // Memory events of build and first step, in order, addresses as planned; an OOM is the last. Of a loop's further rounds
-    // only what they leave behind: regions that came and went, and tensors that nobody frees. time_ns is 0.
+    // only what they leave behind: regions that came and went, and tensors that are never freed. time_ns is 0.
     hr_event *events;
     size_t build_events; // how many of them belong to the build
     size_t instr_count, tensor_count, layer_count, event_count;

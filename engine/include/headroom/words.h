@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for people: "did you mean …?", and what strangers wrote.
+// Words for people: "did you mean …?", and text from untrusted files.
 #ifndef HEADROOM_WORDS_H
 #define HEADROOM_WORDS_H
 
@@ -11,7 +11,7 @@ const char *hr_word_nearest(const char *word, const char *const *words, size_t c
 // Bytes of the character at `at` when it is one that a terminal obeys (C0 and C1 controls, DEL) and not one of `kept`;
 // 0: it is harmless.
 size_t hr_control_bytes(const char *at, const char *kept);
-// Makes a text harmless that a stranger may have written: such characters become '?'. Returns words.
+// Makes text from an untrusted file harmless: such characters become '?'. Returns words.
 char *hr_plain_text(char *words, const char *kept);
 
 #endif

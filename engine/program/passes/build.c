@@ -92,7 +92,7 @@ static hr_status add_accumulators(draft *d, hr_err *err)
     return HR_OK;
 }
 
-// Whether somebody reads this value, or a view of it, as float32 whatever the policy is.
+// Whether an instruction reads this value, or a view of it, as float32 whatever the policy is.
 static bool read_wide(const draft *d, uint32_t value)
 {
     for (uint32_t n = 0; n < d->model->node_count; n++) {
@@ -287,7 +287,7 @@ static op_attr attr_here(const draft *d, const model_node *node)
     return attr;
 }
 
-// Who reads the result of a layer that does nothing here reads what went in.
+// Readers of a layer that does nothing here read its input.
 static bool left_out(const draft *d, const model_node *node)
 {
     if (d->mode != PROGRAM_EVALUATE || node->op != HR_OP_DROPOUT) {

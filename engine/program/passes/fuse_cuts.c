@@ -5,7 +5,7 @@
 //   relu_bwd(y, dy), batch_norm_bwd(x, cut dy)     becomes   batch_norm_bwd(x, dy, beta) with the activation
 //
 // What the ReLU let through is made again from x, which is read anyway: y and the cut gradient are not read, and not
-// written. Where more than x made y, or somebody else reads the cut gradient as well,
+// written. Where more than x made y, or another instruction reads the cut gradient as well,
 //
 //   relu_bwd(y, a[, b]) → dy, batch_norm_bwd(x, dy)     becomes   batch_norm_bwd(x, a, y[, b]) → …, dy
 //
@@ -34,7 +34,7 @@ static bool is_forward_of(const instr *norm, const instr *gradient, hr_act act)
            variance == gradient->in[4];
 }
 
-// Who reads a tensor in backward, by its id.
+// A tensor's reader in backward, by its id.
 static void count_late(const draft *d, uint32_t *late)
 {
     for (uint32_t n = 0; n < d->instrs.count; n++) {

@@ -26,7 +26,7 @@ static bool reads(const instr *i, uint32_t tensor_id)
     return false;
 }
 
-// Behind instruction n; NULL where there is none, or somebody wants the loss before it.
+// Behind instruction n; NULL where there is none, or the loss is read before it.
 static instr *gradient_behind(draft *d, uint32_t n)
 {
     const instr *loss = &d->instrs.data[n];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass fuse_norms (graph only), behind fuse_sums: who alone reads a normalised tensor normalises it while reading, so that it
+// Pass fuse_norms (graph only), behind fuse_sums: the only reader of a normalised tensor normalises it while reading, so that it
 // is neither written nor held.
 //
 //   batch_norm(x) → y;  batch_norm(z, y)     becomes   batch_norm_statistics(x);  batch_norm(z, x, …)    y a summand

@@ -40,7 +40,7 @@ typedef struct trio {
 typedef struct finder {
     draft *d;
     draft_uses uses;
-    uint32_t *gradient, *weights, *data, *sum; // [tensors] who reads it so
+    uint32_t *gradient, *weights, *data, *sum; // [tensors] their readers of that kind
     uint8_t *role;                             // [instrs]
     uint32_t *trio_of;                         // [instrs]
     VEC(trio) trios;
@@ -51,7 +51,7 @@ static const instr *at(const finder *f, uint32_t n)
     return &f->d->instrs.data[n];
 }
 
-// ---- who reads what -------------------------------------------------------------------------------------------------
+// ---- readers -------------------------------------------------------------------------------------------------------
 
 static void note_readers(finder *f)
 {

@@ -152,7 +152,7 @@ static bool may_overwrite(const draft *d, const lifetimes *l, uint32_t n, uint32
            !reads_twice(d, &d->instrs.data[n], owner);
 }
 
-// A result takes over the storage of an input that nobody needs after this instruction.
+// A result takes over the storage of an input that is not needed after this instruction.
 static void share_storage(draft *d, lifetimes *l)
 {
     if (hr_knob_is(d->knobs, HR_KNOB_EXECUTION_INPLACE, "off")) {

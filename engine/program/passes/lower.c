@@ -28,7 +28,7 @@ static hr_status ask(draft *d, const instr *i, target_answer *answer, hr_err *er
                       err);
 }
 
-// Its temporaries are those of its peer: only who does it is asked for.
+// Its temporaries are those of its peer: only its implementation is asked for.
 static const char *who_reorders(draft *d, const instr *i)
 {
     target_answer answer;

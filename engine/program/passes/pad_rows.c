@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass pad_rows (graph only, part of execution.fuse): logits over a vocabulary whose rows are no multiple of sixteen bytes, and their gradient, are
-// laid in rows that are, where all who write and read them take them so. GPT-2's 50,257 become rows of 50,304.
+// laid in rows that are, where all that write and read them take them so. GPT-2's 50,257 become rows of 50,304.
 //
 // Activations alone: a weight's rows are as long as the layer is wide, and weights stay as people know them.
 #include "program/draft.h"

@@ -6,7 +6,7 @@
 //
 // The batches held ahead move up one place in every round, so that no address changes from step to step: a step stays a
 // list that can be captured, and a copy within the device takes a small part of the one from the host. That one
-// stands at the end of the list, though it may begin when the lane is free: whoever enqueues it has then put everything
+// stands at the end of the list, though it may begin when the lane is free: the device that enqueues it has then put everything
 // else on its way, and reads the batch while the device computes.
 #include <string.h>
 
@@ -17,7 +17,7 @@ static hr_status no_memory(hr_err *err)
     return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
 }
 
-// The first event that nobody has.
+// The first event that is free.
 static int32_t free_event(const draft *d)
 {
     int32_t event = 0;

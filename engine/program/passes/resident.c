@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass resident (pipeline.resident on): a training step copies no batch. The one that lies in the input slots stays there,
-// where the program that feeds has put it; nobody else writes them.
+// where the program that feeds has put it; nothing else writes them.
 #include "program/draft.h"
 
 hr_status pass_resident(draft *d, hr_err *err)

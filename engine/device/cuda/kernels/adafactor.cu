@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adafactor: Shazeer, Stern 2018 (arXiv 1804.04235) with Keras' constants. adafactor_args.h has the picture. The second
+// Adafactor: Shazeer, Stern 2018 (arXiv 1804.04235) with Keras' constants. adafactor_args.h has the drawing. The second
 // moment is made anew from its two factors each time it is needed.
 #include "adafactor_args.h"
 #include "kernel.cuh"

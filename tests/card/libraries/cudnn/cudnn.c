@@ -176,10 +176,10 @@ static cudnnStatus_t fill_config(const bag *heuristics, engine_choice choice, ba
 
 static cudnnStatus_t get_results(const bag *b, int64_t capacity, int64_t *count, void *data)
 {
-    picture p;
+    graph_data p;
     engine_choice choice[ENGINE_CHOICES_MAX];
     int32_t found = 0;
-    TRY(picture_of(b, &p));
+    TRY(graph_data_of(b, &p));
     TRY(engines_choose(&p, (cudnnBackendHeurMode_t)bag_int(b, A(ENGINEHEUR_MODE), 0), choice, &found));
     if (capacity == 0 || data == NULL) {
         *count = found + UPPER_BOUND_EXTRA;
@@ -229,8 +229,8 @@ static cudnnStatus_t give(const void *values, int64_t found, size_t bytes, int64
 
 static cudnnStatus_t get_workspace(const bag *b, int64_t capacity, int64_t *count, void *data)
 {
-    picture p;
-    TRY(picture_of(b, &p));
+    graph_data p;
+    TRY(graph_data_of(b, &p));
     const bag *config = b->kind == KIND(EXECUTION_PLAN) ? bag_bag(b, A(EXECUTION_PLAN_ENGINE_CONFIG)) : b;
     const int64_t bytes = (int64_t)engine_workspace(&p, engine_choice_of(config));
     return give(&bytes, 1, sizeof bytes, capacity, count, data);
@@ -238,11 +238,11 @@ static cudnnStatus_t get_workspace(const bag *b, int64_t capacity, int64_t *coun
 
 static cudnnStatus_t get_notes(const bag *b, bool numerical, int64_t capacity, int64_t *count, void *data)
 {
-    picture p;
+    graph_data p;
     cudnnBackendNumericalNote_t numbers[4];
     cudnnBackendBehaviorNote_t behavior[4];
     const int64_t engine = bag_int(b, A(ENGINE_GLOBAL_INDEX), 0);
-    TRY(picture_of(b, &p));
+    TRY(graph_data_of(b, &p));
     return numerical ? give(numbers, engine_numerical_notes(&p, engine, numbers), sizeof *numbers, capacity,
                             count, data)
                      : give(behavior, engine_behavior_notes(engine, behavior), sizeof *behavior, capacity,
@@ -280,7 +280,7 @@ EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const des
 
 // ---- execution ------------------------------------------------------------------------------------------------------
 
-static cudnnStatus_t bind_tensor(const bag *pack, const picture_tensor *t, picture_call *call, int32_t k)
+static cudnnStatus_t bind_tensor(const bag *pack, const graph_tensor *t, graph_call *call, int32_t k)
 {
     const bag_value *ids = bag_find(pack, A(VARIANT_PACK_UNIQUE_IDS));
     void *const *pointers = bag_find(pack, A(VARIANT_PACK_DATA_POINTERS))->data;
@@ -300,14 +300,14 @@ static cudnnStatus_t bind_tensor(const bag *pack, const picture_tensor *t, pictu
     if ((uintptr_t)call->data[k] % (uintptr_t)t->alignment != 0) {
         return refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "tensor %lld", (long long)t->uid);
     }
-    const uint64_t bytes = (uint64_t)picture_extent(t) * number_bytes(t->type);
+    const uint64_t bytes = (uint64_t)graph_extent(t) * number_bytes(t->type);
     return driver_calls_get()->holds((CUdeviceptr)(uintptr_t)call->data[k], bytes)
                ? CUDNN_STATUS_SUCCESS
                : refuse(CUDNN_STATUS_EXECUTION_FAILED, "tensor %lld does not lie on the card",
                         (long long)t->uid);
 }
 
-static cudnnStatus_t bind_all(const bag *plan, const bag *pack, picture_call *call)
+static cudnnStatus_t bind_all(const bag *plan, const bag *pack, graph_call *call)
 {
     call->choice = engine_choice_of(bag_bag(plan, A(EXECUTION_PLAN_ENGINE_CONFIG)));
     call->workspace_bytes = engine_workspace(&call->graph, call->choice);
@@ -340,18 +340,18 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
         return refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
                       "execution needs a handle, a plan and a variant pack");
     }
-    picture_call *call = calloc(1, sizeof *call);
+    graph_call *call = calloc(1, sizeof *call);
     if (call == NULL) {
         return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
     }
-    cudnnStatus_t status = handle_take() ? picture_of(plan, &call->graph)
+    cudnnStatus_t status = handle_take() ? graph_data_of(plan, &call->graph)
                                          : refuse(CUDNN_STATUS_EXECUTION_FAILED, "two threads used a handle");
     handle_leave();
     if (status == CUDNN_STATUS_SUCCESS) {
         status = bind_all(plan, pack, call);
     }
     if (status == CUDNN_STATUS_SUCCESS &&
-        driver_calls_get()->enqueue(handle->stream, picture_run, call, sizeof *call) != CUDA_SUCCESS) {
+        driver_calls_get()->enqueue(handle->stream, graph_run, call, sizeof *call) != CUDA_SUCCESS) {
         status = refuse(CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER, "the driver took no work");
     }
     free(call);

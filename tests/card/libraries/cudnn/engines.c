@@ -22,7 +22,7 @@ static const engine_row engines[ENGINE_COUNT] = {
     {.tensor_cores = true, .compiled = true},
 };
 
-static int32_t count_kind(const picture *p, cudnnBackendDescriptorType_t kind)
+static int32_t count_kind(const graph_data *p, cudnnBackendDescriptorType_t kind)
 {
     int32_t count = 0;
     for (int32_t k = 0; k < p->node_count; k++) {
@@ -31,23 +31,23 @@ static int32_t count_kind(const picture *p, cudnnBackendDescriptorType_t kind)
     return count;
 }
 
-static bool sums_many(const picture *p)
+static bool sums_many(const graph_data *p)
 {
     return count_kind(p, KIND(OPERATION_CONVOLUTION_BACKWARD_FILTER)) > 0 ||
            count_kind(p, KIND(OPERATION_MATMUL)) > 2;
 }
 
-static bool is_attention(const picture *p)
+static bool is_attention(const graph_data *p)
 {
     return count_kind(p, KIND(OPERATION_MATMUL)) > 1;
 }
 
 // Of everything that a graph is but its names.
-static uint64_t hash_of(const picture *p)
+static uint64_t hash_of(const graph_data *p)
 {
     uint64_t hash = 1469598103934665603u; // FNV-1a
     for (int32_t k = 0; k < p->tensor_count; k++) {
-        const picture_tensor *t = &p->tensor[k];
+        const graph_tensor *t = &p->tensor[k];
         hash = (hash ^ (uint64_t)t->type) * 1099511628211u;
         for (int32_t d = 0; d < t->rank; d++) {
             hash = (hash ^ (uint64_t)t->dim[d]) * 1099511628211u;
@@ -61,21 +61,21 @@ static uint64_t hash_of(const picture *p)
     return hash ^ hash >> 29;
 }
 
-static bool is_half(const picture_tensor *t)
+static bool is_half(const graph_tensor *t)
 {
     return t->type == NUMBER_F16 || t->type == NUMBER_BF16;
 }
 
 // Streaming attention: two-byte types, heads of a multiple of eight features up to 256.
-static cudnnStatus_t check_attention(const picture *p)
+static cudnnStatus_t check_attention(const graph_data *p)
 {
     for (int32_t k = 0; k < p->node_count; k++) {
-        const picture_node *n = &p->node[k];
+        const graph_node *n = &p->node[k];
         if (n->kind != KIND(OPERATION_MATMUL)) {
             continue;
         }
         for (int32_t i = 0; i < n->in_count; i++) {
-            const picture_tensor *t = &p->tensor[n->in[i]];
+            const graph_tensor *t = &p->tensor[n->in[i]];
             if (!t->inside && (!is_half(t) || t->rank != 4)) {
                 return refuse(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "attention takes two-byte types");
             }
@@ -88,7 +88,7 @@ static cudnnStatus_t check_attention(const picture *p)
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t check_pattern(const picture *p)
+static cudnnStatus_t check_pattern(const graph_data *p)
 {
     const int32_t convolutions = count_kind(p, KIND(OPERATION_CONVOLUTION_FORWARD)) +
                                  count_kind(p, KIND(OPERATION_CONVOLUTION_BACKWARD_DATA)) +
@@ -105,16 +105,16 @@ static cudnnStatus_t check_pattern(const picture *p)
     return is_attention(p) ? check_attention(p) : CUDNN_STATUS_SUCCESS;
 }
 
-bool engine_serves(const picture *p, int64_t engine)
+bool engine_serves(const graph_data *p, int64_t engine)
 {
     return engine >= 0 && engine < ENGINE_COUNT && check_pattern(p) == CUDNN_STATUS_SUCCESS &&
            (!engines[engine].in_any_order || sums_many(p));
 }
 
-uint64_t engine_workspace(const picture *p, engine_choice choice)
+uint64_t engine_workspace(const graph_data *p, engine_choice choice)
 {
     const uint64_t hash = hash_of(p);
-    const uint64_t sums = 4 * (uint64_t)picture_elements(&p->tensor[p->node[p->node_count - 1].out]);
+    const uint64_t sums = 4 * (uint64_t)graph_elements(&p->tensor[p->node[p->node_count - 1].out]);
     switch (choice.engine) {
     case 0:
         return choice.tile == 0 ? 131 + 256 * (hash % 7) : 65536 + hash % 1000;
@@ -129,7 +129,7 @@ uint64_t engine_workspace(const picture *p, engine_choice choice)
     }
 }
 
-cudnnStatus_t engines_choose(const picture *p, cudnnBackendHeurMode_t mode,
+cudnnStatus_t engines_choose(const graph_data *p, cudnnBackendHeurMode_t mode,
                              engine_choice choice[ENGINE_CHOICES_MAX], int32_t *count)
 {
     static const engine_choice usual[] = {{3, 0}, {2, 0}, {0, 1}, {4, 0}, {0, 0}, {1, 1}, {1, 0}};
@@ -150,13 +150,13 @@ cudnnStatus_t engines_choose(const picture *p, cudnnBackendHeurMode_t mode,
     return CUDNN_STATUS_SUCCESS;
 }
 
-int32_t engine_numerical_notes(const picture *p, int64_t engine, cudnnBackendNumericalNote_t note[4])
+int32_t engine_numerical_notes(const graph_data *p, int64_t engine, cudnnBackendNumericalNote_t note[4])
 {
     int32_t count = 0;
     if (engines[engine].tensor_cores) {
         note[count++] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     }
-    const picture_node *first = &p->node[0];
+    const graph_node *first = &p->node[0];
     if (engines[engine].tensor_cores && p->tensor[first->in[0]].type == NUMBER_F32) {
         note[count++] = CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
     }

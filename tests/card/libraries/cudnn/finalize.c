@@ -41,7 +41,7 @@ static cudnnStatus_t finalize_tensor(const bag *b)
 static cudnnStatus_t finalize_convolution(const bag *b)
 {
     const int64_t spatial = bag_int(b, A(CONVOLUTION_SPATIAL_DIMS), 0);
-    if (spatial < 1 || spatial > PICTURE_SPATIAL || count_of(b, A(CONVOLUTION_DILATIONS)) != spatial ||
+    if (spatial < 1 || spatial > GRAPH_SPATIAL || count_of(b, A(CONVOLUTION_DILATIONS)) != spatial ||
         count_of(b, A(CONVOLUTION_FILTER_STRIDES)) != spatial ||
         count_of(b, A(CONVOLUTION_PRE_PADDINGS)) != spatial ||
         count_of(b, A(CONVOLUTION_POST_PADDINGS)) != spatial) {
@@ -50,7 +50,7 @@ static cudnnStatus_t finalize_convolution(const bag *b)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t picture_of(const bag *b, picture *out)
+cudnnStatus_t graph_data_of(const bag *b, graph_data *out)
 {
     if (b->kind == KIND(EXECUTION_PLAN)) {
         b = bag_bag(b, A(EXECUTION_PLAN_ENGINE_CONFIG));
@@ -58,7 +58,7 @@ cudnnStatus_t picture_of(const bag *b, picture *out)
     if (b->kind == KIND(ENGINECFG)) {
         b = bag_bag(b, A(ENGINECFG_ENGINE));
     }
-    return picture_read(
+    return graph_read(
         bag_bag(b, b->kind == KIND(ENGINE) ? A(ENGINE_OPERATION_GRAPH) : A(ENGINEHEUR_OPERATION_GRAPH)), out);
 }
 
@@ -78,8 +78,8 @@ engine_choice engine_choice_of(const bag *config)
 
 static cudnnStatus_t finalize_engine(const bag *b)
 {
-    picture p;
-    TRY(picture_of(b, &p));
+    graph_data p;
+    TRY(graph_data_of(b, &p));
     const int64_t index = bag_int(b, A(ENGINE_GLOBAL_INDEX), -1);
     return engine_serves(&p, index) ? CUDNN_STATUS_SUCCESS
                                     : refuse(CUDNN_STATUS_NOT_SUPPORTED,
@@ -110,12 +110,12 @@ static cudnnStatus_t need_device(const bag *b, cudnnBackendAttributeName_t handl
 
 static cudnnStatus_t finalize_heuristics(const bag *b)
 {
-    picture p;
+    graph_data p;
     const bag *graph = bag_bag(b, A(ENGINEHEUR_OPERATION_GRAPH));
     if (bag_find(graph, A(OPERATIONGRAPH_HANDLE)) == NULL && bag_find(b, A(ENGINEHEUR_DEVICEPROP)) == NULL) {
         return refuse(CUDNN_STATUS_BAD_PARAM, "neither a handle nor a device's properties");
     }
-    return picture_read(graph, &p);
+    return graph_read(graph, &p);
 }
 
 // Without a text, those of the card that is there.
@@ -145,7 +145,7 @@ static bool refuses_plans(void)
 
 cudnnStatus_t finalize_check(bag *b)
 {
-    picture p;
+    graph_data p;
     TRY(bag_is_whole(b));
     switch ((int)b->kind) {
     case KIND(TENSOR):
@@ -153,7 +153,7 @@ cudnnStatus_t finalize_check(bag *b)
     case KIND(CONVOLUTION):
         return finalize_convolution(b);
     case KIND(OPERATIONGRAPH):
-        return picture_read(b, &p);
+        return graph_read(b, &p);
     case KIND(ENGINEHEUR):
         return finalize_heuristics(b);
     case KIND(ENGINE):
@@ -176,6 +176,6 @@ cudnnStatus_t finalize_check(bag *b)
     case KIND(KNOB_CHOICE):
         return CUDNN_STATUS_SUCCESS;
     default:
-        return picture_check_operation(b);
+        return graph_check_operation(b);
     }
 }

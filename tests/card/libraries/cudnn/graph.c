@@ -9,7 +9,7 @@
 // Where an operation keeps its operands; 0 ends the list (no tensor attribute is 0).
 typedef struct operand_row {
     cudnnBackendDescriptorType_t kind;
-    cudnnBackendAttributeName_t in[PICTURE_OPERANDS], out;
+    cudnnBackendAttributeName_t in[GRAPH_OPERANDS], out;
 } operand_row;
 
 static const operand_row operands[] = {
@@ -64,7 +64,7 @@ static number number_of(int64_t type)
     }
 }
 
-int64_t picture_elements(const picture_tensor *t)
+int64_t graph_elements(const graph_tensor *t)
 {
     int64_t elements = 1;
     for (int32_t k = 0; k < t->rank; k++) {
@@ -73,7 +73,7 @@ int64_t picture_elements(const picture_tensor *t)
     return elements;
 }
 
-int64_t picture_extent(const picture_tensor *t)
+int64_t graph_extent(const graph_tensor *t)
 {
     int64_t last = 0;
     for (int32_t k = 0; k < t->rank; k++) {
@@ -91,7 +91,7 @@ static void copy_ints(const bag *b, cudnnBackendAttributeName_t name, int64_t *o
 }
 
 // Padding is zero: tensors are compared with memcmp.
-static void read_tensor(const bag *b, picture_tensor *t)
+static void read_tensor(const bag *b, graph_tensor *t)
 {
     memset(t, 0, sizeof *t);
     t->uid = bag_int(b, A(TENSOR_UNIQUE_ID), 0);
@@ -106,15 +106,15 @@ static void read_tensor(const bag *b, picture_tensor *t)
 
 // ---- shapes -------------------------------------------------------------------------------------------------------
 
-static cudnnStatus_t mismatch(const char *what, const picture_tensor *t)
+static cudnnStatus_t mismatch(const char *what, const graph_tensor *t)
 {
     return refuse(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s: tensor %lld does not match", what,
                   (long long)t->uid);
 }
 
 // x[N,C,…], w[K,C/groups,…], y[N,K,…]
-static cudnnStatus_t check_convolution(const picture_node *n, const picture_tensor *x,
-                                       const picture_tensor *w, const picture_tensor *y)
+static cudnnStatus_t check_convolution(const graph_node *n, const graph_tensor *x, const graph_tensor *w,
+                                       const graph_tensor *y)
 {
     if (x->rank != n->spatial + 2 || w->rank != x->rank || y->rank != x->rank) {
         return mismatch("convolution, dimensions", x);
@@ -137,7 +137,7 @@ static cudnnStatus_t check_convolution(const picture_node *n, const picture_tens
 }
 
 // Every dimension of `t` is that of y, or 1.
-static bool spreads(const picture_tensor *t, const picture_tensor *y)
+static bool spreads(const graph_tensor *t, const graph_tensor *y)
 {
     if (t->rank != y->rank) {
         return false;
@@ -150,7 +150,7 @@ static bool spreads(const picture_tensor *t, const picture_tensor *y)
     return true;
 }
 
-static cudnnStatus_t check_matmul(const picture_tensor *a, const picture_tensor *b, const picture_tensor *c)
+static cudnnStatus_t check_matmul(const graph_tensor *a, const graph_tensor *b, const graph_tensor *c)
 {
     const int32_t rank = c->rank;
     if (rank < 3 || a->rank != rank || b->rank != rank || a->dim[rank - 1] != b->dim[rank - 2] ||
@@ -165,8 +165,8 @@ static cudnnStatus_t check_matmul(const picture_tensor *a, const picture_tensor 
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t check_shapes(const picture_node *n, const picture_tensor *const in[],
-                                  const picture_tensor *out)
+static cudnnStatus_t check_shapes(const graph_node *n, const graph_tensor *const in[],
+                                  const graph_tensor *out)
 {
     switch ((int)n->kind) {
     case KIND(OPERATION_CONVOLUTION_FORWARD):
@@ -180,13 +180,12 @@ static cudnnStatus_t check_shapes(const picture_node *n, const picture_tensor *c
     case KIND(OPERATION_REDUCTION):
         return spreads(out, in[0]) ? CUDNN_STATUS_SUCCESS : mismatch("reduction", out);
     case KIND(OPERATION_RNG):
-        return in[0]->type == NUMBER_I64 && in[1]->type == NUMBER_I64 && picture_elements(in[0]) == 1 &&
-                       picture_elements(in[1]) == 1
+        return in[0]->type == NUMBER_I64 && in[1]->type == NUMBER_I64 && graph_elements(in[0]) == 1 &&
+                       graph_elements(in[1]) == 1
                    ? CUDNN_STATUS_SUCCESS
                    : mismatch("random numbers, seed or offset", in[0]);
     case KIND(OPERATION_RESHAPE):
-        return picture_elements(in[0]) == picture_elements(out) ? CUDNN_STATUS_SUCCESS
-                                                                : mismatch("reshape", out);
+        return graph_elements(in[0]) == graph_elements(out) ? CUDNN_STATUS_SUCCESS : mismatch("reshape", out);
     default:
         for (int32_t k = 0; k < n->in_count; k++) {
             if (!spreads(in[k], out)) {
@@ -201,7 +200,7 @@ static cudnnStatus_t check_shapes(const picture_node *n, const picture_tensor *c
 
 static void read_convolution(const bag *operation, cudnnBackendAttributeName_t descriptor,
                              cudnnBackendAttributeName_t alpha, cudnnBackendAttributeName_t beta,
-                             picture_node *n)
+                             graph_node *n)
 {
     const bag *c = bag_bag(operation, descriptor);
     n->spatial = bag_int(c, A(CONVOLUTION_SPATIAL_DIMS), 0);
@@ -214,7 +213,7 @@ static void read_convolution(const bag *operation, cudnnBackendAttributeName_t d
     n->beta = (float)bag_real(operation, beta, 0.0);
 }
 
-static void read_pointwise(const bag *operation, picture_node *n)
+static void read_pointwise(const bag *operation, graph_node *n)
 {
     const bag *p = bag_bag(operation, A(OPERATION_POINTWISE_PW_DESCRIPTOR));
     n->mode = (int32_t)bag_int(p, A(POINTWISE_MODE), 0);
@@ -226,7 +225,7 @@ static void read_pointwise(const bag *operation, picture_node *n)
     n->alpha[1] = (float)bag_real(operation, A(OPERATION_POINTWISE_ALPHA2), 1.0);
 }
 
-static void read_attributes(const bag *operation, picture_node *n)
+static void read_attributes(const bag *operation, graph_node *n)
 {
     switch ((int)operation->kind) {
     case KIND(OPERATION_CONVOLUTION_FORWARD):
@@ -269,14 +268,14 @@ static int32_t arity_of(int32_t mode)
     return two ? 2 : 1;
 }
 
-cudnnStatus_t picture_check_operation(const bag *operation)
+cudnnStatus_t graph_check_operation(const bag *operation)
 {
     const operand_row *row = operands_of(operation);
-    picture_node n = {.kind = operation->kind};
-    picture_tensor in[PICTURE_OPERANDS];
-    const picture_tensor *inputs[PICTURE_OPERANDS] = {NULL, NULL, NULL};
+    graph_node n = {.kind = operation->kind};
+    graph_tensor in[GRAPH_OPERANDS];
+    const graph_tensor *inputs[GRAPH_OPERANDS] = {NULL, NULL, NULL};
     read_attributes(operation, &n);
-    for (int32_t k = 0; k < PICTURE_OPERANDS && (int)row->in[k] != 0; k++) {
+    for (int32_t k = 0; k < GRAPH_OPERANDS && (int)row->in[k] != 0; k++) {
         const bag *t = bag_bag(operation, row->in[k]);
         if (t == NULL) {
             break;
@@ -289,16 +288,16 @@ cudnnStatus_t picture_check_operation(const bag *operation)
         return refuse(CUDNN_STATUS_BAD_PARAM, "pointwise mode %d takes %d inputs, had %d", (int)n.mode,
                       (int)arity_of(n.mode), (int)n.in_count);
     }
-    picture_tensor out;
+    graph_tensor out;
     read_tensor(bag_bag(operation, row->out), &out);
     return check_shapes(&n, inputs, &out);
 }
 
 // ---- graphs -------------------------------------------------------------------------------------------------------
 
-static cudnnStatus_t add_tensor(picture *p, const bag *b, int32_t *index)
+static cudnnStatus_t add_tensor(graph_data *p, const bag *b, int32_t *index)
 {
-    picture_tensor t;
+    graph_tensor t;
     read_tensor(b, &t);
     for (int32_t k = 0; k < p->tensor_count; k++) {
         if (p->tensor[k].uid == t.uid) {
@@ -309,22 +308,22 @@ static cudnnStatus_t add_tensor(picture *p, const bag *b, int32_t *index)
                                 (long long)t.uid);
         }
     }
-    if (p->tensor_count == PICTURE_TENSORS) {
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "more than %d tensors", PICTURE_TENSORS);
+    if (p->tensor_count == GRAPH_TENSORS) {
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "more than %d tensors", GRAPH_TENSORS);
     }
     *index = p->tensor_count;
     p->tensor[p->tensor_count++] = t;
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t add_node(picture *p, const bag *operation)
+static cudnnStatus_t add_node(graph_data *p, const bag *operation)
 {
     const operand_row *row = operands_of(operation);
-    picture_node *n = &p->node[p->node_count++];
-    *n = (picture_node){.kind = operation->kind};
+    graph_node *n = &p->node[p->node_count++];
+    *n = (graph_node){.kind = operation->kind};
     read_attributes(operation, n);
     cudnnStatus_t status = add_tensor(p, bag_bag(operation, row->out), &n->out);
-    for (int32_t k = 0; status == CUDNN_STATUS_SUCCESS && k < PICTURE_OPERANDS && (int)row->in[k] != 0; k++) {
+    for (int32_t k = 0; status == CUDNN_STATUS_SUCCESS && k < GRAPH_OPERANDS && (int)row->in[k] != 0; k++) {
         const bag *t = bag_bag(operation, row->in[k]);
         if (t == NULL) {
             break;
@@ -334,7 +333,7 @@ static cudnnStatus_t add_node(picture *p, const bag *operation)
     return status;
 }
 
-static int32_t writer_of(const picture *p, int32_t tensor, int32_t *writers)
+static int32_t writer_of(const graph_data *p, int32_t tensor, int32_t *writers)
 {
     int32_t writer = -1;
     *writers = 0;
@@ -347,7 +346,7 @@ static int32_t writer_of(const picture *p, int32_t tensor, int32_t *writers)
     return writer;
 }
 
-static bool is_ready(const picture *p, const picture_node *n, const bool *done)
+static bool is_ready(const graph_data *p, const graph_node *n, const bool *done)
 {
     for (int32_t k = 0; k < n->in_count; k++) {
         int32_t writers = 0;
@@ -360,10 +359,10 @@ static bool is_ready(const picture *p, const picture_node *n, const bool *done)
 }
 
 // Puts the nodes into an order in which they can run.
-static cudnnStatus_t sort_nodes(picture *p)
+static cudnnStatus_t sort_nodes(graph_data *p)
 {
-    bool done[PICTURE_NODES] = {false};
-    picture_node sorted[PICTURE_NODES];
+    bool done[GRAPH_NODES] = {false};
+    graph_node sorted[GRAPH_NODES];
     for (int32_t placed = 0; placed < p->node_count; placed++) {
         int32_t next = 0;
         while (next < p->node_count && (done[next] || !is_ready(p, &p->node[next], done))) {
@@ -379,7 +378,7 @@ static cudnnStatus_t sort_nodes(picture *p)
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t check_writers(const picture *p)
+static cudnnStatus_t check_writers(const graph_data *p)
 {
     for (int32_t k = 0; k < p->tensor_count; k++) {
         int32_t writers = 0;
@@ -392,12 +391,12 @@ static cudnnStatus_t check_writers(const picture *p)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t picture_read(const bag *graph, picture *out)
+cudnnStatus_t graph_read(const bag *graph, graph_data *out)
 {
     const bag_value *ops = bag_find(graph, A(OPERATIONGRAPH_OPS));
     memset(out, 0, sizeof *out);
-    if (ops->count > PICTURE_NODES) {
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "more than %d operations", PICTURE_NODES);
+    if (ops->count > GRAPH_NODES) {
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "more than %d operations", GRAPH_NODES);
     }
     for (int64_t k = 0; k < ops->count; k++) {
         const cudnnStatus_t status = add_node(out, ((bag *const *)ops->data)[k]);

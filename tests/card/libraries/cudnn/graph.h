@@ -6,40 +6,39 @@
 
 #include "bag.h"
 
-enum { PICTURE_TENSORS = 64, PICTURE_NODES = 48, PICTURE_OPERANDS = 3, PICTURE_SPATIAL = 3 };
+enum { GRAPH_TENSORS = 64, GRAPH_NODES = 48, GRAPH_OPERANDS = 3, GRAPH_SPATIAL = 3 };
 
-typedef struct picture_tensor {
+typedef struct graph_tensor {
     int64_t uid, alignment;
     number type;
     int32_t rank;
     bool inside, by_value;
     int64_t dim[CUDNN_DIM_MAX], stride[CUDNN_DIM_MAX];
-} picture_tensor;
+} graph_tensor;
 
-typedef struct picture_node {
+typedef struct graph_node {
     cudnnBackendDescriptorType_t kind; // of the operation
-    int32_t in_count, in[PICTURE_OPERANDS], out;
+    int32_t in_count, in[GRAPH_OPERANDS], out;
     int32_t mode; // pointwise or reduction
     int64_t axis;
     float alpha[2], beta;
     float low, high, slope; // RELU
     double ones;            // RNG: probability of a one
     bool flips;             // CUDNN_CONVOLUTION
-    int64_t spatial, pre[PICTURE_SPATIAL], post[PICTURE_SPATIAL], stride[PICTURE_SPATIAL],
-        dilation[PICTURE_SPATIAL];
-} picture_node;
+    int64_t spatial, pre[GRAPH_SPATIAL], post[GRAPH_SPATIAL], stride[GRAPH_SPATIAL], dilation[GRAPH_SPATIAL];
+} graph_node;
 
-typedef struct picture {
+typedef struct graph_data {
     int32_t tensor_count, node_count;
-    picture_tensor tensor[PICTURE_TENSORS];
-    picture_node node[PICTURE_NODES]; // in an order in which they can run
-} picture;
+    graph_tensor tensor[GRAPH_TENSORS];
+    graph_node node[GRAPH_NODES]; // in an order in which they can run
+} graph_data;
 
-int64_t picture_elements(const picture_tensor *t);
-int64_t picture_extent(const picture_tensor *t); // places from the first element to behind the last
+int64_t graph_elements(const graph_tensor *t);
+int64_t graph_extent(const graph_tensor *t); // places from the first element to behind the last
 // One node, its shapes checked: what finalizing an operation does.
-cudnnStatus_t picture_check_operation(const bag *operation);
-cudnnStatus_t picture_read(const bag *graph, picture *out);
+cudnnStatus_t graph_check_operation(const bag *operation);
+cudnnStatus_t graph_read(const bag *graph, graph_data *out);
 
 // ---- engines ------------------------------------------------------------------------------------------------------
 
@@ -50,12 +49,12 @@ typedef struct engine_choice {
 } engine_choice;
 
 // What the heuristics say of a graph, best first. NOT_SUPPORTED when no engine computes it.
-cudnnStatus_t engines_choose(const picture *p, cudnnBackendHeurMode_t mode,
+cudnnStatus_t engines_choose(const graph_data *p, cudnnBackendHeurMode_t mode,
                              engine_choice choice[ENGINE_CHOICES_MAX], int32_t *count);
-bool engine_serves(const picture *p, int64_t engine);
-uint64_t engine_workspace(const picture *p, engine_choice choice);
+bool engine_serves(const graph_data *p, int64_t engine);
+uint64_t engine_workspace(const graph_data *p, engine_choice choice);
 // Notes of an engine; returns how many.
-int32_t engine_numerical_notes(const picture *p, int64_t engine, cudnnBackendNumericalNote_t note[4]);
+int32_t engine_numerical_notes(const graph_data *p, int64_t engine, cudnnBackendNumericalNote_t note[4]);
 int32_t engine_behavior_notes(int64_t engine, cudnnBackendBehaviorNote_t note[4]);
 
 // ---- descriptors --------------------------------------------------------------------------------------------------
@@ -72,21 +71,21 @@ cudnnStatus_t finalize_check(bag *b);
 // The card's properties as JSON; returns their length, 0 without a card.
 int properties_text(char *text, size_t size);
 // The graph that heuristics, an engine, a configuration or a plan is of; the choice that a configuration is.
-cudnnStatus_t picture_of(const bag *b, picture *out);
+cudnnStatus_t graph_data_of(const bag *b, graph_data *out);
 engine_choice engine_choice_of(const bag *config);
 
 // ---- running ------------------------------------------------------------------------------------------------------
 
-typedef struct picture_call {
-    picture graph;
+typedef struct graph_call {
+    graph_data graph;
     engine_choice choice;
-    void *data[PICTURE_TENSORS];
-    float value[PICTURE_TENSORS]; // of those by value
+    void *data[GRAPH_TENSORS];
+    float value[GRAPH_TENSORS]; // of those by value
     void *workspace;
     uint64_t workspace_bytes;
-} picture_call;
+} graph_call;
 
-void picture_run(void *call); // a picture_call
+void graph_run(void *call); // a graph_call
 
 extern int handles; // that were made and are not gone
 // Around what uses a handle. False, for good, once two threads have used one at a time.

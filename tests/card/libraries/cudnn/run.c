@@ -8,7 +8,7 @@
 
 #include "driver_calls.h"
 
-bool cursor_next(const picture_tensor *shape, cursor *c)
+bool cursor_next(const graph_tensor *shape, cursor *c)
 {
     for (int32_t k = shape->rank - 1; k >= 0; k--) {
         if (++c->index[k] < shape->dim[k]) {
@@ -19,7 +19,7 @@ bool cursor_next(const picture_tensor *shape, cursor *c)
     return false;
 }
 
-int64_t cursor_place(const picture_tensor *t, const cursor *c)
+int64_t cursor_place(const graph_tensor *t, const cursor *c)
 {
     int64_t place = 0;
     for (int32_t k = 0; k < t->rank; k++) {
@@ -63,9 +63,9 @@ double run_operand(const runner *r, const image *t, int64_t place)
     return r->tf32 && t->shape->type == NUMBER_F32 ? number_tf32(value) : value;
 }
 
-static void read_image(const picture_call *call, int32_t k, image *out)
+static void read_image(const graph_call *call, int32_t k, image *out)
 {
-    const picture_tensor *t = out->shape;
+    const graph_tensor *t = out->shape;
     if (t->by_value) {
         out->at[0] = call->value[k];
         return;
@@ -77,7 +77,7 @@ static void read_image(const picture_call *call, int32_t k, image *out)
     } while (cursor_next(t, &c));
 }
 
-static bool is_read(const picture *p, int32_t tensor)
+static bool is_read(const graph_data *p, int32_t tensor)
 {
     for (int32_t k = 0; k < p->node_count; k++) {
         for (int32_t i = 0; i < p->node[k].in_count; i++) {
@@ -89,7 +89,7 @@ static bool is_read(const picture *p, int32_t tensor)
     return false;
 }
 
-static bool adds_to(const picture *p, int32_t tensor)
+static bool adds_to(const graph_data *p, int32_t tensor)
 {
     for (int32_t k = 0; k < p->node_count; k++) {
         if (p->node[k].out == tensor && p->node[k].beta != 0.0f) {
@@ -101,10 +101,10 @@ static bool adds_to(const picture *p, int32_t tensor)
 
 static void open_images(runner *r)
 {
-    const picture *p = &r->call->graph;
+    const graph_data *p = &r->call->graph;
     for (int32_t k = 0; k < p->tensor_count; k++) {
         r->image[k].shape = &p->tensor[k];
-        r->image[k].at = room_for(picture_extent(&p->tensor[k]), sizeof(float));
+        r->image[k].at = room_for(graph_extent(&p->tensor[k]), sizeof(float));
         if (!p->tensor[k].inside && (is_read(p, k) || adds_to(p, k))) {
             read_image(r->call, k, &r->image[k]);
         }
@@ -121,7 +121,7 @@ static void close_images(runner *r)
 }
 
 // The same memory under other dimensions.
-static void run_reshape(runner *r, const picture_node *n)
+static void run_reshape(runner *r, const graph_node *n)
 {
     image *x = &r->image[n->in[0]], *y = &r->image[n->out];
     if (y->shape->inside) {
@@ -152,7 +152,7 @@ static void write_image(const runner *r, int32_t k)
     } while (cursor_next(y->shape, &c));
 }
 
-static void run_node(runner *r, const picture_node *n)
+static void run_node(runner *r, const graph_node *n)
 {
     switch ((int)n->kind) {
     case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
@@ -176,7 +176,7 @@ static void run_node(runner *r, const picture_node *n)
 }
 
 // The workspace is rubbish before and after: what lies in it is lost, be it operand or result.
-static void spoil(const picture_call *call)
+static void spoil(const graph_call *call)
 {
     if (call->workspace_bytes > 0) {
         memset(call->workspace, NUMBER_RUBBISH, call->workspace_bytes);
@@ -197,9 +197,9 @@ static double seconds_of(engine_choice choice)
     return 0;
 }
 
-void picture_run(void *argument)
+void graph_run(void *argument)
 {
-    const picture_call *call = argument;
+    const graph_call *call = argument;
     cudnnBackendNumericalNote_t note[4];
     runner r = {.call = call};
     const int32_t notes = engine_numerical_notes(&call->graph, call->choice.engine, note);

@@ -7,16 +7,16 @@
 #include "graph.h"
 
 typedef struct image {
-    const picture_tensor *shape;
+    const graph_tensor *shape;
     float *at;
     bool borrowed; // of the tensor that a reshape looks at
 } image;
 
 typedef struct runner {
-    const picture_call *call;
+    const graph_call *call;
     bool tf32;         // products round float32 operands
     bool in_any_order; // sums differ from run to run
-    image image[PICTURE_TENSORS];
+    image image[GRAPH_TENSORS];
 } runner;
 
 // Walks all elements of a shape: index[] and where they lie. Begin with a zeroed cursor.
@@ -24,15 +24,15 @@ typedef struct cursor {
     int64_t index[CUDNN_DIM_MAX];
 } cursor;
 
-bool cursor_next(const picture_tensor *shape, cursor *c); // false: all were seen
+bool cursor_next(const graph_tensor *shape, cursor *c); // false: all were seen
 // Where the cursor points in t, whose dimensions of 1 stand for all.
-int64_t cursor_place(const picture_tensor *t, const cursor *c);
+int64_t cursor_place(const graph_tensor *t, const cursor *c);
 
-void run_convolution(const runner *r, const picture_node *n);
-void run_matmul(const runner *r, const picture_node *n);
-void run_pointwise(const runner *r, const picture_node *n);
-void run_reduction(const runner *r, const picture_node *n);
-void run_random(const runner *r, const picture_node *n);
+void run_convolution(const runner *r, const graph_node *n);
+void run_matmul(const runner *r, const graph_node *n);
+void run_pointwise(const runner *r, const graph_node *n);
+void run_reduction(const runner *r, const graph_node *n);
+void run_random(const runner *r, const graph_node *n);
 // Zeros; the program ends when there is no host memory.
 double *run_sums(int64_t count);
 void run_sums_free(double *sum);

@@ -4,7 +4,7 @@
 
 #include "run.h"
 
-static double rectified(const picture_node *n, double x)
+static double rectified(const graph_node *n, double x)
 {
     if (x < (double)n->low) {
         return (double)n->low + (double)n->slope * (x - (double)n->low);
@@ -17,7 +17,7 @@ static double normal_cdf(double x)
     return 0.5 * (1.0 + erf(x * 0.70710678118654752440));
 }
 
-static double of_one(const picture_node *n, double x)
+static double of_one(const graph_node *n, double x)
 {
     switch (n->mode) {
     case CUDNN_POINTWISE_EXP:
@@ -53,7 +53,7 @@ static double of_one(const picture_node *n, double x)
     }
 }
 
-static double of_two(const picture_node *n, double x, double b)
+static double of_two(const graph_node *n, double x, double b)
 {
     switch (n->mode) {
     case CUDNN_POINTWISE_ADD:
@@ -89,13 +89,13 @@ static double of_two(const picture_node *n, double x, double b)
     }
 }
 
-static double value_of(const runner *r, const picture_node *n, int32_t k, const cursor *c)
+static double value_of(const runner *r, const graph_node *n, int32_t k, const cursor *c)
 {
     const image *t = &r->image[n->in[k]];
     return (double)t->at[cursor_place(t->shape, c)];
 }
 
-void run_pointwise(const runner *r, const picture_node *n)
+void run_pointwise(const runner *r, const graph_node *n)
 {
     const image *y = &r->image[n->out];
     cursor c = {{0}};
@@ -156,10 +156,10 @@ static double end_of(int32_t mode, double sum, double count)
                                                : sum;
 }
 
-void run_reduction(const runner *r, const picture_node *n)
+void run_reduction(const runner *r, const graph_node *n)
 {
     const image *x = &r->image[n->in[0]], *y = &r->image[n->out];
-    double *sum = run_sums(picture_extent(y->shape));
+    double *sum = run_sums(graph_extent(y->shape));
     cursor c = {{0}};
     do {
         sum[cursor_place(y->shape, &c)] = start_of(n->mode);
@@ -169,7 +169,7 @@ void run_reduction(const runner *r, const picture_node *n)
         double *at = &sum[cursor_place(y->shape, &c)];
         *at = with(n->mode, *at, (double)x->at[cursor_place(x->shape, &c)]);
     } while (cursor_next(x->shape, &c));
-    const double count = (double)picture_elements(x->shape) / (double)picture_elements(y->shape);
+    const double count = (double)graph_elements(x->shape) / (double)graph_elements(y->shape);
     c = (cursor){{0}};
     do {
         const int64_t place = cursor_place(y->shape, &c);
@@ -186,7 +186,7 @@ static uint64_t mixed(uint64_t x)
 }
 
 // Ones and zeros that seed, offset and place decide: not the library's numbers, which nobody may count on.
-void run_random(const runner *r, const picture_node *n)
+void run_random(const runner *r, const graph_node *n)
 {
     const image *y = &r->image[n->out];
     uint64_t seed = 0, offset = 0, place = 0;

@@ -7,13 +7,13 @@
 // x[N,C,D,H,W], w[K,C/groups,…], y[N,K,…]: missing spatial dimensions are of extent 1.
 typedef struct convolution {
     const runner *r;
-    const picture_node *n;
+    const graph_node *n;
     const image *x, *w, *y;
     int64_t dim_x[5], dim_w[5], dim_y[5], stride_x[5], stride_w[5], stride_y[5];
     int64_t pre[3], step[3], dilation[3];
 } convolution;
 
-static void spread(const picture_tensor *t, int64_t dim[5], int64_t stride[5])
+static void spread(const graph_tensor *t, int64_t dim[5], int64_t stride[5])
 {
     const int32_t missing = 5 - t->rank;
     for (int32_t k = 0; k < 5; k++) {
@@ -24,7 +24,7 @@ static void spread(const picture_tensor *t, int64_t dim[5], int64_t stride[5])
     }
 }
 
-static convolution convolution_of(const runner *r, const picture_node *n, const image *x, const image *w,
+static convolution convolution_of(const runner *r, const graph_node *n, const image *x, const image *w,
                                   const image *y)
 {
     convolution c = {.r = r, .n = n, .x = x, .w = w, .y = y};
@@ -124,7 +124,7 @@ static void into_w(const convolution *c, int64_t x, int64_t w, int64_t y, double
     }
 }
 
-static void put_sums(const runner *r, const picture_node *n, const image *out, const double *sum)
+static void put_sums(const runner *r, const graph_node *n, const image *out, const double *sum)
 {
     cursor c = {{0}};
     do {
@@ -134,10 +134,10 @@ static void put_sums(const runner *r, const picture_node *n, const image *out, c
     } while (cursor_next(out->shape, &c));
 }
 
-void run_convolution(const runner *r, const picture_node *n)
+void run_convolution(const runner *r, const graph_node *n)
 {
     const image *a = &r->image[n->in[0]], *b = &r->image[n->in[1]], *out = &r->image[n->out];
-    double *sum = run_sums(picture_extent(out->shape));
+    double *sum = run_sums(graph_extent(out->shape));
     if (n->kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
         const convolution c = convolution_of(r, n, a, b, out);
         walk(&c, into_y, sum);
@@ -152,7 +152,7 @@ void run_convolution(const runner *r, const picture_node *n)
     run_sums_free(sum);
 }
 
-void run_matmul(const runner *r, const picture_node *n)
+void run_matmul(const runner *r, const graph_node *n)
 {
     const image *a = &r->image[n->in[0]], *b = &r->image[n->in[1]], *out = &r->image[n->out];
     const int32_t row = out->shape->rank - 2, column = out->shape->rank - 1;
