@@ -431,6 +431,11 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     ck_assert_str_eq(doctor_finding(&a->feed, FINDING_CAPTURE, text),
                      "Steps are not captured: not supported.");
     a->feed.report.step.capture.refused[0] = '\0';
+    ck_assert(!finds(a, FINDING_SEARCH));
+    a->feed.report.step.search = (hr_report_search){.known = 30, .unmeasured = 2, .refused = "no memory"};
+    ck_assert_str_eq(doctor_finding(&a->feed, FINDING_SEARCH, text),
+                     "Engines of 30 convolutions are timed, of 2 not: no memory.");
+    a->feed.report.step.search.refused[0] = '\0';
     r->waste_bytes = r->peak_in_use_bytes / 10;
     ck_assert(finds(a, FINDING_WASTE));
     a->feed.live.heap.band_bytes[HR_CATEGORY_RETAINED] = 4;

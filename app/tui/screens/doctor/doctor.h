@@ -25,6 +25,7 @@ bool doctor_misses(const feed *f);
     X(FALLBACK)      /* kernels of our own do what a library refused */                                      \
     X(PREPARED)      /* the card computes otherwise than was planned */                                      \
     X(CAPTURE)       /* steps could not be captured */                                                       \
+    X(SEARCH)        /* engines could not be timed, or their times not kept */                               \
     X(WAITS)         /* steps wait for input */                                                              \
     X(IDLE_KNOB)     /* a turn would need less at no cost in time */
 

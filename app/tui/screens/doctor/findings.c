@@ -153,6 +153,16 @@ static int say_capture(const feed *f, char *text)
                : snprintf(text, FINDING_TEXT_MAX, "Steps are not captured: %.200s.", c->refused);
 }
 
+static int say_search(const feed *f, char *text)
+{
+    const hr_report_search *s = &f->report.step.search;
+    return !f->has_report || s->refused[0] == '\0'
+               ? 0
+               : snprintf(text, FINDING_TEXT_MAX,
+                          "Engines of %" PRIu32 " convolutions are timed, of %" PRIu32 " not: %.200s.",
+                          s->known, s->unmeasured, s->refused);
+}
+
 static int say_waits(const feed *f, char *text)
 {
     char share[FORMAT_MAX];
@@ -203,6 +213,7 @@ static int (*const says[FINDING_COUNT])(const feed *f, char *text) = {
     [FINDING_FALLBACK] = say_fallback,
     [FINDING_PREPARED] = say_prepared,
     [FINDING_CAPTURE] = say_capture,
+    [FINDING_SEARCH] = say_search,
     [FINDING_WAITS] = say_waits,
     [FINDING_IDLE_KNOB] = say_idle_knob,
 };
