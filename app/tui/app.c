@@ -27,6 +27,7 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     }
     a->runs = (runs_view){&a->feed, &a->table[PANE_RUNS]};
     a->learn = (learn_state){.feed = &a->feed, .table = &a->table[PANE_SITUATIONS], .about = &a->about};
+    a->memory = (memory_state){.feed = &a->feed, .events = &a->table[PANE_EVENTS]};
     step_view_init(&a->step);
     return a;
 }
@@ -48,7 +49,7 @@ void app_destroy(app *a)
     app_forget_step_plans(a);
     feed_deinit(&a->feed);
     free_presets(&a->presets);
-    heap_scene_deinit(&a->heap_scene);
+    heap_scene_deinit(&a->memory.scene);
     learn_close(&a->learn);
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         table_view_deinit(&a->table[pane]);
@@ -183,7 +184,7 @@ static void switch_preset(app *a)
     a->feed.knobs = a->feed.applied = *hr_preset_knobs(a->feed.preset);
     run_state_init(&a->feed.live);
     heap_record_clear(&a->feed.heap);
-    heap_scene_clear(&a->heap_scene);
+    heap_scene_clear(&a->memory.scene);
     memset(&a->feed.turned, 0, sizeof a->feed.turned);
     app_forget_step_plans(a);
     a->bench.baseline.pinned = a->doctor.has_seen_oom = false;

@@ -21,9 +21,9 @@
 #include "app/tui/feed/run_log.h"
 #include "app/tui/feed/run_state.h"
 #include "app/tui/feed/whatif.h"
-#include "app/tui/heap_scene.h"
 #include "app/tui/requests.h"
 #include "app/tui/screens/learn/learn.h"
+#include "app/tui/screens/memory/memory.h"
 #include "app/tui/screens/runs/runs.h"
 #include "app/tui/shell/complete.h"
 #include "app/tui/shell/tui.h"
@@ -154,8 +154,8 @@ struct app {
     feed feed; // what comes from outside
     // screens
     bench_view bench;
-    heap_scene heap_scene; // Memory
-    step_view step;        // Timeline, Program and Model
+    memory_state memory;
+    step_view step; // Timeline, Program and Model
     doctor_visit doctor;
     learn_state learn; // Learn
     refused_turn refused;
@@ -253,7 +253,7 @@ bool app_turn_pairs(feed *f, const char *pairs); // the same for "a.b=1 c.d=2"
 // Does a line: a command, the name of a request, or "key=value".
 void app_command(app *a, const char *line);
 
-// ---- screens/draw.c -------------------------------------------------------------------------------------------
+// ---- shell/draw.c --------------------------------------------------------------------------------------------
 
 void app_draw(app *a);
 // The request under a click on the footer; REQUEST_NONE elsewhere.

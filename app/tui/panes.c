@@ -4,11 +4,11 @@
 #include "app/tui/screens/bench/bench.h"
 #include "app/tui/screens/doctor/doctor.h"
 #include "app/tui/screens/fit/fit.h"
-#include "app/tui/screens/memory.h"
+#include "app/tui/screens/memory/memory.h"
 #include "app/tui/screens/pipeline/pipeline.h"
 #include "app/tui/screens/runs/runs.h"
-#include "app/tui/screens/screens.h"
 #include "app/tui/screens/timeline.h"
+#include "app/tui/shell/frame.h"
 #include "app/tui/widgets/widgets.h"
 
 // With what the functions of its table take: a part of the state, or, of panes that are in no folder yet, all of it.
@@ -36,9 +36,9 @@ static const struct {
     [PANE_TERMS] = {&pane_terms, offsetof(app, learn)},
     [PANE_MEANING] = {&pane_meaning, 0},
     [PANE_SITUATIONS] = {&pane_situations, offsetof(app, learn)},
-    [PANE_HEAP] = {&pane_heap, 0},
-    [PANE_EVENTS] = {&pane_events, 0},
-    [PANE_BLOCK] = {&pane_block, 0},
+    [PANE_HEAP] = {&pane_heap, offsetof(app, memory)},
+    [PANE_EVENTS] = {&pane_events, offsetof(app, memory)},
+    [PANE_BLOCK] = {&pane_block, offsetof(app, memory)},
     [PANE_STACK] = {&pane_stack, 0},
     [PANE_MINIMAP] = {&pane_minimap, 0},
     [PANE_ALIVE] = {&pane_alive, 0},
@@ -68,6 +68,11 @@ pane_view pane_view_of(const app *a, pane_id pane)
 const void *pane_rows(const app *a, pane_id pane)
 {
     return (const char *)a + panes[pane].rows;
+}
+
+void *pane_own(app *a, pane_id pane)
+{
+    return panes[pane].rows == offsetof(app, feed) ? NULL : (char *)a + panes[pane].rows;
 }
 
 table_place pane_table_place(const app *a, pane_id pane, rect r)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "app/tui/screens/memory_cells.h"
+#include "app/tui/screens/memory/cells.h"
 
 enum { MILLION = 1000000, ROWS = 45, COLUMNS = 130, ROUNDS = 11, BLOCK_BYTES = 1024 };
 

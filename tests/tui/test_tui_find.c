@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "app/tui/panes.h"
-#include "app/tui/screens/screens.h"
+#include "app/tui/shell/frame.h"
 #include "app/tui/shell/tour.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heap that the workbench rebuilds from events against the allocators' own walks and counters, forwards and
 // backwards; and what it makes of events that contradict it.
-#include "app/tui/screens/memory_cells.h"
+#include "app/tui/screens/memory/cells.h"
 #include "tests/tui/heap_bench.h"
 #include "tests/tui/suite.h"
 

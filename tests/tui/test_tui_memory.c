@@ -9,8 +9,9 @@
 #include "headroom/terms.h"
 #include "headroom/units.h"
 
-#include "app/tui/screens/memory.h"
-#include "app/tui/screens/memory_cells.h"
+#include "app/tui/panes.h"
+#include "app/tui/screens/memory/cells.h"
+#include "app/tui/screens/memory/memory.h"
 #include "memory/heap.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/fake_step_plan.h"
@@ -193,11 +194,11 @@ START_TEST(a_view_that_was_frozen_before_the_first_look_shows_the_heap)
     train(a, "bfc", 96 * HR_MIB);
     ck_assert(a->feed.is_frozen);
     free(screen_text(a));
-    ck_assert_uint_gt(heap_scene_rows(&a->heap_scene), 0);
-    const uint64_t number = a->heap_scene.step.number;
+    ck_assert_uint_gt(heap_scene_rows(&a->memory.scene), 0);
+    const uint64_t number = a->memory.scene.step.number;
     play(&shared, false);
     free(screen_text(a));
-    ck_assert_uint_eq(a->heap_scene.step.number, number); // from there on it stands still
+    ck_assert_uint_eq(a->memory.scene.step.number, number); // from there on it stands still
     screen_close(a);
     training_end(&shared);
 }
@@ -211,8 +212,8 @@ START_TEST(the_heap_at_the_peak_has_the_numbers_of_the_allocator)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         app *a = open_training(kinds[i], 96 * HR_MIB);
         draw(a);
-        const heap_mirror *m = &a->heap_scene.heap;
-        ck_assert_int_eq(a->heap_scene.step.kind, HEAP_STEP_TRAINED);
+        const heap_mirror *m = &a->memory.scene.heap;
+        ck_assert_int_eq(a->memory.scene.step.kind, HEAP_STEP_TRAINED);
         ck_assert_uint_eq(m->in_use_bytes, shared.peak.in_use_bytes);
         ck_assert_uint_eq(m->pool_bytes, shared.peak.pool_bytes);
         ck_assert_uint_eq(m->requested_bytes, shared.peak.requested_bytes);
@@ -229,17 +230,17 @@ START_TEST(a_refused_request_is_the_last_event_and_stands_beside_the_largest_hol
     app *a = open_training("bfc", 64 * HR_MIB);
     draw(a);
     heap_counters now = allocator_get_stats(shared.heap.allocator);
-    ck_assert(shared.refused && a->heap_scene.refused.is_recorded);
-    ck_assert_uint_eq(memory_selected_row(a) + 1, heap_scene_rows(&a->heap_scene));
-    ck_assert_uint_eq(a->heap_scene.heap.in_use_bytes, now.in_use_bytes);
-    ck_assert_uint_eq(a->heap_scene.refused.largest_free_bytes, now.largest_free_bytes);
-    ck_assert_uint_eq(heap_mirror_largest_free(&a->heap_scene.heap), now.largest_free_bytes);
+    ck_assert(shared.refused && a->memory.scene.refused.is_recorded);
+    ck_assert_uint_eq(memory_selected_row(&a->memory) + 1, heap_scene_rows(&a->memory.scene));
+    ck_assert_uint_eq(a->memory.scene.heap.in_use_bytes, now.in_use_bytes);
+    ck_assert_uint_eq(a->memory.scene.refused.largest_free_bytes, now.largest_free_bytes);
+    ck_assert_uint_eq(heap_mirror_largest_free(&a->memory.scene.heap), now.largest_free_bytes);
     ck_assert(shows(a, "2.20 MiB in one piece"));
     trace_note(&shared.bus, HR_EVENT_STATE, HR_ENGINE_OOM, "");
     app_key(a, INPUT_UP); // nothing trains: walking back needs no freezing
     draw(a);
     ck_assert(!a->feed.is_frozen);
-    ck_assert_uint_eq(a->heap_scene.at + 1, a->heap_scene.count);
+    ck_assert_uint_eq(a->memory.scene.at + 1, a->memory.scene.count);
     close_training(a);
 }
 END_TEST
@@ -256,19 +257,19 @@ START_TEST(what_only_a_plan_was_refused_is_shown_as_it_was_planned)
                                    .tensor = HR_NO_ID};
     trace_emit(&shared.bus, &e);
     ck_assert(shows(a, "A dry run was refused")); // the plan has not come yet
-    ck_assert_uint_eq(memory_selected_row(a) + 1, heap_scene_rows(&a->heap_scene));
+    ck_assert_uint_eq(memory_selected_row(&a->memory) + 1, heap_scene_rows(&a->memory.scene));
     ck_assert_int_eq(hr_knobs_set(&a->feed.knobs, HR_KNOB_BATCH_SIZE, "256", NULL), HR_OK);
     ck_assert_int_eq(hr_knobs_set(&a->feed.knobs, HR_KNOB_ALLOCATOR_GROWTH, "off", NULL), HR_OK);
     fake_step_plan_show(a);
     ck_assert(!a->feed.step_plan.fits);
     draw(a);
-    ck_assert_int_eq(a->heap_scene.step.kind, HEAP_STEP_PLANNED);
-    ck_assert_int_eq(a->heap_scene.changes[a->heap_scene.count - 1].kind, HR_EVENT_OOM);
-    ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.count);
+    ck_assert_int_eq(a->memory.scene.step.kind, HEAP_STEP_PLANNED);
+    ck_assert_int_eq(a->memory.scene.changes[a->memory.scene.count - 1].kind, HR_EVENT_OOM);
+    ck_assert_uint_eq(a->memory.scene.at, a->memory.scene.count);
     ck_assert(shows(a, "refused, planned"));
     play(&shared, false); // it trains again
     draw(a);
-    ck_assert_int_eq(a->heap_scene.step.kind, HEAP_STEP_TRAINED);
+    ck_assert_int_eq(a->memory.scene.step.kind, HEAP_STEP_TRAINED);
     close_training(a);
 }
 END_TEST
@@ -279,25 +280,25 @@ START_TEST(the_view_follows_the_newest_step_until_the_first_step_of_the_cursor_h
 {
     app *a = open_training("bfc", 96 * HR_MIB);
     draw(a);
-    ck_assert_uint_eq(a->heap_scene.step.number, 2);
-    ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.peak);
+    ck_assert_uint_eq(a->memory.scene.step.number, 2);
+    ck_assert_uint_eq(a->memory.scene.at, a->memory.scene.peak);
     play(&shared, false);
     draw(a);
-    ck_assert_uint_eq(a->heap_scene.step.number, 3);
-    size_t at = a->heap_scene.at;
+    ck_assert_uint_eq(a->memory.scene.step.number, 3);
+    size_t at = a->memory.scene.at;
     app_key(a, INPUT_DOWN);
     draw(a);
     ck_assert(a->feed.is_frozen);
     ck_assert(shows(a, "step 3 is held"));
-    ck_assert_uint_eq(a->heap_scene.at, at + 1);
+    ck_assert_uint_eq(a->memory.scene.at, at + 1);
     play(&shared, false);
     draw(a);
-    ck_assert_uint_eq(a->heap_scene.step.number, 3);
+    ck_assert_uint_eq(a->memory.scene.step.number, 3);
     screen_keys(a, " ");
     draw(a);
     ck_assert(!a->feed.is_frozen);
-    ck_assert_uint_eq(a->heap_scene.step.number, 4);
-    ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.peak);
+    ck_assert_uint_eq(a->memory.scene.step.number, 4);
+    ck_assert_uint_eq(a->memory.scene.at, a->memory.scene.peak);
     close_training(a);
 }
 END_TEST
@@ -308,26 +309,26 @@ START_TEST(home_is_the_beginning_of_the_step_and_end_its_end)
     draw(a);
     app_key(a, INPUT_HOME);
     draw(a);
-    ck_assert_uint_eq(a->heap_scene.at, 0);
+    ck_assert_uint_eq(a->memory.scene.at, 0);
     ck_assert(shows(a, "step 2 begins"));
-    size_t blocks = a->heap_scene.heap.block_count;
+    size_t blocks = a->memory.scene.heap.block_count;
     app_key(a, INPUT_END);
     draw(a);
-    ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.count);
-    ck_assert_uint_eq(a->heap_scene.heap.block_count, blocks); // a step leaves what it found
-    for (unsigned pane = 0; pane < 3; pane++) {                // behind the end there is the newest step
+    ck_assert_uint_eq(a->memory.scene.at, a->memory.scene.count);
+    ck_assert_uint_eq(a->memory.scene.heap.block_count, blocks); // a step leaves what it found
+    for (unsigned pane = 0; pane < 3; pane++) {                  // behind the end there is the newest step
         ck_assert(a->feed.is_frozen);
         play(&shared, false);
         app_key(a, INPUT_END);
         draw(a);
         ck_assert(!a->feed.is_frozen);
-        ck_assert_uint_eq(a->heap_scene.step.number, 3 + pane);
-        ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.peak);
+        ck_assert_uint_eq(a->memory.scene.step.number, 3 + pane);
+        ck_assert_uint_eq(a->memory.scene.at, a->memory.scene.peak);
         app_key(a, INPUT_TAB);
         app_key(a, INPUT_END);
         draw(a);
         ck_assert(a->feed.is_frozen);
-        ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.count);
+        ck_assert_uint_eq(a->memory.scene.at, a->memory.scene.count);
     }
     close_training(a);
 }
@@ -342,16 +343,16 @@ START_TEST(every_event_is_reached_both_ways_and_the_heap_goes_with_it)
         draw(a);
         app_key(a, INPUT_HOME);
         draw(a);
-        for (size_t at = 1; at <= a->heap_scene.count; at++) {
+        for (size_t at = 1; at <= a->memory.scene.count; at++) {
             app_key(a, at % 7 == 0 ? INPUT_TAB : INPUT_DOWN);
             app_key(a, at % 7 == 0 ? INPUT_DOWN : INPUT_NONE);
             draw(a);
-            MUST(a->heap_scene.at == at);
+            MUST(a->memory.scene.at == at);
         }
-        for (size_t at = a->heap_scene.count; at > 0; at--) {
+        for (size_t at = a->memory.scene.count; at > 0; at--) {
             app_key(a, INPUT_UP);
             draw(a);
-            MUST(a->heap_scene.at == at - 1);
+            MUST(a->memory.scene.at == at - 1);
         }
         close_training(a);
     }
@@ -362,26 +363,26 @@ START_TEST(the_cursor_goes_from_chunk_to_chunk_and_stays_in_its_moment)
 {
     app *a = open_training("bfc", 96 * HR_MIB);
     draw(a);
-    size_t at = a->heap_scene.at, pieces = 0, seen = 0;
+    size_t at = a->memory.scene.at, pieces = 0, seen = 0;
     heap_walk walk = {0};
     heap_piece piece, under;
-    while (heap_mirror_next(&a->heap_scene.heap, &walk, &piece)) {
+    while (heap_mirror_next(&a->memory.scene.heap, &walk, &piece)) {
         pieces++;
     }
     for (size_t i = 0; i < pieces; i++) {
         app_key(a, INPUT_LEFT);
     }
-    heap_mirror_next(&a->heap_scene.heap, &(heap_walk){0}, &piece);
-    ck_assert(heap_scene_piece(&a->heap_scene, &under));
+    heap_mirror_next(&a->memory.scene.heap, &(heap_walk){0}, &piece);
+    ck_assert(heap_scene_piece(&a->memory.scene, &under));
     ck_assert_uint_eq(under.address, piece.address);
-    for (walk = (heap_walk){0}; heap_mirror_next(&a->heap_scene.heap, &walk, &piece); seen++) {
-        ck_assert(heap_scene_piece(&a->heap_scene, &under));
+    for (walk = (heap_walk){0}; heap_mirror_next(&a->memory.scene.heap, &walk, &piece); seen++) {
+        ck_assert(heap_scene_piece(&a->memory.scene, &under));
         ck_assert_uint_eq(under.address, piece.address);
         app_key(a, INPUT_RIGHT);
         draw(a);
     }
     ck_assert_uint_eq(seen, pieces);
-    ck_assert_uint_eq(a->heap_scene.at, at);
+    ck_assert_uint_eq(a->memory.scene.at, at);
     close_training(a);
 }
 END_TEST
@@ -392,15 +393,15 @@ START_TEST(the_chunk_that_was_chosen_stays_chosen_while_the_training_goes_on)
     draw(a);
     app_key(a, INPUT_LEFT);
     app_key(a, INPUT_LEFT);
-    uint64_t address = a->heap_scene.address;
-    ck_assert_uint_ne(address, a->heap_scene.changes[a->heap_scene.at - 1].address);
+    uint64_t address = a->memory.scene.address;
+    ck_assert_uint_ne(address, a->memory.scene.changes[a->memory.scene.at - 1].address);
     play(&shared, false);
     draw(a);
-    ck_assert_uint_eq(a->heap_scene.step.number, 3);
-    ck_assert_uint_eq(a->heap_scene.address, address);
+    ck_assert_uint_eq(a->memory.scene.step.number, 3);
+    ck_assert_uint_eq(a->memory.scene.address, address);
     app_key(a, INPUT_DOWN);
     draw(a);
-    ck_assert_uint_eq(a->heap_scene.address, a->heap_scene.changes[a->heap_scene.at - 1].address);
+    ck_assert_uint_eq(a->memory.scene.address, a->memory.scene.changes[a->memory.scene.at - 1].address);
     close_training(a);
 }
 END_TEST
@@ -409,7 +410,7 @@ START_TEST(enter_goes_to_the_event_that_made_a_chunk_and_on_to_the_one_that_ends
 {
     app *a = open_training("bfc", 96 * HR_MIB);
     draw(a);
-    heap_scene *v = &a->heap_scene;
+    heap_scene *v = &a->memory.scene;
     heap_piece piece;
     for (int i = 0; i < 60; i++) {
         app_key(a, INPUT_RIGHT);
@@ -445,12 +446,12 @@ START_TEST(zooming_keeps_the_chunk_under_the_cursor_in_sight)
         screen_keys(a, "+");
         app_key(a, zoom % 2 == 0 ? INPUT_LEFT : INPUT_RIGHT);
         draw(a);
-        MUST(map_scale_make(&s, &a->heap_scene, 7, 69));
+        MUST(map_scale_make(&s, &a->memory.scene, 7, 69));
         uint64_t first, end;
         heap_piece piece;
-        map_selected(&s, &a->heap_scene, &first, &end);
-        MUST(heap_scene_piece(&a->heap_scene, &piece));
-        const map_half *halves = map_halves(&s, &a->heap_scene);
+        map_selected(&s, &a->memory.scene, &first, &end);
+        MUST(heap_scene_piece(&a->memory.scene, &piece));
+        const map_half *halves = map_halves(&s, &a->memory.scene);
         for (uint64_t i = first; i < end && i < 2 * 7 * 69; i++) {
             seen = halves[i].address == piece.address || seen;
         }
@@ -459,7 +460,7 @@ START_TEST(zooming_keeps_the_chunk_under_the_cursor_in_sight)
     for (int zoom = 0; zoom < 40; zoom++) {
         screen_keys(a, "-");
     }
-    ck_assert_uint_eq(a->heap_scene.zoom, 0);
+    ck_assert_uint_eq(a->memory.scene.zoom, 0);
     close_training(a);
 }
 END_TEST
@@ -473,7 +474,7 @@ START_TEST(a_click_on_the_map_selects_the_chunk_there)
     a->click_y = r.y + 3;  // the second region
     a->click_x = r.x + 12; // its first cells
     app_key(a, INPUT_CLICK);
-    ck_assert(heap_scene_piece(&a->heap_scene, &piece));
+    ck_assert(heap_scene_piece(&a->memory.scene, &piece));
     ck_assert_uint_eq(piece.region, 1);
     close_training(a);
 }
@@ -488,8 +489,8 @@ START_TEST(filtered_events_still_carry_the_heap)
     draw(a);
     app_key(a, INPUT_HOME);
     draw(a);
-    ck_assert_uint_gt(a->heap_scene.at, 0);
-    ck_assert_int_eq(a->heap_scene.changes[a->heap_scene.at - 1].kind, HR_EVENT_FREE);
+    ck_assert_uint_gt(a->memory.scene.at, 0);
+    ck_assert_int_eq(a->memory.scene.changes[a->memory.scene.at - 1].kind, HR_EVENT_FREE);
     close_training(a);
 }
 END_TEST
@@ -502,8 +503,8 @@ START_TEST(another_order_of_the_events_stays_in_the_same_moment)
     for (int i = 0; i < 8; i++) {
         screen_keys(a, i % 2 == 0 ? "o" : "O");
         draw(a);
-        ck_assert_uint_eq(a->heap_scene.at, a->heap_scene.peak);
-        ck_assert_uint_eq(memory_selected_row(a), a->heap_scene.peak);
+        ck_assert_uint_eq(a->memory.scene.at, a->memory.scene.peak);
+        ck_assert_uint_eq(memory_selected_row(&a->memory), a->memory.scene.peak);
         ck_assert(!a->feed.is_frozen);
     }
     close_training(a);
@@ -541,9 +542,10 @@ START_TEST(every_pane_is_said_explained_and_copied)
         a->focus = panes[i];
         screen_keys(a, ".");
         ck_assert_msg(strstr(a->feed.message.text, said[i]) != NULL, "%s", a->feed.message.text);
-        bool any = ops->by_app.copy != NULL ? ops->by_app.copy(a, text, sizeof text)
-                                            : table_copy(&a->table[panes[i]], ops->table,
-                                                         pane_rows(a, panes[i]), text, sizeof text);
+        const pane_view v = pane_view_of(a, panes[i]);
+        bool any = ops->copy != NULL ? ops->copy(&v, text, sizeof text)
+                                     : table_copy(&a->table[panes[i]], ops->table, pane_rows(a, panes[i]),
+                                                  text, sizeof text);
         ck_assert(any);
         ck_assert_msg(strstr(text, copied[i]) != NULL, "%s", text);
     }
@@ -559,7 +561,8 @@ START_TEST(every_line_about_a_chunk_begins_with_a_term)
         char text[4096];
         for (int event = 0; event < 60; event++) {
             draw(a);
-            ck_assert(pane_ops_of(PANE_BLOCK)->by_app.copy(a, text, sizeof text));
+            const pane_view v = pane_view_of(a, PANE_BLOCK);
+            ck_assert(v.ops->copy(&v, text, sizeof text));
             for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest)) != NULL;) {
                 line[strcspn(line, "\t")] = '\0';
                 ck_assert_msg(hr_term_find(line) != NULL, "no term %s", line);

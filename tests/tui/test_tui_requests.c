@@ -6,7 +6,7 @@
 
 #include "headroom/terms.h"
 
-#include "app/tui/screens/screens.h"
+#include "app/tui/shell/frame.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 

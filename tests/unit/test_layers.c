@@ -252,11 +252,6 @@ static struct {
     const char *source, *header;
     bool seen;
 } shell_calls[] = {
-    {"app/tui/screens/card.c", "app/tui/shell/tour.h", false},
-    {"app/tui/screens/frame.c", "app/tui/shell/offer.h", false},
-    {"app/tui/screens/frame.c", "app/tui/shell/tour.h", false},
-    {"app/tui/screens/help.c", "app/tui/shell/command.h", false},
-    {"app/tui/screens/memory.c", "app/tui/shell/act.h", false},
     {"app/tui/widgets/knobs.c", "app/tui/shell/act.h", false},
     {"app/tui/widgets/prompt.c", "app/tui/shell/act.h", false},
 };

@@ -21,7 +21,7 @@ typedef enum heap_step_kind {
     HEAP_STEP_BUILD,
     HEAP_STEP_TRAINED,
     HEAP_STEP_REFUSED, // the heap as it was when a request was refused
-    HEAP_STEP_PLANNED, // the same of a step that was planned only (heap_scene.h)
+    HEAP_STEP_PLANNED, // the same of a step that was planned only (Memory makes it)
 } heap_step_kind;
 
 typedef struct heap_step {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pane is given and what it can do: one row each, so that keys, mouse, help, "." and the frame treat all panes alike.
-// A pane changes nothing: what a key shall do it returns as a request, and the shell does it.
+// A pane changes its own screen's state and nothing else: what more a key shall do it returns as a request, and the shell
+// does it.
 #ifndef TUI_PANE_PANE_H
 #define TUI_PANE_PANE_H
 
@@ -20,7 +21,7 @@ typedef struct pane_view {
     const feed *feed;
     const table_view *tables; // of all panes, by their ids
     const pane_ops *ops;      // its own row
-    const void *rows;         // what the functions of its table take
+    const void *rows;         // what the functions of its table take: the screen's state, or the feed
     pane_id pane;
     bool focused;
     bool expands; // alone it would have more room
@@ -29,7 +30,8 @@ typedef struct pane_view {
 enum { PANE_TEXT_MAX = 2 * HR_ERR_TEXT_MAX };
 
 typedef enum pane_request_kind {
-    PANE_ASKS_NOTHING,
+    PANE_ASKS_NOTHING,  // it has no use for the key
+    PANE_DONE,          // it has changed its own state, and asks for nothing more
     PANE_SAYS,          // text
     PANE_EDITS_KNOB,    // knob
     PANE_TURNS,         // the knobs of text, "a.b=1 c.d=2"
@@ -39,6 +41,8 @@ typedef enum pane_request_kind {
     PANE_TURNS_ALL,     // to knobs, then says text; only when it is asked twice, where there is a doubt
     PANE_FOCUSES,       // pane
     PANE_OPENS_PRESET,  // text
+    PANE_FREEZES,       // the view, and says text
+    PANE_THAWS,
 } pane_request_kind;
 
 typedef struct pane_request {
@@ -60,10 +64,16 @@ struct pane_ops {
         *term; // of the glossary: what ? explains; NULL: the column that the table is sorted by, or the title
     const char *(*term_of_row)(const pane_view *v);    // goes before `term`; NULL: the selected row has none
     void (*draw)(const canvas *c, const pane_view *v); // its title included
-    // The cursor: rows down, columns right. Nothing asked: it has no use for that, and a table moves by rows. NULL: never.
-    pane_request (*move)(const pane_view *v, int rows, int columns);
-    pane_request (*enter)(const pane_view *v);
+    // `own` is the screen's state, to be changed; NULL where it has none.
+    pane_request (*settle)(void *own); // before a frame that shows it; NULL: nothing is to be made ready
+    // The cursor: rows down, columns right. Nothing asked: a table moves by rows. NULL: never.
+    pane_request (*move)(const pane_view *v, void *own, int rows, int columns);
+    pane_request (*enter)(const pane_view *v, void *own);
     pane_request (*apply)(const pane_view *v); // a; NULL: what Enter does, where that is "apply"
+    // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
+    pane_request (*zoom)(const pane_view *v, void *own, int direction);
+    // At a place of the pane, whose title is row 0; NULL: tables select, others only take the focus.
+    void (*click)(void *own, rect place, int y, int x);
     void (*say)(const pane_view *v,
                 char text[PANE_TEXT_MAX]); // the pane in a sentence; "": there is nothing to say
     // What y copies; NULL: a table's selected row. False: nothing is there.
@@ -88,6 +98,11 @@ struct pane_ops {
 static inline bool pane_moves(const pane_ops *ops)
 {
     return ops->move != NULL || ops->by_app.move != NULL;
+}
+
+static inline bool pane_zooms(const pane_ops *ops)
+{
+    return ops->zoom != NULL || ops->by_app.zoom != NULL;
 }
 
 static inline bool pane_copies(const pane_ops *ops)

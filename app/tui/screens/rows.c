@@ -5,6 +5,7 @@
 #include "app/tui/screens/doctor/doctor.h"
 #include "app/tui/screens/fit/fit.h"
 #include "app/tui/screens/learn/learn.h"
+#include "app/tui/screens/memory/memory.h"
 #include "app/tui/screens/pipeline/pipeline.h"
 #include "app/tui/screens/runs/runs.h"
 

@@ -30,7 +30,6 @@ bool screen_has(screen_id screen, pane_id pane);
 
 // ---- the screens' own (screens/NAME.c) ------------------------------------------------------------------------
 
-void place_memory(layout *l, rect body, const layout_wish *wish);
 void place_timeline(layout *l, rect body, const layout_wish *wish);
 void place_program(layout *l, rect body, const layout_wish *wish);
 void place_model(layout *l, rect body, const layout_wish *wish);

@@ -13,7 +13,7 @@ enum { PAGE_ROWS = 8, ALL_ROWS = 1 << 30 };
 static const char *why_not_zoom(const app *a, request r)
 {
     unsigned finest = app_layout(a).pane[PANE_STEP].h > 0 ? 1 : 0; // one step has a pane of its own there
-    if (pane_ops_of(a->focus)->by_app.zoom != NULL) {
+    if (pane_zooms(pane_ops_of(a->focus))) {
         return NULL;
     }
     if (!screen_has(a->screen, PANE_VRAM)) {

@@ -4,6 +4,7 @@
 #define TUI_ACT_H
 
 #include "app/tui/app.h"
+#include "app/tui/pane/pane.h"
 
 // act_knobs.c
 void act_turn(app *a, int direction); // KNOB_EDIT_LESS, KNOB_EDIT_MORE: the selected knob
@@ -36,6 +37,7 @@ void act_apply(app *a, int unused);
 void act_permit(app *a, int unused);  // the next of what Fit may change
 pane_id act_apply_pane(const app *a); // whose selected row `a` applies; PANE_COUNT: none of this screen
 void act_zoom(app *a, int direction);
+bool act_for_pane(app *a, const pane_request *r); // does it; false: it asks for nothing
 void act_back(app *a, int unused);
 void act_screen(app *a, int screen);
 void act_expand(app *a, int unused);

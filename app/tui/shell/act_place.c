@@ -36,13 +36,13 @@ static const char *end_of(request r)
 act_place act_place_of(const app *a)
 {
     act_place p = {.frozen = a->feed.is_frozen,
-                   .zooms = {a->bench.zoom, a->heap_scene.zoom, (unsigned)a->step.zoom},
+                   .zooms = {a->bench.zoom, a->memory.scene.zoom, (unsigned)a->step.zoom},
                    .turns = {a->feed.turned.done, a->feed.turned.count},
                    .at = {a->feed.knob, a->bench.counter, a->column, a->bench.log_back, a->help.top,
                           a->presets.selected},
                    .instr = a->step.cursor,
-                   .change = a->heap_scene.at,
-                   .address = a->heap_scene.address};
+                   .change = a->memory.scene.at,
+                   .address = a->memory.scene.address};
     for (size_t i = 0; i < PANE_FOCUS_COUNT; i++) {
         p.row[i] = a->table[i].cursor;
     }

@@ -140,12 +140,13 @@ static void turn_all(app *a, const pane_request *r)
     }
 }
 
-// Does what a pane asks for; false: it asked for nothing.
-static bool do_for_pane(app *a, const pane_request *r)
+bool act_for_pane(app *a, const pane_request *r)
 {
     switch (r->kind) {
     case PANE_ASKS_NOTHING:
         return false;
+    case PANE_DONE:
+        return true;
     case PANE_SAYS:
         feed_say(&a->feed, MESSAGE_NOTE, "%s", r->text);
         return true;
@@ -178,6 +179,13 @@ static bool do_for_pane(app *a, const pane_request *r)
     case PANE_MOVES_TABLE:
         move_table(a, r->pane, r->rows);
         return true;
+    case PANE_FREEZES:
+        app_freeze(a, true);
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", r->text);
+        return true;
+    case PANE_THAWS:
+        app_freeze(a, false);
+        return true;
     }
     return false;
 }
@@ -188,8 +196,9 @@ static bool move_pane(app *a, pane_id pane, int rows, int columns)
     if (v.ops->by_app.move != NULL) {
         return v.ops->by_app.move(a, rows, columns);
     }
-    const pane_request r = v.ops->move == NULL ? (pane_request){0} : v.ops->move(&v, rows, columns);
-    return do_for_pane(a, &r);
+    const pane_request r =
+        v.ops->move == NULL ? (pane_request){0} : v.ops->move(&v, pane_own(a, pane), rows, columns);
+    return act_for_pane(a, &r);
 }
 
 static void enter_pane(app *a, pane_id pane)
@@ -199,8 +208,8 @@ static void enter_pane(app *a, pane_id pane)
         v.ops->by_app.enter(a);
         return;
     }
-    const pane_request r = v.ops->enter(&v);
-    (void)do_for_pane(a, &r);
+    const pane_request r = v.ops->enter(&v, pane_own(a, pane));
+    (void)act_for_pane(a, &r);
 }
 
 static void move_in_pane(app *a, int rows)
@@ -278,7 +287,7 @@ void act_apply(app *a, int unused)
     if (pane_ops_of(pane)->apply != NULL) {
         const pane_view v = pane_view_of(a, pane);
         const pane_request r = v.ops->apply(&v);
-        (void)do_for_pane(a, &r);
+        (void)act_for_pane(a, &r);
     } else {
         enter_pane(a, pane);
     }
@@ -305,10 +314,13 @@ void act_permit(app *a, int unused)
 
 void act_zoom(app *a, int direction)
 {
-    const pane_ops *ops = pane_ops_of(a->focus);
+    const pane_view v = pane_view_of(a, a->focus);
     unsigned finest = app_layout(a).pane[PANE_STEP].h > 0 ? 1 : 0; // one step has a pane of its own there
-    if (ops->by_app.zoom != NULL) {
-        ops->by_app.zoom(a, direction);
+    if (v.ops->zoom != NULL) {
+        const pane_request r = v.ops->zoom(&v, pane_own(a, a->focus), direction);
+        (void)act_for_pane(a, &r);
+    } else if (v.ops->by_app.zoom != NULL) {
+        v.ops->by_app.zoom(a, direction);
     } else if (direction < 0 && a->bench.zoom > finest) {
         a->bench.zoom--;
         feed_say(&a->feed, MESSAGE_NOTE, "less time on the graph");

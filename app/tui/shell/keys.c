@@ -106,7 +106,9 @@ static void click_pane(app *a, pane_id pane, rect r)
 {
     const pane_ops *ops = pane_ops_of(pane);
     int y = a->click_y - r.y, x = a->click_x - r.x;
-    if (ops->by_app.click != NULL) {
+    if (ops->click != NULL) {
+        ops->click(pane_own(a, pane), r, y, x);
+    } else if (ops->by_app.click != NULL) {
         a->focus = pane;
         ops->by_app.click(a, y, x);
     } else if (ops->table != NULL) {

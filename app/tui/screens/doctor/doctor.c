@@ -308,8 +308,9 @@ static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 }
 
 // The cursor of [fixes], which stand below.
-static pane_request move(const pane_view *v, int rows, int columns)
+static pane_request move(const pane_view *v, void *own, int rows, int columns)
 {
+    (void)own;
     (void)v;
     return columns != 0 ? (pane_request){0}
                         : (pane_request){.kind = PANE_MOVES_TABLE, .pane = PANE_FIXES, .rows = rows};

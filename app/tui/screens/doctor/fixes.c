@@ -319,8 +319,9 @@ static void draw(const canvas *c, const pane_view *v)
     }
 }
 
-static pane_request enter(const pane_view *v)
+static pane_request enter(const pane_view *v, void *own)
 {
+    (void)own;
     fix_row rows[FIX_ROWS_MAX];
     const size_t fixes = doctor_fixes(v->feed, rows), at = table_selected(&v->tables[v->pane]);
     pane_request r = {.kind = at < fixes ? PANE_TURNS : PANE_SAYS};

@@ -143,8 +143,9 @@ pane_request fit_pick(const fit_points *fit, size_t point)
                           .text = "the next point is hidden by the filter of [points]: / shows all"};
 }
 
-pane_request fit_enter(const pane_view *v)
+pane_request fit_enter(const pane_view *v, void *own)
 {
+    (void)own;
     const size_t point = fit_picked(v);
     return point == SIZE_MAX
                ? (pane_request){.kind = PANE_SAYS, .text = "there is no planned point to apply yet"}

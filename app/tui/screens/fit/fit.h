@@ -11,7 +11,7 @@ void place_fit(layout *l, rect body, const layout_wish *wish);
 size_t fit_picked(const pane_view *v); // the point under the cursor; SIZE_MAX: there is none
 pane_request fit_pick(const fit_points *fit, size_t point); // puts the cursor there, if it is shown
 byte_unit fit_unit(const feed *f);                          // of both panes
-pane_request fit_enter(const pane_view *v);
+pane_request fit_enter(const pane_view *v, void *own);
 void fit_say(const pane_view *v, char text[PANE_TEXT_MAX]);
 // The knobs in which a point differs, as short as can be; ~ stands before what changes what is learned.
 const char *fit_short(const hr_fit_point *point, char text[TABLE_CELL_MAX]);

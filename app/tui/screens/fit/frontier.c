@@ -401,8 +401,9 @@ static void draw(const canvas *c, const pane_view *v)
 }
 
 // ←→ and ↑↓ walk the points that no other beats: right and down are slower and smaller.
-static pane_request move(const pane_view *v, int rows, int columns)
+static pane_request move(const pane_view *v, void *own, int rows, int columns)
 {
+    (void)own;
     const int direction = (columns != 0 ? columns : rows) > 0 ? 1 : -1;
     const size_t from = fit_picked(v);
     if (v->feed->fit.count == 0) {

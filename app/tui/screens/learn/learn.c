@@ -137,8 +137,9 @@ static void draw_meaning(const canvas *c, const pane_view *v)
     }
 }
 
-static pane_request move_meaning(const pane_view *v, int rows, int columns)
+static pane_request move_meaning(const pane_view *v, void *own, int rows, int columns)
 {
+    (void)own;
     (void)v;
     return columns != 0 ? (pane_request){0}
                         : (pane_request){.kind = PANE_MOVES_TABLE, .pane = PANE_TERMS, .rows = rows};
@@ -234,8 +235,9 @@ static void draw_situations(const canvas *c, const pane_view *v)
     paint_wrapped(&words, 0, ROLE_TEXT, claim);
 }
 
-static pane_request enter_situation(const pane_view *v)
+static pane_request enter_situation(const pane_view *v, void *own)
 {
+    (void)own;
     const hr_preset_entry *entry = learn_situation(v->rows);
     pane_request r = {.kind = PANE_SAYS, .text = "there is no situation to open here"};
     if (entry != NULL) {

@@ -171,8 +171,9 @@ static void draw_settings(const canvas *c, const pane_view *v)
     pane_draw_table(c, v, "Enter edits");
 }
 
-static pane_request enter_setting(const pane_view *v)
+static pane_request enter_setting(const pane_view *v, void *own)
 {
+    (void)own;
     const size_t row = table_selected(&v->tables[PANE_SETTINGS]);
     return row == SIZE_MAX ? (pane_request){0}
                            : (pane_request){.kind = PANE_EDITS_KNOB, .knob = panel_index(row)};

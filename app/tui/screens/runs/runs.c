@@ -257,8 +257,9 @@ static void draw(const canvas *c, const pane_view *v)
 }
 
 // Shows what the selected run differs in.
-static pane_request enter(const pane_view *v)
+static pane_request enter(const pane_view *v, void *own)
 {
+    (void)own;
     return runs_selected(v->rows) == NULL
                ? (pane_request){.kind = PANE_SAYS, .text = "there is no run to look at yet"}
                : (pane_request){.kind = PANE_FOCUSES, .pane = PANE_DIFF};

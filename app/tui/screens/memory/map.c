@@ -8,8 +8,8 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/screens/memory.h"
-#include "app/tui/screens/memory_cells.h"
+#include "app/tui/screens/memory/cells.h"
+#include "app/tui/screens/memory/memory.h"
 
 enum {
     GUTTER = 11,      // size of the region, or how far into it a row begins
@@ -158,13 +158,13 @@ static void draw_cells(const canvas *c, const heap_scene *v, const map_scale *s,
 
 // ---- the pane -------------------------------------------------------------------------------------------------
 
-static void draw_title(const canvas *c, const app *a)
+static void draw_title(const canvas *c, const memory_state *mem, bool focused)
 {
     enum { AROUND = 16 }; // the title itself
-    const heap_mirror *m = &a->heap_scene.heap;
+    const heap_mirror *m = &mem->scene.heap;
     byte_unit unit = byte_unit_for(m->pool_bytes);
     char right[MEMORY_TEXT], pool[FORMAT_MAX], used[FORMAT_MAX], hole[HR_BYTES_TEXT_MAX];
-    const char *kind = a->heap_scene.step.allocator;
+    const char *kind = mem->scene.step.allocator;
     format_bytes(m->pool_bytes, unit, pool);
     format_bytes(m->in_use_bytes, unit, used);
     hr_bytes_human(heap_mirror_largest_free(m), hole);
@@ -178,16 +178,16 @@ static void draw_title(const canvas *c, const app *a)
     if (glyphs_width(c->glyphs, right) + AROUND > c->area.w) {
         snprintf(right, sizeof right, "%s of %s %s · hole %s", used, pool, unit.name, hole);
     }
-    paint_rule(c, a->focus == PANE_HEAP, pane_title(PANE_HEAP), right);
+    paint_rule(c, focused, pane_title(PANE_HEAP), right);
 }
 
 // The selected event, and what the cells mean as far as there is room.
-static void draw_event(const canvas *c, const app *a, const map_scale *s)
+static void draw_event(const canvas *c, const memory_state *mem, const map_scale *s)
 {
     char event[MEMORY_TEXT], text[MEMORY_TEXT + 24], cell[HR_BYTES_TEXT_MAX], key[2][96];
-    size_t row = memory_selected_row(a);
-    snprintf(text, sizeof text, "%zu %s", row, memory_event_text(a, row, event));
-    role r = heap_scene_row_is_refused(&a->heap_scene, row) ? ROLE_BAD : ROLE_TEXT;
+    size_t row = memory_selected_row(mem);
+    snprintf(text, sizeof text, "%zu %s", row, memory_event_text(mem, row, event));
+    role r = heap_scene_row_is_refused(&mem->scene, row) ? ROLE_BAD : ROLE_TEXT;
     int used = paint_parts(c, 1, 0, c->area.w, r, text);
     hr_bytes_human(s->cell_bytes, cell);
     snprintf(key[1], sizeof key[1], "cell %s", cell);
@@ -203,15 +203,15 @@ static void draw_event(const canvas *c, const app *a, const map_scale *s)
 }
 
 // Why there is no map of this moment; NULL: there is one.
-static const char *why_no_map(const app *a, bool scaled)
+static const char *why_no_map(const memory_state *mem, bool scaled)
 {
-    const heap_scene *v = &a->heap_scene;
-    size_t rows = heap_scene_rows(v), row = memory_selected_row(a);
-    if (rows == 0 && a->feed.heap.broken && a->feed.heap.now.is_full) {
+    const heap_scene *v = &mem->scene;
+    size_t rows = heap_scene_rows(v), row = memory_selected_row(mem);
+    if (rows == 0 && mem->feed->heap.broken && mem->feed->heap.now.is_full) {
         return "The heap has more than 2,097,152 blocks or 65,536 regions, which is all that the map keeps "
                "of one.";
     }
-    if (rows == 0 && a->feed.heap.broken) {
+    if (rows == 0 && mem->feed->heap.broken) {
         return "Events were lost or contradict each other: the map comes back with a step that is whole.";
     }
     if (rows == 0) {
@@ -225,78 +225,74 @@ static const char *why_no_map(const app *a, bool scaled)
     return v->heap.region_count == 0 ? "The pool is empty." : scaled ? NULL : "There is no room for a map.";
 }
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *view)
 {
-    const heap_scene *v = &a->heap_scene;
+    const memory_state *mem = view->rows;
+    const heap_scene *v = &mem->scene;
     map_scale s;
     int gutter = gutter_of(v, c->area.h, c->area.w);
-    const char *why = why_no_map(a, map_scale_make(&s, v, c->area.h - HEAD_ROWS, c->area.w - gutter));
+    const char *why = why_no_map(mem, map_scale_make(&s, v, c->area.h - HEAD_ROWS, c->area.w - gutter));
     if (why != NULL) {
-        paint_rule(c, a->focus == PANE_HEAP, pane_title(PANE_HEAP), "");
+        paint_rule(c, view->focused, pane_title(PANE_HEAP), "");
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         paint_wrapped(&words, 0, ROLE_DIM, why);
         return;
     }
-    draw_title(c, a);
-    draw_event(c, a, &s);
+    draw_title(c, mem, view->focused);
+    draw_event(c, mem, &s);
     draw_gutters(c, &v->heap, &s, gutter);
     draw_cells(c, v, &s, gutter);
 }
 
-static void click(app *a, int y, int x)
+static void click(void *own, rect place, int y, int x)
 {
-    heap_scene *v = &a->heap_scene;
-    rect r = app_layout(a).pane[PANE_HEAP];
+    memory_state *mem = own;
+    heap_scene *v = &mem->scene;
     map_scale s;
-    int gutter = gutter_of(v, r.h, r.w);
-    if (y >= HEAD_ROWS && x >= gutter && map_scale_make(&s, v, r.h - HEAD_ROWS, r.w - gutter)) {
+    int gutter = gutter_of(v, place.h, place.w);
+    if (y >= HEAD_ROWS && x >= gutter && map_scale_make(&s, v, place.h - HEAD_ROWS, place.w - gutter)) {
         v->is_kept = map_address(&s, &v->heap, y - HEAD_ROWS, x - gutter, &v->address);
     }
 }
 
-static void say(app *a)
+static void say(const pane_view *view, char text[PANE_TEXT_MAX])
 {
-    const heap_mirror *m = &a->heap_scene.heap;
+    const memory_state *mem = view->rows;
+    const heap_mirror *m = &mem->scene.heap;
     char in_use[HR_BYTES_TEXT_MAX], pool[HR_BYTES_TEXT_MAX], hole[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
     char step[MEMORY_TEXT];
-    if (heap_scene_rows(&a->heap_scene) == 0) {
-        feed_say(&a->feed, MESSAGE_NOTE, "No step has been done yet, so there is no heap to show.");
+    if (heap_scene_rows(&mem->scene) == 0) {
+        snprintf(text, PANE_TEXT_MAX, "No step has been done yet, so there is no heap to show.");
         return;
     }
-    feed_say(&a->feed, MESSAGE_NOTE,
+    snprintf(text, PANE_TEXT_MAX,
              "After event %zu of %s, %s of a pool of %s, in %zu region%s, are in use by %zu chunks; the "
              "largest hole is %s and fragmentation %s.",
-             a->heap_scene.at, memory_step_text(&a->heap_scene, step),
-             hr_bytes_human(m->in_use_bytes, in_use), hr_bytes_human(m->pool_bytes, pool), m->region_count,
-             m->region_count == 1 ? "" : "s", m->block_count,
-             hr_bytes_human(heap_mirror_largest_free(m), hole),
+             mem->scene.at, memory_step_text(&mem->scene, step), hr_bytes_human(m->in_use_bytes, in_use),
+             hr_bytes_human(m->pool_bytes, pool), m->region_count, m->region_count == 1 ? "" : "s",
+             m->block_count, hr_bytes_human(heap_mirror_largest_free(m), hole),
              format_percent(heap_mirror_fragmentation(m), share));
 }
 
-static const char *term(const app *a)
+static bool copy(const pane_view *view, char *text, size_t size)
 {
-    (void)a;
-    return "heap";
-}
-
-static bool copy(const app *a, char *text, size_t size)
-{
-    const heap_mirror *m = &a->heap_scene.heap;
+    const memory_state *mem = view->rows;
+    const heap_mirror *m = &mem->scene.heap;
     snprintf(text, size,
              "pool_bytes\t%" PRIu64 "\tin_use_bytes\t%" PRIu64 "\trequested_bytes\t%" PRIu64
              "\tlargest_free_bytes\t%" PRIu64 "\tfragmentation\t%.6f",
              m->pool_bytes, m->in_use_bytes, m->requested_bytes, heap_mirror_largest_free(m),
              heap_mirror_fragmentation(m));
-    return heap_scene_rows(&a->heap_scene) > 0;
+    return heap_scene_rows(&mem->scene) > 0;
 }
 
-const pane_ops pane_heap = {.by_app.draw = draw,
-                            .by_app.move = memory_move,
-                            .by_app.enter = memory_enter,
+const pane_ops pane_heap = {.draw = draw,
+                            .move = memory_move,
+                            .enter = memory_enter,
                             .enter_does = "its event",
-                            .by_app.zoom = memory_zoom,
-                            .by_app.settle = memory_settle,
-                            .by_app.say = say,
-                            .by_app.term = term,
-                            .by_app.copy = copy,
-                            .by_app.click = click};
+                            .zoom = memory_zoom,
+                            .settle = memory_settle,
+                            .say = say,
+                            .term = "heap",
+                            .copy = copy,
+                            .click = click};

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of a step: what the allocator was asked, one after the other. The heap that is shown is the heap after the
-// selected one.
+// The events of a step as rows of a table: what the allocator was asked, one after the other.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "headroom/units.h"
 
-#include "app/tui/screens/memory.h"
+#include "app/tui/screens/memory/memory.h"
 
 enum { COLUMN_NUMBER, COLUMN_EVENT, COLUMN_TENSOR, COLUMN_REQUESTED, COLUMN_ALLOCATED, COLUMN_ADDRESS };
 
@@ -22,8 +21,8 @@ static const table_column columns[] = {
 
 static size_t count(const void *of)
 {
-    const app *a = of;
-    return heap_scene_rows(&a->heap_scene);
+    const memory_state *mem = of;
+    return heap_scene_rows(&mem->scene);
 }
 
 static bool is_region(const heap_change *c)
@@ -40,9 +39,9 @@ static const char *event_name(const heap_scene *v, size_t row)
     return c == NULL ? "begins" : hr_event_name((hr_event_kind)c->kind);
 }
 
-static void name_cell(const app *a, size_t row, char text[TABLE_CELL_MAX])
+static void name_cell(const memory_state *mem, size_t row, char text[TABLE_CELL_MAX])
 {
-    const heap_scene *v = &a->heap_scene;
+    const heap_scene *v = &mem->scene;
     const heap_change *c = heap_scene_row(v, row);
     const heap_refused *r = &v->refused;
     char name[HR_NAME_MAX], step[MEMORY_TEXT];
@@ -50,12 +49,12 @@ static void name_cell(const app *a, size_t row, char text[TABLE_CELL_MAX])
         snprintf(text, TABLE_CELL_MAX, "%s", memory_step_text(v, step));
     } else if (c == NULL) {
         snprintf(text, TABLE_CELL_MAX, "%s",
-                 memory_tensor_name(&a->feed, r->tensor, r->category, r->requested_bytes, name));
+                 memory_tensor_name(mem->feed, r->tensor, r->category, r->requested_bytes, name));
     } else if (is_region(c)) {
         snprintf(text, TABLE_CELL_MAX, "a region");
     } else {
         snprintf(text, TABLE_CELL_MAX, "%s",
-                 memory_tensor_name(&a->feed, c->tensor, c->category, c->requested_bytes, name));
+                 memory_tensor_name(mem->feed, c->tensor, c->category, c->requested_bytes, name));
     }
 }
 
@@ -75,8 +74,8 @@ static uint64_t bytes_of(const heap_scene *v, size_t row, unsigned column)
 
 static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const app *a = of;
-    const heap_scene *v = &a->heap_scene;
+    const memory_state *mem = of;
+    const heap_scene *v = &mem->scene;
     const heap_change *c = heap_scene_row(v, row);
     char bytes[HR_BYTES_TEXT_MAX];
     uint64_t value;
@@ -88,7 +87,7 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
         snprintf(text, TABLE_CELL_MAX, "%s", event_name(v, row));
         break;
     case COLUMN_TENSOR:
-        name_cell(a, row, text);
+        name_cell(mem, row, text);
         break;
     case COLUMN_ADDRESS:
         if (c != NULL && c->kind != HR_EVENT_OOM) {
@@ -105,8 +104,8 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
 
 static double number(const void *of, size_t row, unsigned column)
 {
-    const app *a = of;
-    const heap_scene *v = &a->heap_scene;
+    const memory_state *mem = of;
+    const heap_scene *v = &mem->scene;
     const heap_change *c = heap_scene_row(v, row);
     if (column == COLUMN_NUMBER) {
         return (double)row;
@@ -120,14 +119,14 @@ static double number(const void *of, size_t row, unsigned column)
 
 static uint64_t version(const void *of)
 {
-    const app *a = of;
-    return a->heap_scene.version + (a->feed.step_plan_version << 32); // the step plan has the names
+    const memory_state *mem = of;
+    return mem->scene.version + (mem->feed->step_plan_version << 32); // the step plan has the names
 }
 
 static int band(const void *of, size_t row)
 {
-    const app *a = of;
-    const heap_scene *v = &a->heap_scene;
+    const memory_state *mem = of;
+    const heap_scene *v = &mem->scene;
     const heap_change *c = heap_scene_row(v, row);
     if (c == NULL) {
         return row > 0 ? (int)v->refused.category : -1;
@@ -138,8 +137,8 @@ static int band(const void *of, size_t row)
 // The events of the chunk under the map's cursor stand out.
 static role role_of(const void *of, size_t row)
 {
-    const app *a = of;
-    const heap_scene *v = &a->heap_scene;
+    const memory_state *mem = of;
+    const heap_scene *v = &mem->scene;
     const heap_change *c = heap_scene_row(v, row);
     if (heap_scene_row_is_refused(v, row)) {
         return ROLE_BAD;
@@ -165,12 +164,12 @@ const table_source memory_events = {
     .empty = "No step has been done yet: its allocations and frees will stand here.",
 };
 
-const char *memory_event_text(const app *a, size_t row, char text[MEMORY_TEXT])
+const char *memory_event_text(const memory_state *mem, size_t row, char text[MEMORY_TEXT])
 {
-    const heap_scene *v = &a->heap_scene;
+    const heap_scene *v = &mem->scene;
     const heap_change *c = heap_scene_row(v, row);
     char name[TABLE_CELL_MAX], asked[HR_BYTES_TEXT_MAX], got[HR_BYTES_TEXT_MAX];
-    name_cell(a, row, name);
+    name_cell(mem, row, name);
     if (heap_scene_row_is_refused(v, row)) {
         uint64_t largest = v->refused.largest_free_bytes;
         snprintf(text, MEMORY_TEXT, "refused %s: %s · largest hole %s", name,
@@ -185,41 +184,3 @@ const char *memory_event_text(const app *a, size_t row, char text[MEMORY_TEXT])
     }
     return text;
 }
-
-// ---- the pane -------------------------------------------------------------------------------------------------
-
-static void draw(const canvas *c, const app *a)
-{
-    const heap_scene *v = &a->heap_scene;
-    char right[MEMORY_TEXT], step[MEMORY_TEXT];
-    size_t at = memory_selected_row(a);
-    snprintf(right, sizeof right, "%s · %zu/%zu", memory_step_text(v, step), at,
-             count(a) == 0 ? 0 : count(a) - 1);
-    const pane_view view = pane_view_of(a, PANE_EVENTS);
-    pane_table_rule(c, &view, right);
-    table_draw(c, 1, a, &memory_events, &a->table[PANE_EVENTS], true);
-}
-
-static void say(app *a)
-{
-    char text[MEMORY_TEXT], step[MEMORY_TEXT], in_use[HR_BYTES_TEXT_MAX];
-    const heap_scene *v = &a->heap_scene;
-    if (count(a) == 0) {
-        feed_say(&a->feed, MESSAGE_NOTE, "No step has been done yet, so there are no events to show.");
-        return;
-    }
-    feed_say(&a->feed, MESSAGE_NOTE, "Event %zu of %zu of %s: %s; %s are in use after it.",
-             memory_selected_row(a), count(a) - 1, memory_step_text(v, step),
-             memory_event_text(a, memory_selected_row(a), text),
-             hr_bytes_human(v->heap.in_use_bytes, in_use));
-}
-
-const pane_ops pane_events = {.by_app.draw = draw,
-                              .table = &memory_events,
-                              .table_y = 1,
-                              .by_app.move = memory_move,
-                              .by_app.enter = memory_enter,
-                              .enter_does = "its event",
-                              .by_app.zoom = memory_zoom,
-                              .by_app.settle = memory_settle,
-                              .by_app.say = say};

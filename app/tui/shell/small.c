@@ -6,7 +6,7 @@
 
 #include "headroom/engine.h"
 
-#include "app/tui/screens/screens.h"
+#include "app/tui/shell/frame.h"
 
 // "VRAM 3.61/4.00 GiB (90%)": the peak of the present step against the limit, shorter where there is less room.
 static void vram_text(const feed *f, int width, char text[96])

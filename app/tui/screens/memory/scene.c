@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/heap_scene.h"
+#include "app/tui/screens/memory/scene.h"
 
 #include <stdio.h>
 #include <stdlib.h>

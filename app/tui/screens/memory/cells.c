@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/screens/memory_cells.h"
+#include "app/tui/screens/memory/cells.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One frame: the whole screen from the state.
-#include "app/tui/screens/screens.h"
+#include "app/tui/panes.h"
+#include "app/tui/shell/act.h"
+#include "app/tui/shell/frame.h"
 
 // Help and presets take the place between title and strip.
 static rect body_of(const app *a, const layout *l)
@@ -35,6 +37,10 @@ static void settle_tables(app *a, const layout *l)
     }
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         const pane_ops *ops = pane_ops_of((pane_id)pane);
+        if (ops->settle != NULL && l->pane[pane].h > 0) {
+            const pane_request r = ops->settle(pane_own(a, (pane_id)pane));
+            (void)act_for_pane(a, &r);
+        }
         if (ops->by_app.settle != NULL && l->pane[pane].h > 0) {
             ops->by_app.settle(a);
         }

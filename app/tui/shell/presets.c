@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/screens/screens.h"
+#include "app/tui/shell/frame.h"
 
 enum { NAME_WIDTH = 26, DETAIL_MAX = ABOUT_MAX + 256, DETAIL_ROWS_MIN = 7 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step of the heap that is looked at: a copy of its events, and the heap after the first `at` of them. Walks both
 // ways; stands still while the training goes on.
-#ifndef TUI_HEAP_SCENE_H
-#define TUI_HEAP_SCENE_H
+#ifndef TUI_SCREENS_MEMORY_SCENE_H
+#define TUI_SCREENS_MEMORY_SCENE_H
 
 #include "headroom/step_plan.h"
 

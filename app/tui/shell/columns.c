@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which columns the focused table shows.
-#include "app/tui/screens/screens.h"
+#include "app/tui/shell/frame.h"
 
 enum { NAME_WIDTH = 22 };
 

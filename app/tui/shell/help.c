@@ -6,8 +6,8 @@
 
 #include "headroom/terms.h"
 
-#include "app/tui/screens/screens.h"
 #include "app/tui/shell/command.h"
+#include "app/tui/shell/frame.h"
 
 enum { KEY_WIDTH = 10, HELP_TEXT_MAX = 16384 };
 

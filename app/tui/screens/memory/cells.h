@@ -9,7 +9,7 @@
 #define TUI_SCREENS_MEMORY_CELLS_H
 
 #include "app/tui/feed/history.h"
-#include "app/tui/heap_scene.h"
+#include "app/tui/screens/memory/scene.h"
 
 // Beside the bands: what holds a cell.
 enum { KIND_WASTE = BAND_COUNT, KIND_PENDING, KIND_FREE, KIND_NONE /* behind a region's end */, KIND_COUNT };

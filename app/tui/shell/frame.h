@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TUI_SCREENS_H
-#define TUI_SCREENS_H
+#ifndef TUI_FRAME_H
+#define TUI_FRAME_H
 
 #include "app/tui/widgets/widgets.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shown once ever: what this is, and what to press.
-#include "app/tui/screens/screens.h"
+#include "app/tui/shell/frame.h"
 #include "app/tui/shell/tour.h"
 
 static const char what_trains[] =

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "app/tui/shell/frame.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +10,6 @@
 #include "headroom/engine.h"
 #include "headroom/units.h"
 
-#include "app/tui/screens/screens.h"
 #include "app/tui/shell/offer.h"
 #include "app/tui/shell/tour.h"
 

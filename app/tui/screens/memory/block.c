@@ -8,7 +8,7 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/screens/memory.h"
+#include "app/tui/screens/memory/memory.h"
 
 enum { LABEL_WIDTH = 10, LINES_MAX = 32 };
 
@@ -41,12 +41,12 @@ static void add(block_lines *l, const char *label, const char *format, ...)
 // ---- lines ----------------------------------------------------------------------------------------------------
 
 // "57 forward conv1/conv2d": an event of the step and the instruction that asked.
-static const char *event_text(const app *a, size_t change, char text[MEMORY_TEXT])
+static const char *event_text(const memory_state *mem, size_t change, char text[MEMORY_TEXT])
 {
-    const heap_scene *v = &a->heap_scene;
-    const hr_step_plan *p = feed_step_plan(&a->feed);
+    const heap_scene *v = &mem->scene;
+    const hr_step_plan *p = feed_step_plan(mem->feed);
     const heap_change *c = &v->changes[change];
-    bool named = memory_tensor(&a->feed, c->tensor, c->category, c->requested_bytes) != NULL;
+    bool named = memory_tensor(mem->feed, c->tensor, c->category, c->requested_bytes) != NULL;
     bool known = named && c->instr < p->instr_count;
     snprintf(text, MEMORY_TEXT, "%zu %s%s%s", change + 1 + (size_t)v->step.missing,
              hr_phase_name((hr_phase)c->phase), known ? " · " : "",
@@ -54,47 +54,48 @@ static const char *event_text(const app *a, size_t change, char text[MEMORY_TEXT
     return text;
 }
 
-static void add_life(block_lines *l, const app *a, const heap_piece *piece)
+static void add_life(block_lines *l, const memory_state *mem, const heap_piece *piece)
 {
     char text[MEMORY_TEXT];
-    size_t made = heap_scene_made(&a->heap_scene, piece), ended = heap_scene_ended(&a->heap_scene, piece);
-    add(l, "born", "%s", made == SIZE_MAX ? "before this step" : event_text(a, made, text));
-    add(l, "dies", "%s", ended == SIZE_MAX ? "not in this step" : event_text(a, ended, text));
+    size_t made = heap_scene_made(&mem->scene, piece), ended = heap_scene_ended(&mem->scene, piece);
+    add(l, "born", "%s", made == SIZE_MAX ? "before this step" : event_text(mem, made, text));
+    add(l, "dies", "%s", ended == SIZE_MAX ? "not in this step" : event_text(mem, ended, text));
 }
 
-static void add_neighbour(block_lines *l, const app *a, const char *label, uint64_t address, size_t region)
+static void add_neighbour(block_lines *l, const memory_state *mem, const char *label, uint64_t address,
+                          size_t region)
 {
     heap_piece beside;
     char bytes[HR_BYTES_TEXT_MAX], name[HR_NAME_MAX];
     const heap_block *b;
-    if (!heap_mirror_at(&a->heap_scene.heap, address, &beside) || beside.region != region) {
+    if (!heap_mirror_at(&mem->scene.heap, address, &beside) || beside.region != region) {
         add(l, label, "end of the region");
     } else if ((b = beside.block) == NULL) {
         add(l, label, "free %s", hr_bytes_human(beside.bytes, bytes));
     } else {
         add(l, label, "%c %s · %s", memory_letter(b->category), hr_bytes_human(beside.bytes, bytes),
-            memory_tensor_name(&a->feed, b->tensor, b->category, b->requested_bytes, name));
+            memory_tensor_name(mem->feed, b->tensor, b->category, b->requested_bytes, name));
     }
 }
 
-static void add_place(block_lines *l, const app *a, const heap_piece *piece)
+static void add_place(block_lines *l, const memory_state *mem, const heap_piece *piece)
 {
     add(l, "address", "0x%" PRIx64, piece->address);
-    add_life(l, a, piece);
-    add_neighbour(l, a, "before", piece->address - 1, piece->region);
-    add_neighbour(l, a, "after", piece->address + piece->bytes, piece->region);
+    add_life(l, mem, piece);
+    add_neighbour(l, mem, "before", piece->address - 1, piece->region);
+    add_neighbour(l, mem, "after", piece->address + piece->bytes, piece->region);
 }
 
-static void describe_block(block_lines *l, const app *a, const heap_piece *piece)
+static void describe_block(block_lines *l, const memory_state *mem, const heap_piece *piece)
 {
     const heap_block *b = piece->block;
-    const hr_step_plan_tensor *t = memory_tensor(&a->feed, b->tensor, b->category, b->requested_bytes);
+    const hr_step_plan_tensor *t = memory_tensor(mem->feed, b->tensor, b->category, b->requested_bytes);
     char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], got[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
     add(l, "tensor", "%c %s", memory_letter(b->category),
-        memory_tensor_name(&a->feed, b->tensor, b->category, b->requested_bytes, name));
+        memory_tensor_name(mem->feed, b->tensor, b->category, b->requested_bytes, name));
     if (t != NULL) {
-        add(l, "shape", "%s %s", hr_step_plan_text(feed_step_plan(&a->feed), t->shape),
-            hr_step_plan_text(feed_step_plan(&a->feed), t->dtype));
+        add(l, "shape", "%s %s", hr_step_plan_text(feed_step_plan(mem->feed), t->shape),
+            hr_step_plan_text(feed_step_plan(mem->feed), t->dtype));
     }
     add(l, "requested", "%s", hr_bytes_human(b->requested_bytes, asked));
     add(l, "allocated", "%s, waste %s", hr_bytes_human(b->bytes, got),
@@ -102,34 +103,34 @@ static void describe_block(block_lines *l, const app *a, const heap_piece *piece
     if (b->pending) {
         add(l, "state", "freed, a stream has not got there yet");
     }
-    add_place(l, a, piece);
+    add_place(l, mem, piece);
 }
 
-static void describe_hole(block_lines *l, const app *a, const heap_piece *piece)
+static void describe_hole(block_lines *l, const memory_state *mem, const heap_piece *piece)
 {
-    const heap_mirror *m = &a->heap_scene.heap;
+    const heap_mirror *m = &mem->scene.heap;
     char bytes[HR_BYTES_TEXT_MAX], free_text[HR_BYTES_TEXT_MAX];
     uint64_t free_bytes = m->pool_bytes - m->in_use_bytes;
     bool largest = piece->bytes == heap_mirror_largest_free(m);
     add(l, "free", "%s of %s%s", hr_bytes_human(piece->bytes, bytes), hr_bytes_human(free_bytes, free_text),
         largest ? " · the largest hole" : "");
-    add_place(l, a, piece);
+    add_place(l, mem, piece);
 }
 
 // The request that could not be served, against what there was.
-static void describe_refused(block_lines *l, const app *a)
+static void describe_refused(block_lines *l, const memory_state *mem)
 {
-    const heap_scene *v = &a->heap_scene;
+    const heap_scene *v = &mem->scene;
     const heap_refused *r = &v->refused;
     char name[HR_NAME_MAX], asked[HR_BYTES_TEXT_MAX], hole[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
-    uint64_t limit = feed_run_state(&a->feed)->limit_bytes > r->pool_bytes
-                         ? feed_run_state(&a->feed)->limit_bytes
+    uint64_t limit = feed_run_state(mem->feed)->limit_bytes > r->pool_bytes
+                         ? feed_run_state(mem->feed)->limit_bytes
                          : r->pool_bytes;
     uint64_t largest = r->largest_free_bytes, grows = limit - r->pool_bytes;
     uint64_t free_bytes = limit > r->in_use_bytes ? limit - r->in_use_bytes : 0;
     uint64_t piece = grows > largest ? grows : largest; // the largest that there was or could have been
     add(l, "tensor", "%c %s", memory_letter(r->category),
-        memory_tensor_name(&a->feed, r->tensor, r->category, r->requested_bytes, name));
+        memory_tensor_name(mem->feed, r->tensor, r->category, r->requested_bytes, name));
     add(l, "requested", "%s in one piece", hr_bytes_human(r->requested_bytes, asked));
     add(l, "holes", largest == 0 ? "none" : "%s at most", hr_bytes_human(largest, hole));
     add(l, "limit", "%s left to grow", hr_bytes_human(grows, bytes));
@@ -149,24 +150,24 @@ static void describe_refused(block_lines *l, const app *a)
     }
 }
 
-static bool shows_refused(const app *a)
+static bool shows_refused(const memory_state *mem)
 {
-    return heap_scene_row_is_refused(&a->heap_scene, memory_selected_row(a)) && a->heap_scene.refused.any;
+    return heap_scene_row_is_refused(&mem->scene, memory_selected_row(mem)) && mem->scene.refused.any;
 }
 
-static void describe(block_lines *l, const app *a)
+static void describe(block_lines *l, const memory_state *mem)
 {
     heap_piece piece;
     l->count = 0;
-    if (heap_scene_rows(&a->heap_scene) == 0) {
+    if (heap_scene_rows(&mem->scene) == 0) {
         return;
     }
-    if (shows_refused(a)) {
-        describe_refused(l, a);
-    } else if (heap_scene_piece(&a->heap_scene, &piece) && piece.block != NULL) {
-        describe_block(l, a, &piece);
-    } else if (heap_scene_piece(&a->heap_scene, &piece)) {
-        describe_hole(l, a, &piece);
+    if (shows_refused(mem)) {
+        describe_refused(l, mem);
+    } else if (heap_scene_piece(&mem->scene, &piece) && piece.block != NULL) {
+        describe_block(l, mem, &piece);
+    } else if (heap_scene_piece(&mem->scene, &piece)) {
+        describe_hole(l, mem, &piece);
     }
 }
 
@@ -182,9 +183,9 @@ static void draw_sum(const canvas *c, int y, const char *label, uint64_t bytes)
 }
 
 // Allocated bytes by category, and what is free: together the pool.
-static void draw_categories(const canvas *c, int y, const app *a)
+static void draw_categories(const canvas *c, int y, const memory_state *mem)
 {
-    const heap_mirror *m = &a->heap_scene.heap;
+    const heap_mirror *m = &mem->scene.heap;
     const uint64_t *bytes = m->category_bytes;
     _Static_assert(BAND_COUNT == HR_CATEGORY_COUNT + 1, "a band for each category, and one for the unknown");
     for (int i = BAND_COUNT - 1; i >= 0 && y < c->area.h; i--) {
@@ -201,16 +202,16 @@ static void draw_categories(const canvas *c, int y, const app *a)
 
 // ---- the pane -------------------------------------------------------------------------------------------------
 
-static const char *title_of(const app *a, char text[MEMORY_TEXT])
+static const char *title_of(const memory_state *mem, char text[MEMORY_TEXT])
 {
-    const heap_mirror *m = &a->heap_scene.heap;
+    const heap_mirror *m = &mem->scene.heap;
     heap_piece piece;
     char bytes[HR_BYTES_TEXT_MAX];
     text[0] = '\0';
-    if (shows_refused(a)) {
+    if (shows_refused(mem)) {
         return "refused";
     }
-    if (heap_scene_rows(&a->heap_scene) > 0 && heap_scene_piece(&a->heap_scene, &piece)) {
+    if (heap_scene_rows(&mem->scene) > 0 && heap_scene_piece(&mem->scene, &piece)) {
         snprintf(text, MEMORY_TEXT, "region %zu/%zu %s", piece.region + 1, m->region_count,
                  hr_bytes_human(m->regions[piece.region].bytes, bytes));
     }
@@ -222,12 +223,13 @@ static bool names_neighbour(const block_line *line)
     return strcmp(line->label, "before") == 0 || strcmp(line->label, "after") == 0;
 }
 
-static void draw(const canvas *c, const app *a)
+static void draw(const canvas *c, const pane_view *view)
 {
+    const memory_state *mem = view->rows;
     block_lines l;
     char right[MEMORY_TEXT];
-    describe(&l, a);
-    paint_rule(c, a->focus == PANE_BLOCK, pane_title(PANE_BLOCK), title_of(a, right));
+    describe(&l, mem);
+    paint_rule(c, view->focused, pane_title(PANE_BLOCK), title_of(mem, right));
     int y = 1;
     for (int i = 0; i < l.count && y < c->area.h; i++, y++) {
         canvas words = canvas_sub(c, y, LABEL_WIDTH, c->area.h - y, c->area.w - LABEL_WIDTH);
@@ -243,29 +245,30 @@ static void draw(const canvas *c, const app *a)
         }
     }
     if (l.count > 0) {
-        draw_categories(c, y + 1, a);
+        draw_categories(c, y + 1, mem);
     }
 }
 
-static void say(app *a)
+static void say(const pane_view *view, char text[PANE_TEXT_MAX])
 {
     block_lines l;
-    char text[MEMORY_TEXT * 2] = "";
     size_t used = 0;
-    describe(&l, a);
-    for (int i = 0; i < l.count && used < sizeof text; i++) {
-        int length = snprintf(text + used, sizeof text - used, "%s%s %s", i == 0 ? "" : ", ", l.line[i].label,
-                              l.line[i].text);
+    describe(&l, view->rows);
+    if (l.count == 0) {
+        snprintf(text, PANE_TEXT_MAX, "There is no heap to show yet.");
+    }
+    for (int i = 0; i < l.count && used < PANE_TEXT_MAX; i++) {
+        int length = snprintf(text + used, PANE_TEXT_MAX - used, "%s%s %s", i == 0 ? "" : ", ",
+                              l.line[i].label, l.line[i].text);
         used += length > 0 ? (size_t)length : 0;
     }
-    feed_say(&a->feed, MESSAGE_NOTE, "%s", l.count == 0 ? "There is no heap to show yet." : text);
 }
 
-static bool copy(const app *a, char *text, size_t size)
+static bool copy(const pane_view *view, char *text, size_t size)
 {
     block_lines l;
     size_t used = 0;
-    describe(&l, a);
+    describe(&l, view->rows);
     text[0] = '\0';
     for (int i = 0; i < l.count && used < size; i++) {
         int length = snprintf(text + used, size - used, "%s\t%s\n", l.line[i].label, l.line[i].text);
@@ -274,11 +277,11 @@ static bool copy(const app *a, char *text, size_t size)
     return l.count > 0;
 }
 
-const pane_ops pane_block = {.by_app.draw = draw,
-                             .by_app.move = memory_move,
-                             .by_app.enter = memory_enter,
+const pane_ops pane_block = {.draw = draw,
+                             .move = memory_move,
+                             .enter = memory_enter,
                              .enter_does = "its event",
-                             .by_app.zoom = memory_zoom,
-                             .by_app.settle = memory_settle,
-                             .by_app.say = say,
-                             .by_app.copy = copy};
+                             .zoom = memory_zoom,
+                             .settle = memory_settle,
+                             .say = say,
+                             .copy = copy};
