@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 #include "app/tui/term/paint.h"
 #include "app/tui/term/terminal.h"
 

@@ -338,5 +338,5 @@ void fake_step_plan_show(app *a)
 {
     hr_step_plan step_plan;
     fake_step_plan_make(&a->feed.knobs, &step_plan);
-    app_take_step_plan(a, &step_plan);
+    step_take(&a->step, &a->feed, &step_plan);
 }

@@ -7,7 +7,7 @@
 #include "headroom/knobs.h"
 #include "headroom/step_plan.h"
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 
 // Under these knobs; one that does not fit ends its events with an OOM. The caller deinits it.
 void fake_step_plan_make(const hr_knobs *knobs, hr_step_plan *out);

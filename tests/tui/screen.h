@@ -3,7 +3,7 @@
 #ifndef TESTS_TUI_SCREEN_H
 #define TESTS_TUI_SCREEN_H
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 
 typedef struct screen_look {
     const char *type; // TERM; NULL: xterm-256color

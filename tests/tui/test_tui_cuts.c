@@ -8,8 +8,8 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/shell/tour.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/fake_step_plan.h"

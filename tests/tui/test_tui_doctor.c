@@ -8,9 +8,10 @@
 #include "headroom/units.h"
 
 #include "app/tui/feed/measures.h"
-#include "app/tui/fit_view.h"
+#include "app/tui/screens/bench/bench.h"
 #include "app/tui/screens/doctor/doctor.h"
-#include "app/tui/widgets/widgets.h"
+#include "app/tui/shell/fit_view.h"
+#include "app/tui/shell/panes.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/panes.h"
 #include "app/tui/shell/frame.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/shell/tour.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"

@@ -7,9 +7,9 @@
 
 #include "headroom/units.h"
 
-#include "app/tui/fit_view.h"
-#include "app/tui/panes.h"
 #include "app/tui/screens/fit/fit.h"
+#include "app/tui/shell/fit_view.h"
+#include "app/tui/shell/panes.h"
 #include "tests/tui/fake_planning.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/requests.h"
+#include "app/tui/shell/requests.h"
 #include "app/tui/term/glyphs.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"

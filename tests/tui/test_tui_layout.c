@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tui/screens/rows.h"
+#include "app/tui/shell/rows.h"
 #include "tests/tui/suite.h"
 
 enum { ROWS = 120, COLUMNS = 300 };

@@ -9,9 +9,9 @@
 #include "headroom/words.h"
 
 #include "app/tui/base/format.h"
-#include "app/tui/panes.h"
+#include "app/tui/screens/bench/bench.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/term/theme.h"
-#include "app/tui/widgets/widgets.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 

@@ -9,9 +9,9 @@
 #include "headroom/terms.h"
 #include "headroom/units.h"
 
-#include "app/tui/panes.h"
 #include "app/tui/screens/memory/cells.h"
 #include "app/tui/screens/memory/memory.h"
+#include "app/tui/shell/panes.h"
 #include "memory/heap.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/fake_step_plan.h"

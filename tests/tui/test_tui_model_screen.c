@@ -7,7 +7,7 @@
 
 #include "headroom/terms.h"
 
-#include "app/tui/panes.h"
+#include "app/tui/shell/panes.h"
 #include "tests/tui/fake_step_plan.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"

@@ -295,7 +295,7 @@ START_TEST(the_same_step_plan_once_more_changes_nothing)
     fake_step_plan_show(a);
     uint64_t version = a->feed.step_plan_version;
     size_t come = a->step.changes.come;
-    step_go(a, 5);
+    step_go(&a->step, 5);
     fake_step_plan_show(a);
     ck_assert_uint_eq(a->feed.step_plan_version, version);
     ck_assert_uint_eq(a->step.changes.come, come);
@@ -315,7 +315,7 @@ END_TEST
 static bool wants(app *a, hr_knobs *after)
 {
     hr_knobs before;
-    bool is_wanted = app_wants_diff(a, &before, after);
+    bool is_wanted = step_wants_diff(&a->step, &before, after);
     ck_assert(!is_wanted || memcmp(&before, &a->feed.knobs, sizeof before) == 0);
     return is_wanted;
 }
@@ -334,19 +334,19 @@ START_TEST(what_a_turn_would_change_is_asked_once_and_shown)
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "The planner is being asked."));
     free(text);
-    app_take_diff(a, "; 1 line goes, 1 comes\n-   12 forward  a/b\n+   12 forward  a/c\n");
+    step_take_diff(&a->step, "; 1 line goes, 1 comes\n-   12 forward  a/b\n+   12 forward  a/c\n");
     golden_compare("program-asked", a);
     ck_assert_uint_eq(a->table[PANE_TURNED].count, 3);
     app_key(a, INPUT_ENTER); // what > would do: another question
     ck_assert(wants(a, &after));
     ck_assert_int_eq(hr_knob_int(&after, HR_KNOB_BATCH_SIZE), 256);
-    app_take_diff(a, "");
+    step_take_diff(&a->step, "");
     text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "Nothing can be said"));
     free(text);
     screen_keys(a, "]"); // another knob: another question
     ck_assert(wants(a, &after));
-    app_take_diff(a, NULL);
+    step_take_diff(&a->step, NULL);
     free(screen_text(a));
     app_key(a, INPUT_ENTER);
     ck_assert(!wants(a, &after));
@@ -361,7 +361,7 @@ START_TEST(an_answer_to_other_knobs_is_forgotten)
     app_key(a, INPUT_TAB);
     app_key(a, INPUT_ENTER);
     ck_assert(wants(a, &after));
-    app_take_diff(a, "-gone\n");
+    step_take_diff(&a->step, "-gone\n");
     ck_assert_uint_eq(a->step.changes.line_count, 1);
     app_turn(&a->feed, HR_KNOB_BATCH_SIZE, "32");
     free(screen_text(a));

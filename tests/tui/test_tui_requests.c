@@ -119,10 +119,10 @@ START_TEST(every_label_is_in_the_glossary)
                                          "it/s",   "epoch",         "dtype",    "shape",
                                          "tensor", "left",          "measured", "planned"};
     for (int i = 0; i < COUNTER_COUNT; i++) {
-        ck_assert_msg(hr_term_find(app_counter_term((counter_id)i)) != NULL, "no term %s",
-                      app_counter_term((counter_id)i));
-        ck_assert_msg(is_term(app_counter_label((counter_id)i)), "no term for label %s",
-                      app_counter_label((counter_id)i));
+        ck_assert_msg(hr_term_find(counter_term((counter_id)i)) != NULL, "no term %s",
+                      counter_term((counter_id)i));
+        ck_assert_msg(is_term(counter_label((counter_id)i)), "no term for label %s",
+                      counter_label((counter_id)i));
     }
     for (int i = 0; i < PANE_FOCUS_COUNT; i++) {
         ck_assert_msg(is_term(pane_title((pane_id)i)), "no term for pane %s", pane_title((pane_id)i));

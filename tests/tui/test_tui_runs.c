@@ -9,7 +9,7 @@
 
 #include "headroom/terms.h"
 
-#include "app/tui/panes.h"
+#include "app/tui/shell/panes.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"

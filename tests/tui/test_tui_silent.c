@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/panes.h"
-#include "app/tui/requests.h"
+#include "app/tui/shell/panes.h"
+#include "app/tui/shell/requests.h"
 #include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"

@@ -106,15 +106,15 @@ START_TEST(an_empty_step_plan_is_said_to_be_empty)
 {
     app *a = opened(24, 80);
     hr_step_plan nothing = {.fits = true};
-    app_take_step_plan(a, &nothing);
+    step_take(&a->step, &a->feed, &nothing);
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "no instructions"));
     free(text);
     press_everything(a);
     hr_step_plan again = {0};
-    app_take_step_plan(a, &again);
+    step_take(&a->step, &a->feed, &again);
     press_everything(a);
-    app_forget_step_plans(a);
+    step_forget(&a->step, &a->feed);
     press_everything(a);
     screen_close(a);
 }
@@ -174,10 +174,10 @@ START_TEST(a_hostile_step_plan_shows_something_or_nothing_but_harms_nobody)
         const int *window = windows[seed % 3];
         app *a = opened(window[0], window[1]);
         hr_step_plan p = nonsense(seed);
-        app_take_step_plan(a, &p);
+        step_take(&a->step, &a->feed, &p);
         press_everything(a);
         hr_step_plan next = nonsense(seed + 100);
-        app_take_step_plan(a, &next);
+        step_take(&a->step, &a->feed, &next);
         press_everything(a);
         screen_close(a);
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/panes.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/term/terminal.h"
 #include "tests/tui/fake_step_plan.h"
 #include "tests/tui/screen.h"

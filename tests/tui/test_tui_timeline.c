@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/screens/timeline.h"
+#include "app/tui/screens/step/panes.h"
 #include "base/host_mem.h"
 #include "tests/tui/fake_step_plan.h"
 #include "tests/tui/golden.h"
@@ -55,7 +55,7 @@ static hr_step_plan heights(size_t count, uint64_t seed)
 static void show_heights(app *a, size_t count, uint64_t seed)
 {
     hr_step_plan p = heights(count, seed);
-    app_take_step_plan(a, &p);
+    step_take(&a->step, &a->feed, &p);
     free(screen_text(a));
 }
 
@@ -134,8 +134,8 @@ START_TEST(the_bytes_at_the_cursor_are_those_of_the_tensors_alive_there)
                 (t->persistent || t->born <= i) && i < t->died; // HR_NO_ID is beyond every instruction
             sum += alive ? t->bytes : 0;
         }
-        step_go(a, i);
-        step_settle_alive(a);
+        step_go(&a->step, i);
+        step_settle_alive(&a->step);
         for (size_t k = 0; k < a->step.alive_count; k++) {
             shown += p->tensors[a->step.alive[k]].bytes;
             ck_assert(k == 0 || p->tensors[a->step.alive[k]].bytes <= p->tensors[a->step.alive[k - 1]].bytes);
@@ -203,7 +203,7 @@ START_TEST(no_zoom_loses_the_highest_moment)
             screen_keys(a, "+");
         }
         ck_assert_uint_le(a->step.window.count, a->step.window.columns);
-        while (!step_shows_run(a)) {
+        while (!step_shows_run(&a->step)) {
             check_columns(a);
             screen_keys(a, "-");
         }
@@ -219,7 +219,7 @@ START_TEST(zooming_keeps_the_cursor_in_its_column)
     app *a = timeline_at(24, 80);
     show_heights(a, 4999, 7);
     for (uint32_t at = 0; at < 4999; at += 357) {
-        step_go(a, at);
+        step_go(&a->step, at);
         free(screen_text(a));
         int64_t before = step_column_at(&a->step.window, at);
         for (int zoom = 0; zoom < 6; zoom++) {
@@ -273,7 +273,7 @@ START_TEST(the_maps_window_is_what_is_in_sight)
     screen_keys(a, "++");
     for (uint32_t at = 500; at < 4000; at += 500) {
         int left, right;
-        step_go(a, at);
+        step_go(&a->step, at);
         free(screen_text(a));
         const step_window *w = &a->step.window;
         read_window(a, &left, &right);
@@ -295,7 +295,7 @@ START_TEST(beyond_the_step_lies_the_run_with_what_happened)
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 120});
     of_the_run(a);
     char *text = screen_text(a);
-    ck_assert(step_shows_run(a));
+    ck_assert(step_shows_run(&a->step));
     ck_assert_ptr_nonnull(strstr(text, "s ago"));
     rect map = app_layout(a).pane[PANE_MINIMAP];
     bool knob = false, oom = false;
@@ -421,7 +421,7 @@ START_TEST(the_cursor_stays_with_its_instruction_when_a_knob_is_turned)
     app *a = timeline_at(24, 80);
     for (uint32_t at = 0; at < 60; at += 7) {
         char before[128];
-        step_go(a, at);
+        step_go(&a->step, at);
         if (a->feed.step_plan.peak_instr == at) {
             continue; // stays with the peak instead
         }
@@ -438,16 +438,16 @@ END_TEST
 START_TEST(a_mark_says_what_lies_between)
 {
     app *a = timeline_at(24, 120);
-    step_go(a, 10);
+    step_go(&a->step, 10);
     screen_keys(a, "t");
-    step_go(a, 30);
+    step_go(&a->step, 30);
     char *text = screen_text(a), expected[64];
     double delta = (double)a->feed.step_plan.instrs[30].requested_bytes -
                    (double)a->feed.step_plan.instrs[10].requested_bytes;
     snprintf(expected, sizeof expected, "since t 10: %+.2f MiB in 20 instructions", delta / 1048576);
     ck_assert_msg(strstr(text, expected) != NULL, "%s", expected);
     free(text);
-    step_go(a, 10);
+    step_go(&a->step, 10);
     screen_keys(a, "t");
     ck_assert_uint_eq(a->step.marked, HR_NO_ID);
     screen_close(a);

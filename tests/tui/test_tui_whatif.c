@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/fake_planning.h"
 #include "tests/tui/screen.h"

@@ -8,7 +8,7 @@
 #include "headroom/terms.h"
 
 #include "app/tui/feed/run_export.h"
-#include "app/tui/panes.h"
+#include "app/tui/shell/panes.h"
 #include "tests/tui/screen.h"
 #include "tests/tui/suite.h"
 
@@ -36,7 +36,7 @@ START_TEST(every_title_heading_and_help_word_of_every_pane_is_a_term)
         const pane_view v = pane_view_of(a, (pane_id)pane);
         const char *of_row = ops->term_of_row == NULL ? NULL : ops->term_of_row(&v);
         ck_assert(of_row == NULL || is_term(of_row));
-        const char *term = ops->by_app.term != NULL ? ops->by_app.term(a) : ops->term;
+        const char *term = ops->term;
         if (term != NULL) {
             ck_assert_msg(is_term(term), "? of %s: %s", pane_title((pane_id)pane), term);
         }
@@ -76,9 +76,8 @@ END_TEST
 START_TEST(every_counter_and_every_measure_is_a_term)
 {
     for (int id = 0; id < COUNTER_COUNT; id++) {
-        ck_assert_msg(is_term(app_counter_term((counter_id)id)), "%s", app_counter_term((counter_id)id));
-        ck_assert_msg(begins_with_term(app_counter_label((counter_id)id)), "%s",
-                      app_counter_label((counter_id)id));
+        ck_assert_msg(is_term(counter_term((counter_id)id)), "%s", counter_term((counter_id)id));
+        ck_assert_msg(begins_with_term(counter_label((counter_id)id)), "%s", counter_label((counter_id)id));
     }
     for (int id = 0; id < MEASURE_ALL; id++) {
         ck_assert_msg(is_term(measure_row_of((measure_id)id)->term), "%s",

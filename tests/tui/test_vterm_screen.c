@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "app/tui/requests.h"
+#include "app/tui/shell/requests.h"
 #include "tests/tui/suite.h"
 #include "tests/tui/vterm_workbench.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/tui/requests.h"
+#include "app/tui/shell/requests.h"
 #include "app/tui/term/paint.h"
 #include "app/tui/term/terminal.h"
 

@@ -24,7 +24,8 @@ static const struct {
     {"engine/formats/tensorflow_log", "the last kind that is tried refuses in the name of all of them"},
     {"engine/memory/caching_pools",
      "PyTorch's ladder: what is freed on the way down goes back to the pools it came from"},
-    {"tui/app", "the workbench: screens, requests and what they change"},
+    {"tui/shell/app",
+     "the shell: what a key asks for may draw, and what is drawn says what can be asked for"},
 };
 
 typedef struct symbol {

@@ -247,38 +247,6 @@ static void check_includes(const char *source, const char *text)
     }
 }
 
-// A screen is to return a request and not to call the shell; who does so still is named here, until it does not.
-static struct {
-    const char *source, *header;
-    bool seen;
-} shell_calls[] = {
-    {"app/tui/widgets/knobs.c", "app/tui/shell/act.h", false},
-    {"app/tui/widgets/prompt.c", "app/tui/shell/act.h", false},
-};
-
-static bool is_named_shell_call(const char *source, const char *header)
-{
-    bool found = false;
-    for (size_t i = 0; i < sizeof shell_calls / sizeof *shell_calls; i++) {
-        const bool is_it =
-            strcmp(shell_calls[i].source, source) == 0 && strcmp(shell_calls[i].header, header) == 0;
-        shell_calls[i].seen |= is_it;
-        found |= is_it;
-    }
-    return found;
-}
-
-static void check_shell(const char *source, const char *text)
-{
-    static const char directive[] = "\n#include \"app/tui/shell/";
-    for (const char *at = text; (at = strstr(at, directive)) != NULL; at++) {
-        const char *open = strchr(at, '"') + 1;
-        char header[NAME_TEXT * 2];
-        snprintf(header, sizeof header, "%.*s", (int)strcspn(open, "\"\n"), open);
-        ck_assert_msg(is_named_shell_call(source, header), "%s may not include %s", source, header);
-    }
-}
-
 // Calls of `name` that are neither part of a longer name nor of a member ("->free(").
 static bool calls(const char *text, const char *name)
 {
@@ -338,17 +306,6 @@ START_TEST(every_include_follows_an_arrow)
 }
 END_TEST
 
-START_TEST(screens_do_not_know_the_shell)
-{
-    walk("app/tui/screens", check_shell);
-    walk("app/tui/widgets", check_shell);
-    for (size_t i = 0; i < sizeof shell_calls / sizeof *shell_calls; i++) {
-        ck_assert_msg(shell_calls[i].seen, "%s does not include %s any more: take its row away",
-                      shell_calls[i].source, shell_calls[i].header);
-    }
-}
-END_TEST
-
 START_TEST(wrong_includes_are_noticed)
 {
     ck_assert(may_include("engine/ops/conv.c", "base/vec.h", false));
@@ -362,10 +319,10 @@ START_TEST(wrong_includes_are_noticed)
     ck_assert(!may_include("app/tui/shell/loop.c", "memory/allocator.h", false));
     ck_assert(may_include("app/tui/shell/loop.c", "app/tui/term/paint.h", false));
     ck_assert(may_include("app/tui/term/theme.h", "app/tui/base/bands.h", false));
-    ck_assert(!may_include("app/tui/term/paint.c", "app/tui/app.h", false));
-    ck_assert(!may_include("app/tui/view/table_view.c", "app/tui/requests.h", false));
+    ck_assert(!may_include("app/tui/term/paint.c", "app/tui/shell/app.h", false));
+    ck_assert(!may_include("app/tui/view/table_view.c", "app/tui/shell/requests.h", false));
     ck_assert(may_include("app/tui/screens/pipeline/flow.c", "app/tui/feed/feed.h", false));
-    ck_assert(!may_include("app/tui/screens/pipeline/flow.c", "app/tui/app.h", false));
+    ck_assert(!may_include("app/tui/screens/pipeline/flow.c", "app/tui/shell/app.h", false));
     ck_assert(!may_include("app/tui/screens/pipeline/flow.c", "app/tui/shell/act.h", false));
     ck_assert(!may_include("app/tui/base/format.c", "app/tui/term/paint.h", false));
     ck_assert(!may_include("app/tui/shell/loop.c", "ncurses.h", true));
@@ -440,7 +397,6 @@ int main(void)
     TCase *tests = tcase_create("layers");
     tcase_add_checked_fixture(tests, read_arrows, NULL);
     tcase_add_test(tests, every_include_follows_an_arrow);
-    tcase_add_test(tests, screens_do_not_know_the_shell);
     tcase_add_test(tests, wrong_includes_are_noticed);
     tcase_add_test(tests, arrows_never_run_in_a_circle);
     tcase_add_test(tests, every_engine_folder_is_in_the_build);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/pane/pane.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 // "[at_peak · 12 of 49 · /grad · by bytes▾]"
@@ -16,4 +17,14 @@ void pane_draw_table(const canvas *c, const pane_view *v, const char *right)
 {
     pane_table_rule(c, v, right);
     table_draw(c, v->ops->table_y, v->rows, v->ops->table, &v->tables[v->pane], v->focused);
+}
+
+pane_request pane_says(const char *format, ...)
+{
+    pane_request r = {.kind = PANE_SAYS};
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(r.text, sizeof r.text, format, args);
+    va_end(args);
+    return r;
 }

@@ -9,11 +9,11 @@
 #include <stddef.h>
 
 #include "app/tui/feed/feed.h"
+#include "app/tui/pane/screens.h"
 #include "app/tui/term/paint.h"
 #include "app/tui/view/layout.h"
 #include "app/tui/view/table_view.h"
 
-typedef struct app app; // opaque here: panes of screens that are no folder of their own yet take it
 typedef struct pane_ops pane_ops;
 
 // What a pane sees.
@@ -23,8 +23,10 @@ typedef struct pane_view {
     const pane_ops *ops;      // its own row
     const void *rows;         // what the functions of its table take: the screen's state, or the feed
     pane_id pane;
+    rect place; // as it stands on the screen
     bool focused;
-    bool expands; // alone it would have more room
+    bool expands;          // alone it would have more room
+    uint64_t pinned_bytes; // the baseline's peak; 0: none is pinned
 } pane_view;
 
 enum { PANE_TEXT_MAX = 2 * HR_ERR_TEXT_MAX };
@@ -41,6 +43,8 @@ typedef enum pane_request_kind {
     PANE_TURNS_ALL,     // to knobs, then says text; only when it is asked twice, where there is a doubt
     PANE_FOCUSES,       // pane
     PANE_OPENS_PRESET,  // text
+    PANE_SHOWS_SCREEN,  // screen
+    PANE_SELECTS_KNOB,  // knob
     PANE_FREEZES,       // the view, and says text
     PANE_THAWS,
 } pane_request_kind;
@@ -49,6 +53,7 @@ typedef struct pane_request {
     pane_request_kind kind;
     size_t knob; // of the panel
     pane_id pane;
+    screen_id screen;
     int rows;
     size_t row;
     const hr_knobs *knobs; // of the feed
@@ -65,50 +70,24 @@ struct pane_ops {
     const char *(*term_of_row)(const pane_view *v);    // goes before `term`; NULL: the selected row has none
     void (*draw)(const canvas *c, const pane_view *v); // its title included
     // `own` is the screen's state, to be changed; NULL where it has none.
-    pane_request (*settle)(void *own); // before a frame that shows it; NULL: nothing is to be made ready
+    // Before a frame that shows it, and before what a key does in it; NULL: nothing is to be made ready.
+    pane_request (*settle)(const pane_view *v, void *own);
     // The cursor: rows down, columns right. Nothing asked: a table moves by rows. NULL: never.
     pane_request (*move)(const pane_view *v, void *own, int rows, int columns);
     pane_request (*enter)(const pane_view *v, void *own);
-    pane_request (*apply)(const pane_view *v); // a; NULL: what Enter does, where that is "apply"
+    pane_request (*apply)(const pane_view *v);           // a; NULL: what Enter does, where that is "apply"
+    pane_request (*mark)(const pane_view *v, void *own); // t; NULL: a table's row is marked
     // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
     pane_request (*zoom)(const pane_view *v, void *own, int direction);
     // At a place of the pane, whose title is row 0; NULL: tables select, others only take the focus.
-    void (*click)(void *own, rect place, int y, int x);
+    pane_request (*click)(const pane_view *v, void *own, int y, int x);
     void (*say)(const pane_view *v,
                 char text[PANE_TEXT_MAX]); // the pane in a sentence; "": there is nothing to say
     // What y copies; NULL: a table's selected row. False: nothing is there.
     bool (*copy)(const pane_view *v, char *text, size_t size);
-    // The same of panes that still take, and change, all of the state; a pane has either these or those above.
-    struct {
-        void (*draw)(const canvas *c, const app *a);
-        void (*settle)(app *a); // before a frame that shows it; NULL: nothing is to be made ready
-        bool (*move)(app *a, int rows, int columns);
-        void (*enter)(app *a);
-        void (*mark)(app *a); // t; NULL: a table's row is marked
-        void (*zoom)(app *a,
-                     int direction); // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
-        void (*say)(app *a);
-        const char *(*term)(const app *a);
-        bool (*copy)(const app *a, char *text, size_t size);
-        // Within the pane, title row 0; NULL: tables select, others only take the focus.
-        void (*click)(app *a, int y, int x);
-    } by_app;
 };
 
-static inline bool pane_moves(const pane_ops *ops)
-{
-    return ops->move != NULL || ops->by_app.move != NULL;
-}
-
-static inline bool pane_zooms(const pane_ops *ops)
-{
-    return ops->zoom != NULL || ops->by_app.zoom != NULL;
-}
-
-static inline bool pane_copies(const pane_ops *ops)
-{
-    return ops->copy != NULL || ops->by_app.copy != NULL;
-}
+pane_request pane_says(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // The title line of a pane with a table: also what it leaves out, and in which order it stands where no heading says so.
 void pane_table_rule(const canvas *c, const pane_view *v, const char *right);

@@ -2,8 +2,8 @@
 // What each request does. Keys, ":" commands, clicks and tests all come through app_request.
 #include "app/tui/shell/act.h"
 
-#include "app/tui/panes.h"
 #include "app/tui/shell/act_place.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/shell/tour.h"
 
 enum { PAGE_ROWS = 8, ALL_ROWS = 1 << 30 };
@@ -13,7 +13,7 @@ enum { PAGE_ROWS = 8, ALL_ROWS = 1 << 30 };
 static const char *why_not_zoom(const app *a, request r)
 {
     unsigned finest = app_layout(a).pane[PANE_STEP].h > 0 ? 1 : 0; // one step has a pane of its own there
-    if (pane_zooms(pane_ops_of(a->focus))) {
+    if (pane_ops_of(a->focus)->zoom != NULL) {
         return NULL;
     }
     if (!screen_has(a->screen, PANE_VRAM)) {
@@ -79,7 +79,7 @@ static bool turns_here(const app *a, request r)
         return false;
     }
     if (r == REQUEST_LEFT || r == REQUEST_RIGHT) {
-        return small || !pane_moves(ops);
+        return small || ops->move == NULL;
     }
     return r == REQUEST_ENTER && (small || ops->enter_does == NULL || act_apply_pane(a) == a->focus);
 }
@@ -146,9 +146,8 @@ static const char *why_not_here(const app *a, request r)
     case REQUEST_FOLLOW:
         return why_not_table(a);
     case REQUEST_MARK:
-        return app_layout(a).kind >= LAYOUT_SINGLE && pane_ops_of(a->focus)->by_app.mark != NULL
-                   ? NULL
-                   : why_not_table(a);
+        return app_layout(a).kind >= LAYOUT_SINGLE && pane_ops_of(a->focus)->mark != NULL ? NULL
+                                                                                          : why_not_table(a);
     case REQUEST_PERMIT:
         return a->screen == SCREEN_FIT ? NULL : "P says what Fit may change: 0 opens it";
     case REQUEST_COPY:

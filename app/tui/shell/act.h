@@ -3,8 +3,8 @@
 #ifndef TUI_ACT_H
 #define TUI_ACT_H
 
-#include "app/tui/app.h"
 #include "app/tui/pane/pane.h"
+#include "app/tui/shell/app.h"
 
 // act_knobs.c
 void act_turn(app *a, int direction); // KNOB_EDIT_LESS, KNOB_EDIT_MORE: the selected knob
@@ -37,6 +37,7 @@ void act_apply(app *a, int unused);
 void act_permit(app *a, int unused);  // the next of what Fit may change
 pane_id act_apply_pane(const app *a); // whose selected row `a` applies; PANE_COUNT: none of this screen
 void act_zoom(app *a, int direction);
+void act_settle_pane(app *a, pane_id pane);       // as the next frame will show it
 bool act_for_pane(app *a, const pane_request *r); // does it; false: it asks for nothing
 void act_back(app *a, int unused);
 void act_screen(app *a, int screen);

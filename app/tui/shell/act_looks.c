@@ -8,8 +8,8 @@
 
 #include "headroom/words.h"
 
-#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/term/terminal.h"
 
 // ---- looks ----------------------------------------------------------------------------------------------------
@@ -76,15 +76,15 @@ void act_mouse(app *a, int unused)
 bool act_can_copy(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
-    return pane_copies(ops) || (ops->table != NULL && a->table[a->focus].count > 0);
+    return ops->copy != NULL || (ops->table != NULL && a->table[a->focus].count > 0);
 }
 
-static bool copy_pane(const app *a, char *text)
+static bool copy_pane(app *a, char *text)
 {
+    act_settle_pane(a, a->focus);
     const pane_view v = pane_view_of(a, a->focus);
-    return v.ops->copy != NULL ? v.ops->copy(&v, text, TERMINAL_COPY_MAX)
-           : v.ops->by_app.copy != NULL
-               ? v.ops->by_app.copy(a, text, TERMINAL_COPY_MAX)
+    return v.ops->copy != NULL
+               ? v.ops->copy(&v, text, TERMINAL_COPY_MAX)
                : table_copy(&a->table[a->focus], v.ops->table, v.rows, text, TERMINAL_COPY_MAX);
 }
 

@@ -3,7 +3,7 @@
 #ifndef TUI_ACT_PLACE_H
 #define TUI_ACT_PLACE_H
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 
 typedef struct act_place {
     bool frozen;

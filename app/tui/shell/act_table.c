@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
+#include "app/tui/shell/panes.h"
 
 static const table_source *source_of(const app *a)
 {
@@ -203,11 +203,13 @@ void act_follow(app *a, int unused)
 void act_mark(app *a, int unused)
 {
     (void)unused;
-    const pane_ops *ops = pane_ops_of(a->focus);
+    act_settle_pane(a, a->focus);
+    const pane_view view = pane_view_of(a, a->focus);
     table_view *v = &a->table[a->focus];
     const unsigned marks = v->marks;
-    if (ops->by_app.mark != NULL) {
-        ops->by_app.mark(a);
+    if (view.ops->mark != NULL) {
+        const pane_request r = view.ops->mark(&view, pane_own(a, a->focus));
+        (void)act_for_pane(a, &r);
     } else if (table_selected(v) == SIZE_MAX) {
         feed_say(&a->feed, MESSAGE_NOTE, "there is no row to mark");
     } else {

@@ -52,7 +52,7 @@ static void mark_baseline(feed *f, uint32_t number)
 static void pin(app *a)
 {
     for (int i = 0; i < COUNTER_COUNT; i++) {
-        a->bench.baseline.counter[i] = app_counter(a, (counter_id)i);
+        a->bench.baseline.counter[i] = counter_value(&a->bench, (counter_id)i);
     }
     a->bench.baseline.step_seconds = run_state_step_seconds(feed_run_state(&a->feed));
     a->bench.baseline.loss_per_second = run_state_loss_per_second(feed_run_state(&a->feed));

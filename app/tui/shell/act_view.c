@@ -2,9 +2,9 @@
 // What is looked at: screens, panes, rows, zoom.
 #include <string.h>
 
-#include "app/tui/fit_view.h"
-#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
+#include "app/tui/shell/fit_view.h"
+#include "app/tui/shell/panes.h"
 
 enum { HELP_ROWS_MAX = 8192 };
 
@@ -18,17 +18,6 @@ void act_freeze(app *a, int unused)
 }
 
 // ---- screens and panes ----------------------------------------------------------------------------------------
-
-// A key that follows at once finds the rows that the next frame will show.
-static void settle_tables(app *a)
-{
-    for (const pane_id *pane = screen_row_of(a->screen)->panes; *pane != PANE_COUNT; pane++) {
-        const table_source *table = pane_ops_of(*pane)->table;
-        if (table != NULL) {
-            table_settle(&a->table[*pane], table, pane_rows(a, *pane));
-        }
-    }
-}
 
 void app_show_screen(app *a, screen_id screen)
 {
@@ -51,7 +40,9 @@ void app_show_screen(app *a, screen_id screen)
     }
     a->screen = screen;
     a->doctor.came_itself = false;
-    settle_tables(a);
+    for (const pane_id *pane = screen_row_of(screen)->panes; *pane != PANE_COUNT; pane++) {
+        act_settle_pane(a, *pane); // a key that follows at once finds the rows that the next frame will show
+    }
 }
 
 void act_screen(app *a, int screen)
@@ -179,6 +170,12 @@ bool act_for_pane(app *a, const pane_request *r)
     case PANE_MOVES_TABLE:
         move_table(a, r->pane, r->rows);
         return true;
+    case PANE_SHOWS_SCREEN:
+        app_show_screen(a, r->screen);
+        return true;
+    case PANE_SELECTS_KNOB:
+        act_select_knob(a, (int)r->knob - (int)a->feed.knob);
+        return true;
     case PANE_FREEZES:
         app_freeze(a, true);
         feed_say(&a->feed, MESSAGE_NOTE, "%s", r->text);
@@ -190,24 +187,30 @@ bool act_for_pane(app *a, const pane_request *r)
     return false;
 }
 
+void act_settle_pane(app *a, pane_id pane)
+{
+    const pane_view v = pane_view_of(a, pane);
+    if (v.ops->settle != NULL) {
+        const pane_request r = v.ops->settle(&v, pane_own(a, pane));
+        (void)act_for_pane(a, &r);
+    }
+    if (v.ops->table != NULL) {
+        table_settle(&a->table[pane], v.ops->table, v.rows);
+    }
+}
+
 static bool move_pane(app *a, pane_id pane, int rows, int columns)
 {
     const pane_view v = pane_view_of(a, pane);
-    if (v.ops->by_app.move != NULL) {
-        return v.ops->by_app.move(a, rows, columns);
-    }
-    const pane_request r =
-        v.ops->move == NULL ? (pane_request){0} : v.ops->move(&v, pane_own(a, pane), rows, columns);
+    const pane_request r = v.ops->move == NULL ? (pane_request){.kind = PANE_ASKS_NOTHING}
+                                               : v.ops->move(&v, pane_own(a, pane), rows, columns);
     return act_for_pane(a, &r);
 }
 
 static void enter_pane(app *a, pane_id pane)
 {
+    act_settle_pane(a, pane);
     const pane_view v = pane_view_of(a, pane);
-    if (v.ops->by_app.enter != NULL) {
-        v.ops->by_app.enter(a);
-        return;
-    }
     const pane_request r = v.ops->enter(&v, pane_own(a, pane));
     (void)act_for_pane(a, &r);
 }
@@ -319,8 +322,6 @@ void act_zoom(app *a, int direction)
     if (v.ops->zoom != NULL) {
         const pane_request r = v.ops->zoom(&v, pane_own(a, a->focus), direction);
         (void)act_for_pane(a, &r);
-    } else if (v.ops->by_app.zoom != NULL) {
-        v.ops->by_app.zoom(a, direction);
     } else if (direction < 0 && a->bench.zoom > finest) {
         a->bench.zoom--;
         feed_say(&a->feed, MESSAGE_NOTE, "less time on the graph");
@@ -353,17 +354,14 @@ void act_redraw(app *a, int unused)
 void act_say(app *a, int unused)
 {
     (void)unused;
+    act_settle_pane(a, a->focus);
     const pane_view v = pane_view_of(a, a->focus);
     const hr_preset_entry *situation = a->focus == PANE_SITUATIONS ? learn_situation(&a->learn) : NULL;
     char text[PANE_TEXT_MAX] = "";
     if (situation != NULL) {
         app_read_about(a, situation->name); // the cursor may have moved since the last frame
     }
-    if (v.ops->say == NULL) {
-        v.ops->by_app.say(a);
-    } else {
-        v.ops->say(&v, text);
-    }
+    v.ops->say(&v, text);
     if (text[0] != '\0') {
         feed_say(&a->feed, MESSAGE_NOTE, "%s", text);
     }

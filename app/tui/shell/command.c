@@ -12,9 +12,9 @@
 #include "headroom/knob_export.h"
 
 #include "app/tui/feed/run_export.h"
-#include "app/tui/panes.h"
 #include "app/tui/screens/runs/runs.h"
 #include "app/tui/shell/act.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/term/terminal.h"
 
 // ---- knobs and trainings --------------------------------------------------------------------------------------

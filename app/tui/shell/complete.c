@@ -12,9 +12,9 @@
 #include "headroom/terms.h"
 #include "headroom/units.h"
 
-#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/shell/command.h"
+#include "app/tui/shell/panes.h"
 
 enum { NAMES_READ_MAX = 4096 }; // of a folder: a key is answered at once
 

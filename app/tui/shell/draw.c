@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One frame: the whole screen from the state.
-#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/shell/frame.h"
+#include "app/tui/shell/panes.h"
 
 // Help and presets take the place between title and strip.
 static rect body_of(const app *a, const layout *l)
@@ -37,15 +37,10 @@ static void settle_tables(app *a, const layout *l)
     }
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         const pane_ops *ops = pane_ops_of((pane_id)pane);
-        if (ops->settle != NULL && l->pane[pane].h > 0) {
-            const pane_request r = ops->settle(pane_own(a, (pane_id)pane));
-            (void)act_for_pane(a, &r);
-        }
-        if (ops->by_app.settle != NULL && l->pane[pane].h > 0) {
-            ops->by_app.settle(a);
+        if (l->pane[pane].h > 0) {
+            act_settle_pane(a, (pane_id)pane);
         }
         if (ops->table != NULL && l->pane[pane].h > 0) {
-            table_settle(&a->table[pane], ops->table, pane_rows(a, (pane_id)pane));
             table_place place = pane_table_place(a, (pane_id)pane, l->pane[pane]);
             table_scroll(&a->table[pane], ops->table, pane_rows(a, (pane_id)pane), &place);
         }
@@ -66,27 +61,18 @@ static void settle_about(app *a, const layout *l)
     }
 }
 
-static void draw_pane(const canvas *c, const app *a, pane_id pane)
-{
-    const pane_view v = pane_view_of(a, pane);
-    if (v.ops->draw != NULL) {
-        v.ops->draw(c, &v);
-    } else {
-        v.ops->by_app.draw(c, a);
-    }
-}
-
 static void draw_panes(const canvas *screen, const app *a, const layout *l)
 {
     for (int pane = 0; pane < PANE_FOCUS_COUNT; pane++) {
         if (l->pane[pane].h > 0) {
             canvas c = canvas_of(screen, l->pane[pane]);
-            draw_pane(&c, a, (pane_id)pane);
+            const pane_view v = pane_view_of(a, (pane_id)pane);
+            v.ops->draw(&c, &v);
         }
     }
     if (l->pane[PANE_KNOB_BAR].h > 0) {
         canvas bar = canvas_of(screen, l->pane[PANE_KNOB_BAR]);
-        widget_knob_bar(&bar, &a->feed);
+        bench_knob_bar(&bar, &a->feed);
     }
 }
 

@@ -308,8 +308,8 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
     const char *tour = a->overlay == OVERLAY_NONE || list ? tour_line(a) : NULL; // the others need its line
     int tour_rows = tour == NULL ? 0 : draw_words(screen, strip, ROLE_FOCUS, tour);
     if (app_is_typing(a)) {
-        widget_candidates(screen, strip, a);
-        widget_prompt(&c, a);
+        frame_candidates(screen, strip, a);
+        frame_prompt(&c, a);
     } else if (a->overlay == OVERLAY_QUIT) {
         draw_quit(screen, strip, &a->feed);
     } else if (a->overlay == OVERLAY_OFFER) {
@@ -345,7 +345,7 @@ static const char *edit_name(const app *a)
 static const char *arrows_name(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
-    return a->focus == PANE_KNOBS ? "turn" : pane_moves(ops) ? "move" : NULL;
+    return a->focus == PANE_KNOBS ? "turn" : ops->move != NULL ? "move" : NULL;
 }
 
 static const char *run_name(const app *a)

@@ -37,8 +37,8 @@ static const char *focused_term(const app *a)
     if (of_row != NULL) {
         return of_row;
     }
-    if (ops->term != NULL || ops->by_app.term != NULL) {
-        return ops->term != NULL ? ops->term : ops->by_app.term(a);
+    if (ops->term != NULL) {
+        return ops->term;
     }
     return sort >= 0 && sort < (int)ops->table->column_count ? ops->table->columns[sort].term
                                                              : pane_title(a->focus);
@@ -50,7 +50,7 @@ static const char *focused_line(const app *a)
     const pane_ops *ops = pane_ops_of(a->focus);
     const hr_term *term = hr_term_find(focused_term(a));
     const int sort = ops->table == NULL ? TABLE_OWN_ORDER : a->table[a->focus].sort;
-    if (ops->term == NULL && ops->by_app.term == NULL && sort >= 0 && sort < (int)ops->table->column_count) {
+    if (ops->term == NULL && sort >= 0 && sort < (int)ops->table->column_count) {
         return table_column_line(&ops->table->columns[sort]);
     }
     return term == NULL ? "" : term->line;
@@ -116,7 +116,7 @@ static bool is_own(const app *a, request r)
         return true;
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
-        return a->focus == PANE_KNOBS || pane_moves(ops);
+        return a->focus == PANE_KNOBS || ops->move != NULL;
     case REQUEST_ENTER:
         return a->focus == PANE_KNOBS || ops->enter_does != NULL;
     case REQUEST_FILTER:
@@ -128,10 +128,10 @@ static bool is_own(const app *a, request r)
     case REQUEST_MARK:
         return ops->table != NULL;
     case REQUEST_COPY:
-        return ops->table != NULL || pane_copies(ops);
+        return ops->table != NULL || ops->copy != NULL;
     case REQUEST_ZOOM_IN:
     case REQUEST_ZOOM_OUT:
-        return ops->by_app.zoom != NULL || a->focus == PANE_VRAM;
+        return ops->zoom != NULL || a->focus == PANE_VRAM;
     default:
         return false;
     }

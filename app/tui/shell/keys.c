@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a key goes: to the line that is being typed, to a question, or to the request it stands for.
-#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
 #include "app/tui/shell/command.h"
 #include "app/tui/shell/offer.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/shell/tour.h"
 
 // Where the line looks through a list that takes the screen: that list.
@@ -104,16 +104,15 @@ static bool within(rect r, int y, int x)
 
 static void click_pane(app *a, pane_id pane, rect r)
 {
-    const pane_ops *ops = pane_ops_of(pane);
+    const pane_view v = pane_view_of(a, pane);
     int y = a->click_y - r.y, x = a->click_x - r.x;
-    if (ops->click != NULL) {
-        ops->click(pane_own(a, pane), r, y, x);
-    } else if (ops->by_app.click != NULL) {
-        a->focus = pane;
-        ops->by_app.click(a, y, x);
-    } else if (ops->table != NULL) {
+    if (v.ops->click != NULL) {
+        const pane_request asked = v.ops->click(&v, pane_own(a, pane), y, x);
+        (void)act_for_pane(a, &asked);
+    } else if (v.ops->table != NULL) {
+        act_settle_pane(a, pane);
         table_place place = pane_table_place(a, pane, r);
-        table_click(&a->table[pane], ops->table, pane_rows(a, pane), &place, y, x);
+        table_click(&a->table[pane], v.ops->table, v.rows, &place, y, x);
     }
     a->focus = pane; // only now: until then it stands as it was drawn
 }

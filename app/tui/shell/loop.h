@@ -2,7 +2,7 @@
 #ifndef TUI_LOOP_H
 #define TUI_LOOP_H
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 
 // Draws the first frame, starts the engine, and answers keys and events until the app wants to quit. Looks are written down two
 // seconds after the last key, and at the end. At most four

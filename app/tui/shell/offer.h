@@ -5,7 +5,7 @@
 #ifndef TUI_OFFER_H
 #define TUI_OFFER_H
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 
 enum { OFFER_NAME_MAX = 64 };
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "app/tui/base/folders.h"
-#include "app/tui/panes.h"
 #include "app/tui/shell/act.h"
+#include "app/tui/shell/panes.h"
 #include "app/tui/shell/remember_turned.h"
 #include "app/tui/term/terminal.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/tui/requests.h"
 #include "app/tui/shell/command.h"
+#include "app/tui/shell/requests.h"
 #include "app/tui/shell/script_cast.h"
 #include "app/tui/shell/script_keys.h"
 #include "app/tui/shell/script_size.h"

@@ -18,7 +18,7 @@
 
 #include "headroom/status.h"
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 
 // What moves beside the keys.
 typedef struct script_hands {

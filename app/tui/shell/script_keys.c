@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "app/tui/requests.h"
+#include "app/tui/shell/requests.h"
 #include "app/tui/term/glyphs.h"
 
 static const struct {

@@ -36,7 +36,7 @@ void screen_line(const canvas *screen, const app *a)
 {
     char text[96];
     if (app_is_typing(a)) {
-        widget_prompt(screen, a);
+        frame_prompt(screen, a);
         return;
     }
     if (a->overlay == OVERLAY_QUIT) {
@@ -92,5 +92,6 @@ void screen_meter(const canvas *screen, const app *a, const layout *l)
     draw_bar(&c, 1, &a->feed);
     paint_format(&c, 2, 0, c.area.w, ROLE_DIM, "step %llu · loss %s · %s", (unsigned long long)m->steps,
                  format_loss(m->loss, loss), format_rate(run_state_steps_per_second(m), "it/s", rate));
-    widget_knobs(&knobs, a);
+    const pane_view v = pane_view_of(a, PANE_KNOBS);
+    v.ops->draw(&knobs, &v);
 }

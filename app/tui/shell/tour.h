@@ -4,7 +4,7 @@
 #ifndef TUI_TOUR_H
 #define TUI_TOUR_H
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 
 // A choice of the card: its key, and what it brings. But for Enter, which begins the tour, these keys do what they do
 // everywhere.

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/tui/app.h"
 #include "app/tui/feed/autosave.h"
+#include "app/tui/shell/app.h"
 #include "app/tui/shell/loop.h"
 #include "app/tui/shell/offer.h"
 #include "app/tui/shell/remember.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/tui/app.h"
+#include "app/tui/shell/app.h"
 #include "app/tui/shell/script_driver.h"
 #include "app/tui/term/terminal.h"
 

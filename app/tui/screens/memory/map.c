@@ -244,15 +244,17 @@ static void draw(const canvas *c, const pane_view *view)
     draw_cells(c, v, &s, gutter);
 }
 
-static void click(void *own, rect place, int y, int x)
+static pane_request click(const pane_view *view, void *own, int y, int x)
 {
     memory_state *mem = own;
     heap_scene *v = &mem->scene;
     map_scale s;
-    int gutter = gutter_of(v, place.h, place.w);
-    if (y >= HEAD_ROWS && x >= gutter && map_scale_make(&s, v, place.h - HEAD_ROWS, place.w - gutter)) {
+    int gutter = gutter_of(v, view->place.h, view->place.w);
+    if (y >= HEAD_ROWS && x >= gutter &&
+        map_scale_make(&s, v, view->place.h - HEAD_ROWS, view->place.w - gutter)) {
         v->is_kept = map_address(&s, &v->heap, y - HEAD_ROWS, x - gutter, &v->address);
     }
+    return (pane_request){.kind = PANE_DONE};
 }
 
 static void say(const pane_view *view, char text[PANE_TEXT_MAX])

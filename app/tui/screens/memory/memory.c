@@ -79,8 +79,9 @@ static pane_request hold(const memory_state *mem)
     return r;
 }
 
-pane_request memory_settle(void *own)
+pane_request memory_settle(const pane_view *view, void *own)
 {
+    (void)view;
     memory_state *mem = own;
     heap_scene *v = &mem->scene;
     uint64_t address = v->address;
@@ -136,15 +137,15 @@ pane_request memory_enter(const pane_view *v, void *own)
     heap_piece piece;
     (void)v;
     if (!heap_scene_piece(scene, &piece)) {
-        return (pane_request){.kind = PANE_SAYS, .text = "there is no heap to show yet"};
+        return pane_says("there is no heap to show yet");
     }
     size_t made = heap_scene_made(scene, &piece), ended = heap_scene_ended(scene, &piece);
     bool goes_on = made != SIZE_MAX && made + 1 == scene->at;
     if (!goes_on && made == SIZE_MAX) {
-        return (pane_request){.kind = PANE_SAYS, .text = "this chunk is older than the step"};
+        return pane_says("this chunk is older than the step");
     }
     if (goes_on && ended == SIZE_MAX) {
-        return (pane_request){.kind = PANE_SAYS, .text = "this chunk stays as it is to the end of the step"};
+        return pane_says("this chunk stays as it is to the end of the step");
     }
     const pane_request r = hold(mem);
     select_row(mem, 1 + (goes_on ? ended : made));
@@ -158,7 +159,7 @@ pane_request memory_zoom(const pane_view *v, void *own, int direction)
     unsigned zoom = mem->scene.zoom;
     (void)v;
     if (heap_scene_rows(&mem->scene) == 0) {
-        return (pane_request){.kind = PANE_SAYS, .text = "there is no heap to show yet"};
+        return pane_says("there is no heap to show yet");
     }
     mem->scene.zoom = direction < 0 ? (zoom < ZOOM_MAX ? zoom + 1 : zoom) : zoom > 0 ? zoom - 1 : 0;
     return (pane_request){.kind = PANE_DONE};

@@ -33,7 +33,7 @@ char memory_letter(uint8_t category);
 pane_request memory_move(const pane_view *v, void *own, int rows, int columns);
 pane_request memory_enter(const pane_view *v, void *own);
 pane_request memory_zoom(const pane_view *v, void *own, int direction);
-pane_request memory_settle(void *own);
+pane_request memory_settle(const pane_view *v, void *own);
 
 // ---- the panes ------------------------------------------------------------------------------------------------
 
