@@ -188,6 +188,51 @@ START_TEST(a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole)
 }
 END_TEST
 
+// Rows that came since the last frame do not move the cursor from the fix that was seen under it.
+START_TEST(a_applies_the_fix_that_was_seen)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    run_out(a);
+    screen_keys(a, "\t");
+    app_key(a, INPUT_DOWN);
+    free(screen_text(a));
+    hr_report_oom *oom = &a->feed.report.oom;
+    const hr_report_fix first = oom->fixes[0];
+    oom->fixes[0] = oom->fixes[1]; // what stood second stands first now
+    oom->fixes[1] = first;
+    a->feed.report_version++;
+    screen_keys(a, "a");
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 128);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_ACCUMULATE), 2);
+    screen_close(a);
+}
+END_TEST
+
+// A turn takes fixes away; a mark in the same breath, on what was the last row, marks one that is still there.
+START_TEST(a_mark_right_after_a_turn_marks_a_fix_that_is_there)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    fix_row rows[FIX_ROWS_MAX];
+    run_out(a);
+    screen_keys(a, "\t\t");
+    ck_assert_int_eq(a->focus, PANE_FIXES);
+    app_key(a, INPUT_END);
+    free(screen_text(a));
+    const size_t before = doctor_fixes(&a->feed, rows);
+    screen_keys(a, "<");
+    const size_t after = doctor_fixes(&a->feed, rows);
+    ck_assert_uint_lt(after, before);
+    screen_keys(a, "t");
+    const table_view *v = &a->table[PANE_FIXES];
+    ck_assert_uint_eq(v->marks, after > 0);
+    free(screen_text(a));
+    const size_t row = table_selected(v);
+    ck_assert(after == 0 ||
+              pane_ops_of(PANE_FIXES)->table->key(pane_rows(a, PANE_FIXES), row) == v->marked[0]);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_healthy_step_is_offered_what_needs_less_the_least_first)
 {
     app *a = screen_open(&golden_looks[0].look);
@@ -477,7 +522,8 @@ SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed, a_fix_shows_every_knob_in_t
            a_step_whose_time_nobody_tells_takes_no_zero_seconds,
            what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice,
            what_lifts_the_limit_stands_behind_what_fits_into_it,
-           a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole,
+           a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole, a_applies_the_fix_that_was_seen,
+           a_mark_right_after_a_turn_marks_a_fix_that_is_there,
            a_healthy_step_is_offered_what_needs_less_the_least_first,
            turned_knobs_that_wait_and_do_not_fit_are_told_at_once,
            what_is_offered_to_knobs_that_wait_fits_and_a_applies_it,

@@ -224,6 +224,90 @@ START_TEST(tensors_of_one_name_have_keys_of_their_own)
 }
 END_TEST
 
-SUITE_MAIN("tui table", a_sort_by_text_asks_for_each_cell_once, a_filter_that_grows_looks_at_what_is_left,
-           a_filter_shows_the_same_however_it_was_typed, follow_and_mark_stay_with_the_tensor_at_the_peak,
-           follow_and_mark_stay_with_the_layer, tensors_of_one_name_have_keys_of_their_own)
+// ---- what was seen --------------------------------------------------------------------------------------------
+
+// Rows that come and go: each is known by its key, which is what its cell says.
+typedef struct moving {
+    uint64_t keys[64];
+    size_t count;
+    uint64_t version;
+} moving;
+
+static size_t moving_count(const void *of)
+{
+    return ((const moving *)of)->count;
+}
+
+static uint64_t moving_key(const void *of, size_t row)
+{
+    return ((const moving *)of)->keys[row];
+}
+
+static void moving_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
+{
+    (void)column;
+    snprintf(text, TABLE_CELL_MAX, "%llu", (unsigned long long)moving_key(of, row));
+}
+
+static uint64_t moving_version(const void *of)
+{
+    return ((const moving *)of)->version;
+}
+
+static const table_source moving_rows = {.columns = columns,
+                                         .column_count = 1,
+                                         .count = moving_count,
+                                         .cell = moving_cell,
+                                         .key = moving_key,
+                                         .version = moving_version};
+
+static void shuffle(moving *m, unsigned *seed)
+{
+    const size_t at = (size_t)rand_r(seed) % (m->count + 1);
+    m->version++;
+    if (m->count < 64 && rand_r(seed) % 3 > 0) {
+        memmove(&m->keys[at + 1], &m->keys[at], (m->count - at) * sizeof *m->keys);
+        m->keys[at] = m->version + 1000;
+        m->count++;
+    } else if (at < m->count) {
+        memmove(&m->keys[at], &m->keys[at + 1], (m->count - at - 1) * sizeof *m->keys);
+        m->count--;
+    }
+}
+
+static bool has_key(const moving *m, uint64_t key)
+{
+    bool found = false;
+    for (size_t i = 0; i < m->count; i++) {
+        found = found || m->keys[i] == key;
+    }
+    return found;
+}
+
+START_TEST(what_is_acted_upon_is_the_row_that_was_seen)
+{
+    moving m = {.keys = {1, 2, 3, 4, 5}, .count = 5};
+    table_view v;
+    table_view_init(&v);
+    unsigned seed = 7, gone = 0;
+    for (int round = 0; round < 2000; round++) {
+        table_move(&v, &moving_rows, &m, rand_r(&seed) % 9 - 4);
+        const size_t row = table_selected(&v);
+        const uint64_t seen = row == SIZE_MAX ? 0 : m.keys[row];
+        for (int changes = rand_r(&seed) % 3; changes > 0; changes--) {
+            shuffle(&m, &seed);
+        }
+        const bool found = table_recall(&v, &moving_rows, &m);
+        ck_assert_int_eq(found, row == SIZE_MAX || has_key(&m, seen));
+        ck_assert(!found || row == SIZE_MAX || m.keys[table_selected(&v)] == seen);
+        gone += !found;
+    }
+    ck_assert_uint_gt(gone, 10);
+    table_view_deinit(&v);
+}
+END_TEST
+
+SUITE_MAIN("tui table", what_is_acted_upon_is_the_row_that_was_seen, a_sort_by_text_asks_for_each_cell_once,
+           a_filter_that_grows_looks_at_what_is_left, a_filter_shows_the_same_however_it_was_typed,
+           follow_and_mark_stay_with_the_tensor_at_the_peak, follow_and_mark_stay_with_the_layer,
+           tensors_of_one_name_have_keys_of_their_own)

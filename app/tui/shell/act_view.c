@@ -207,9 +207,24 @@ static bool move_pane(app *a, pane_id pane, int rows, int columns)
     return act_for_pane(a, &r);
 }
 
-static void enter_pane(app *a, pane_id pane)
+// What was seen is what is opened or applied: rows may have come since the last frame.
+static bool recalls_row(app *a, pane_id pane)
 {
     act_settle_pane(a, pane);
+    const pane_view v = pane_view_of(a, pane);
+    const bool found = v.ops->table == NULL || table_recall(&a->table[pane], v.ops->table, v.rows);
+    if (!found) {
+        feed_say(&a->feed, MESSAGE_NOTE,
+                 "the selected row has just gone: the same key takes the one that is selected now");
+    }
+    return found;
+}
+
+static void enter_pane(app *a, pane_id pane)
+{
+    if (!recalls_row(a, pane)) {
+        return;
+    }
     const pane_view v = pane_view_of(a, pane);
     const pane_request r = v.ops->enter(&v, pane_own(a, pane));
     (void)act_for_pane(a, &r);
@@ -287,12 +302,12 @@ void act_apply(app *a, int unused)
 {
     (void)unused;
     const pane_id pane = act_apply_pane(a);
-    if (pane_ops_of(pane)->apply != NULL) {
+    if (pane_ops_of(pane)->apply == NULL) {
+        enter_pane(a, pane);
+    } else if (recalls_row(a, pane)) {
         const pane_view v = pane_view_of(a, pane);
         const pane_request r = v.ops->apply(&v);
         (void)act_for_pane(a, &r);
-    } else {
-        enter_pane(a, pane);
     }
 }
 

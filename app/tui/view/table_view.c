@@ -63,10 +63,29 @@ void table_settle(table_view *v, const table_source *s, const void *of)
     v->cursor = v->count == 0 ? 0 : v->cursor < v->count ? v->cursor : v->count - 1;
 }
 
+static void note_seen(table_view *v, const table_source *s, const void *of)
+{
+    const size_t row = table_selected(v);
+    v->was_seen = row != SIZE_MAX;
+    v->seen = v->was_seen ? key_of(s, of, row) : 0;
+}
+
 static void note_cursor(table_view *v, const table_source *s, const void *of)
 {
-    size_t row = table_selected(v);
-    v->followed = row == SIZE_MAX ? 0 : key_of(s, of, row);
+    note_seen(v, s, of);
+    v->followed = v->seen;
+}
+
+bool table_recall(table_view *v, const table_source *s, const void *of)
+{
+    table_settle(v, s, of);
+    bool found = !v->was_seen;
+    for (size_t i = 0; !found && i < v->count; i++) {
+        found = key_of(s, of, v->order[i]) == v->seen;
+        v->cursor = found ? i : v->cursor;
+    }
+    note_seen(v, s, of);
+    return found;
 }
 
 void table_move(table_view *v, const table_source *s, const void *of, int rows)
@@ -367,6 +386,7 @@ void table_scroll(table_view *v, const table_source *s, const void *of, const ta
 {
     int rows = list_rows(v, s, of, place);
     v->top = first_shown(v, is_headed(rows) ? rows - 1 : rows);
+    note_seen(v, s, of);
 }
 
 static void draw_list(const canvas *c, const void *of, const table_source *s, const table_view *v,

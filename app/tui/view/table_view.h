@@ -65,7 +65,9 @@ typedef struct table_view {
     int sort;           // column, TABLE_OWN_ORDER
     bool reversed, follows;
     uint64_t followed; // key of the row under the cursor
-    uint32_t hidden;   // bit c: column c was picked away
+    uint64_t seen;     // the same when it was last drawn or moved to
+    bool was_seen;
+    uint32_t hidden; // bit c: column c was picked away
     char filter[TABLE_FILTER_MAX];
     uint64_t marked[TABLE_MARKS];
     unsigned marks;
@@ -92,6 +94,9 @@ void table_settle(table_view *v, const table_source *s, const void *of);
 // Moves the page as little as keeps the cursor in sight. After table_settle, before table_draw.
 void table_scroll(table_view *v, const table_source *s, const void *of, const table_place *place);
 void table_move(table_view *v, const table_source *s, const void *of, int rows);
+// Before the selected row is acted upon: settles, and puts the cursor on the row that was seen under it, since rows may have
+// come before that since. False: it is gone.
+bool table_recall(table_view *v, const table_source *s, const void *of);
 // Puts the cursor on a row of the source; false: it is not shown.
 bool table_select(table_view *v, const table_source *s, const void *of, size_t row);
 // The source's row at the cursor; SIZE_MAX: the table is empty.
