@@ -117,6 +117,19 @@ static void describe_hole(block_lines *l, const memory_state *mem, const heap_pi
     add_place(l, mem, piece);
 }
 
+// The allocator may take more than was asked for, and the step may ask for more behind it: what holds it all is the
+// planner's answer, as on the other screens.
+static void add_missing(block_lines *l, const feed *f, uint64_t least_bytes)
+{
+    const hr_step_plan *p = feed_step_plan(f);
+    char bytes[HR_BYTES_TEXT_MAX];
+    if (p != NULL && !p->fits && p->missing_bytes > 0) {
+        add(l, "missing", "%s p for the step", hr_bytes_human(p->missing_bytes, bytes));
+    } else {
+        add(l, "missing", "at least %s", hr_bytes_human(least_bytes, bytes));
+    }
+}
+
 // The request that could not be served, against what there was.
 static void describe_refused(block_lines *l, const memory_state *mem)
 {
@@ -135,7 +148,7 @@ static void describe_refused(block_lines *l, const memory_state *mem)
     add(l, "holes", largest == 0 ? "none" : "%s at most", hr_bytes_human(largest, hole));
     add(l, "limit", "%s left to grow", hr_bytes_human(grows, bytes));
     if (piece < r->requested_bytes) {
-        add(l, "missing", "%s", hr_bytes_human(r->requested_bytes - piece, bytes));
+        add_missing(l, mem->feed, r->requested_bytes - piece);
     }
     add(l, "free", "%s, %s", hr_bytes_human(free_bytes, bytes),
         free_bytes >= r->requested_bytes ? "in pieces" : "not enough");
