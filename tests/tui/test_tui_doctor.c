@@ -481,7 +481,15 @@ START_TEST(each_finding_comes_with_its_cause_and_goes_without_it)
     a->feed.report.step.search = (hr_report_search){.known = 30, .unmeasured = 2, .refused = "no memory"};
     ck_assert_str_eq(doctor_finding(&a->feed, FINDING_SEARCH, text),
                      "Engines of 30 convolutions are timed, of 2 not: no memory.");
-    a->feed.report.step.search.refused[0] = '\0';
+    a->feed.report.step.search.unmeasured = 0;
+    ck_assert_str_eq(doctor_finding(&a->feed, FINDING_SEARCH, text),
+                     "Times of engines are not complete, or not kept: no memory.");
+    a->feed.report.step.search = (hr_report_search){.unmeasured = 2};
+    ck_assert_str_eq(
+        doctor_finding(&a->feed, FINDING_SEARCH, text),
+        "Engines of 2 convolutions are not timed yet: this plan is not exact until a run on the card.");
+    a->feed.report.step.search = (hr_report_search){.known = 30};
+    ck_assert(!finds(a, FINDING_SEARCH));
     r->waste_bytes = r->peak_in_use_bytes / 10;
     ck_assert(finds(a, FINDING_WASTE));
     a->feed.live.heap.band_bytes[HR_CATEGORY_RETAINED] = 4;

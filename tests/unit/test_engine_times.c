@@ -20,6 +20,7 @@ enum { SKIPPED = 77 };
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "base/text.h"
 #include "device_cuda/conv_spec.h"
 #include "device_cuda/cudnn.h"
 #include "device_cuda/device_impl.h"
@@ -80,7 +81,8 @@ static void expect_row(const engine_times *t, const engine_row *row)
 {
     const engine_row *found = engine_times_find(t, row->key);
     ck_assert_ptr_nonnull(found);
-    ck_assert_int_eq(memcmp(found, row, sizeof *row), 0);
+    ck_assert_uint_eq(found->count, row->count);
+    ck_assert_int_eq(memcmp(found->time, row->time, row->count * sizeof *row->time), 0);
 }
 
 // ---- the file -----------------------------------------------------------------------------------------------------
@@ -109,6 +111,56 @@ START_TEST(what_is_written_is_read)
         engine_times_deinit(&read);
         engine_times_deinit(&written);
     }
+}
+END_TEST
+
+// Where an engine had no memory the row is of this run alone, wherever it stands among the others.
+START_TEST(what_is_partial_is_not_kept)
+{
+    for (uint32_t left_out = 0; left_out < 3; left_out++) {
+        engine_times written, read;
+        engine_row rows[3];
+        (void)remove(path);
+        engine_times_init(&written, &h200);
+        for (uint32_t k = 0; k < 3; k++) {
+            rows[k] = random_row();
+            rows[k].partial = k == left_out;
+            ck_assert_int_eq(engine_times_add(&written, &rows[k], &err), HR_OK);
+        }
+        ck_assert_msg(engine_times_write(&written, &err) == HR_OK, "%s", err.sentence);
+        engine_times_init(&read, &h200);
+        ck_assert_msg(engine_times_read(&read, "", &err) == HR_OK, "%s", err.sentence);
+        ck_assert_uint_eq(read.rows.count, 2);
+        for (uint32_t k = 0; k < 3; k++) {
+            ck_assert_int_eq(engine_times_find(&read, rows[k].key) == NULL, k == left_out);
+        }
+        engine_times_deinit(&read);
+        engine_times_deinit(&written);
+    }
+}
+END_TEST
+
+START_TEST(more_graphs_than_any_model_has_are_refused)
+{
+    enum { TOO_MANY = 16385 };
+    engine_times read;
+    text words = {0};
+    text_append(&words,
+                "{\"card\": \"%s\", \"compute_capability\": %u, \"multiprocessors\": %u, \"cudnn\": %llu, "
+                "\"graphs\": [",
+                h200.title, (unsigned)(h200.compute_major * 10 + h200.compute_minor),
+                (unsigned)h200.multiprocessors, (unsigned long long)h200.cudnn);
+    for (int k = 0; k < TOO_MANY; k++) {
+        text_append(&words, "%s{}", k == 0 ? "" : ",");
+    }
+    text_append(&words, "]}");
+    write_words(path, words.data);
+    engine_times_init(&read, &h200);
+    ck_assert_int_eq(engine_times_read(&read, "", &err), HR_PRESET);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "needed at most 16384 graphs, had 16385"));
+    (void)remove(path);
+    text_deinit(&words);
+    engine_times_deinit(&read);
 }
 END_TEST
 
@@ -454,6 +506,12 @@ START_TEST(the_key_of_answers_is_of_the_times)
     ck_assert_uint_ne(off.key, none.key);
     ck_assert_uint_ne(none.key, some.key);
     ck_assert_uint_ne(off.key, some.key);
+    // What one that searches has answered is not remembered for the next: each counts what is not timed.
+    cuda_device *again = open_device(true, false, true);
+    hr_target same;
+    device_cuda.target(again, &same);
+    ck_assert_uint_ne(same.key, some.key);
+    device_cuda.close(again);
     device_cuda.close(plain);
     device_cuda.close(empty);
     device_cuda.close(full);
@@ -490,6 +548,8 @@ int main(void)
     tcase_set_timeout(c, 120);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, what_is_written_is_read);
+    tcase_add_test(c, what_is_partial_is_not_kept);
+    tcase_add_test(c, more_graphs_than_any_model_has_are_refused);
     tcase_add_test(c, what_another_process_wrote_stays);
     tcase_add_test(c, the_users_file_comes_before_the_one_beside_the_card);
     tcase_add_loop_test(c, what_is_not_such_a_file_is_refused_and_left_alone, 0,

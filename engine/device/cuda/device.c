@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuda device: an NVIDIA card through the driver, cuDNN, cuBLASLt and kernels of our own; or, opened for plans, the
 // same choices without driver and card.
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -226,6 +227,8 @@ static uint64_t key_of(const cuda_device *device)
     return hash64_mix(card, graph_library_key(device->graphs));
 }
 
+static atomic_uint_fast64_t searching; // devices with workspace.search so far
+
 static hr_status cuda_open(const device_options *options, void **context, hr_err *err)
 {
     *context = NULL;
@@ -250,6 +253,9 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
         return status;
     }
     device->key = key_of(device);
+    if (device->search) { // it counts what has no time yet, so that answers to another device are none to it
+        device->key = hash64_mix(device->key, atomic_fetch_add(&searching, 1) + 1);
+    }
     say_who_answers(device);
     *context = device;
     return HR_OK;

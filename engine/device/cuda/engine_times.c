@@ -14,7 +14,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 
-enum { SLUG_MAX = 64, LEAF_MAX = 160, HEX_DIGITS = 16, FILE_BYTES_MAX = 32 << 20 };
+enum { SLUG_MAX = 64, LEAF_MAX = 160, HEX_DIGITS = 16, FILE_BYTES_MAX = 32 << 20, GRAPHS_MAX = 16384 };
 static const int64_t took_ns_max = INT64_C(1) << 53;
 
 void engine_times_init(engine_times *t, const engine_times_of *of)
@@ -171,6 +171,12 @@ static hr_status add_rows(engine_times *t, const json_t *root, const char *path,
     if (!json_is_array(graphs)) {
         return refuse(path, "needed an array 'graphs'", err);
     }
+    if (json_array_size(graphs) > GRAPHS_MAX) { // each is looked for among those before
+        char what[96];
+        (void)snprintf(what, sizeof what, "needed at most %d graphs, had %zu", GRAPHS_MAX,
+                       json_array_size(graphs));
+        return refuse(path, what, err);
+    }
     for (size_t k = 0; k < json_array_size(graphs); k++) {
         engine_row row;
         if (!read_row(json_array_get(graphs, k), &row)) {
@@ -237,16 +243,16 @@ hr_status engine_times_read(engine_times *t, const char *properties_path, hr_err
 
 // ---- writing ------------------------------------------------------------------------------------------------------
 
-static void append_row(text *to, const engine_row *row, bool last)
+static void append_row(text *to, const engine_row *row, bool first)
 {
-    text_append(to, "  {\"graph\": \"%016" PRIx64 "%016" PRIx64 "\", \"engines\": [", row->key[0],
-                row->key[1]);
+    text_append(to, "%s  {\"graph\": \"%016" PRIx64 "%016" PRIx64 "\", \"engines\": [", first ? "" : ",\n",
+                row->key[0], row->key[1]);
     for (uint32_t k = 0; k < row->count; k++) {
         text_append(to,
                     "%s{\"engine\": %" PRId64 ", \"knobs\": \"%016" PRIx64 "\", \"took_ns\": %" PRIu64 "}",
                     k == 0 ? "" : ", ", row->time[k].engine, row->time[k].knobs, row->time[k].took_ns);
     }
-    text_append(to, "]}%s\n", last ? "" : ",");
+    text_append(to, "]}");
 }
 
 static void append_all(text *to, const engine_times *t)
@@ -261,10 +267,13 @@ static void append_all(text *to, const engine_times *t)
                 ", \"cudnn\": %" PRIu64 ", \"graphs\": [\n",
                 title, t->of.compute_major * 10 + t->of.compute_minor, t->of.multiprocessors, t->of.cudnn);
     to->failed = to->failed || length == 0;
-    for (uint32_t k = 0; k < t->rows.count; k++) {
-        append_row(to, &t->rows.data[k], k + 1 == t->rows.count);
+    uint32_t written = 0;
+    for (uint32_t k = 0; k < t->rows.count && written < GRAPHS_MAX; k++) {
+        if (!t->rows.data[k].partial) {
+            append_row(to, &t->rows.data[k], written++ == 0);
+        }
     }
-    text_append(to, "]}\n");
+    text_append(to, "%s]}\n", written == 0 ? "" : "\n");
 }
 
 static hr_status write_file(const char *path, const text *words, hr_err *err)

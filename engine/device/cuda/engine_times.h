@@ -22,6 +22,7 @@ typedef struct engine_time {
 typedef struct engine_row {
     uint64_t key[2]; // of the graph (graph_list.key)
     uint32_t count;
+    bool partial; // an engine had no memory when it was timed: orders this run's list, and is not kept
     engine_time time[ENGINE_TIMES_MAX];
 } engine_row;
 

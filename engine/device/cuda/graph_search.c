@@ -156,7 +156,7 @@ static bool is_timed(const graph_config *c)
     return !c->compiled && !c->narrow_sums && c->workspace_bytes <= workspace_bytes_max;
 }
 
-// An engine that this card refuses, or has no memory for, has no time and stays behind those that have one.
+// An engine that this card refuses, or has no memory for now, has no time and stays behind those that have one.
 static hr_status time_list(graph_library *l, const graph_spec *spec, graph_list *list, const stopwatch *w,
                            const operands *o, engine_row *row, hr_err *err)
 {
@@ -171,6 +171,7 @@ static hr_status time_list(graph_library *l, const graph_spec *spec, graph_list 
         if (status == HR_NOMEM || status == HR_DEVICE_LOST) {
             return status;
         }
+        row->partial = row->partial || status == HR_OOM;
         if (status == HR_OK) {
             row->time[row->count++] =
                 (engine_time){.engine = c->engine, .knobs = graph_config_knobs(c), .took_ns = ns};
@@ -226,7 +227,10 @@ static hr_status measure_and_count(graph_library *l, const graph_spec *spec, gra
     }
     HR_TRY(engine_times_add(&s->times, &row, err));
     s->measured++;
-    s->unsaved = true;
+    s->unsaved = s->unsaved || !row.partial;
+    if (row.partial) {
+        (void)text_copy(s->refusal, sizeof s->refusal, why.sentence);
+    }
     *out = engine_times_find(&s->times, list->key);
     return HR_OK;
 }
@@ -264,6 +268,13 @@ static hr_status sort(graph_list *list, const engine_row *row, hr_err *err)
 hr_status graph_search_order(graph_library *l, const graph_spec *spec, graph_list *list, hr_err *err)
 {
     const engine_row *row = engine_times_find(&l->search.times, list->key);
+    bool any = false;
+    for (uint32_t k = 0; k < list->count; k++) {
+        any = any || is_timed(&list->config[k]);
+    }
+    if (row == NULL && !any) {
+        return HR_OK; // no run will ever have times of it: the heuristics' order is the run's
+    }
     if (row == NULL && l->search.card != NULL) {
         HR_TRY(measure_and_count(l, spec, list, &row, err));
     } else if (row == NULL) {

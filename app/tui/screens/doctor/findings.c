@@ -156,11 +156,21 @@ static int say_capture(const feed *f, char *text)
 static int say_search(const feed *f, char *text)
 {
     const hr_report_search *s = &f->report.step.search;
-    return !f->has_report || s->refused[0] == '\0'
-               ? 0
-               : snprintf(text, FINDING_TEXT_MAX,
-                          "Engines of %" PRIu32 " convolutions are timed, of %" PRIu32 " not: %.200s.",
-                          s->known, s->unmeasured, s->refused);
+    const bool told = f->has_report && s->refused[0] != '\0';
+    if (f->has_report && s->unmeasured > 0 && !told) {
+        return snprintf(text, FINDING_TEXT_MAX,
+                        "Engines of %" PRIu32
+                        " convolutions are not timed yet: this plan is not exact until a run on the card.",
+                        s->unmeasured);
+    }
+    if (told && s->unmeasured == 0) {
+        return snprintf(text, FINDING_TEXT_MAX, "Times of engines are not complete, or not kept: %.200s.",
+                        s->refused);
+    }
+    return !told ? 0
+                 : snprintf(text, FINDING_TEXT_MAX,
+                            "Engines of %" PRIu32 " convolutions are timed, of %" PRIu32 " not: %.200s.",
+                            s->known, s->unmeasured, s->refused);
 }
 
 static int say_waits(const feed *f, char *text)
