@@ -167,6 +167,28 @@ START_TEST(dropout_is_the_librarys_unless_bits_are_to_be_the_same)
 }
 END_TEST
 
+// Under 16 MiB the library has forward alone: a mask that backward would not draw.
+START_TEST(one_of_the_two_draws_the_mask_of_both_passes)
+{
+    static const shape bert = {32, 12, 512, 512, 64, false, 0.1};
+    static const struct {
+        uint64_t limit;
+        bool library;
+    } limits[] = {{0, false}, {16 * HR_MIB, false}, {UINT64_MAX, true}};
+    void *device = open_shipped(cards[_i], false);
+    for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
+        const uint64_t limit = limits[k].limit;
+        const target_answer forward = answer_of(device, HR_OP_ATTENTION, &bert, HR_BF16, limit);
+        const target_answer back = answer_of(device, HR_OP_ATTENTION_BWD, &bert, HR_BF16, limit);
+        expect_library(&forward, limits[k].library);
+        expect_library(&back, limits[k].library);
+        ck_assert_uint_eq(forward.instead, limits[k].library ? TARGET_INSTEAD_NONE : TARGET_INSTEAD_LIMIT);
+        ck_assert_uint_eq(back.instead, forward.instead);
+    }
+    device_cuda.close(device);
+}
+END_TEST
+
 START_TEST(cards_before_ampere_have_our_own)
 {
     const hr_card t4 = {.name = "t4", .compute_major = 7, .compute_minor = 5};
@@ -195,6 +217,7 @@ int main(void)
     tcase_add_loop_test(all, the_workspace_as_the_limit_gives_the_same, 0, CARDS);
     tcase_add_loop_test(all, what_the_library_does_not_take_we_do, 0, CARDS);
     tcase_add_loop_test(all, dropout_is_the_librarys_unless_bits_are_to_be_the_same, 0, CARDS);
+    tcase_add_loop_test(all, one_of_the_two_draws_the_mask_of_both_passes, 0, CARDS);
     tcase_add_test(all, cards_before_ampere_have_our_own);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -172,6 +172,13 @@ bool cuda_one_type(const cuda_device *device, const op_query *q);
 // The implementation for a query and what it answers for the limit. DEVICE error with the reason when there is none.
 HR_MUST_CHECK hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_limit,
                                   const cuda_impl **out, target_answer *answer, hr_err *err);
+// The same for a plan, where each pass of an attention that drops weights has the whole limit: a library's only where one
+// computes the other pass too (attention_pair.h). At load workspaces are the limits, and program.c sees to it.
+HR_MUST_CHECK hr_status cuda_pick_planned(cuda_device *device, const op_query *q, uint64_t workspace_limit,
+                                          const cuda_impl **out, target_answer *answer, hr_err *err);
+// The first of our own kernels that fits, whatever workspace it needs.
+HR_MUST_CHECK hr_status cuda_pick_own(cuda_device *device, const op_query *q, const cuda_impl **out,
+                                      target_answer *answer, hr_err *err);
 // Where a library refused what `taken` does: says so in the answer that cuda_pick gave.
 HR_MUST_CHECK hr_status cuda_say_instead(cuda_device *device, const op_query *q, uint64_t workspace_limit,
                                          const cuda_impl *taken, target_answer *answer, hr_err *err);

@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "attention_pair.h"
 #include "cuda_device.h"
 #include "cudnn.h"
 #include "gates.h"
@@ -121,12 +122,33 @@ hr_status cuda_pick(cuda_device *device, const op_query *q, uint64_t workspace_l
     return status;
 }
 
-// ---- what a library was asked for in vain ------------------------------------------------------------------------
-
 static bool is_of_a_library(const cuda_impl *impl)
 {
     return strcmp(impl->name, CUDA_CUDNN) == 0 || strcmp(impl->name, CUDA_CUBLASLT) == 0;
 }
+
+hr_status cuda_pick_own(cuda_device *device, const op_query *q, const cuda_impl **out, target_answer *answer,
+                        hr_err *err)
+{
+    *out = NULL;
+    return pick_within(device, q, UINT64_MAX, true, out, answer, err);
+}
+
+hr_status cuda_pick_planned(cuda_device *device, const op_query *q, uint64_t workspace_limit,
+                            const cuda_impl **out, target_answer *answer, hr_err *err)
+{
+    const cuda_impl *of_other = NULL;
+    target_answer unused;
+    HR_TRY(cuda_pick(device, q, workspace_limit, out, answer, err));
+    if (!attention_drops(q) || !is_of_a_library(*out)) {
+        return HR_OK;
+    }
+    const op_query other = attention_other_pass(q);
+    HR_TRY(cuda_pick(device, &other, workspace_limit, &of_other, &unused, err));
+    return is_of_a_library(of_other) ? HR_OK : cuda_pick_own(device, q, out, answer, err);
+}
+
+// ---- what a library was asked for in vain ------------------------------------------------------------------------
 
 // The library's row that was asked and refused before `taken` was; NULL: none.
 static const cuda_impl *refused_before(const cuda_device *device, const op_query *q, const cuda_impl *taken,
@@ -178,14 +200,20 @@ hr_status cuda_say_instead(cuda_device *device, const op_query *q, uint64_t work
                            const cuda_impl *taken, target_answer *answer, hr_err *err)
 {
     const bool within_limit = answer->workspace_bytes <= workspace_limit;
+    target_answer unused;
     const cuda_impl *refused = is_of_a_library(taken) ? NULL : refused_before(device, q, taken, within_limit);
     if (refused == NULL) {
         return HR_OK;
     }
+    const op_query other = attention_drops(q) ? attention_other_pass(q) : *q;
+    if (attention_drops(q) && ask_row(device, refused, q, workspace_limit, &unused, NULL) == HR_OK) {
+        q = &other; // this pass alone it would compute
+        refused = refused_before(device, q, NULL, true);
+    }
     char name[TARGET_IMPL_MAX];
     (void)snprintf(name, sizeof name, "%s, not %s", answer->impl, refused->name);
     answer->impl = target_impl_name("", name);
-    return why_not(device, refused, q, &answer->instead, err);
+    return refused == NULL ? HR_OK : why_not(device, refused, q, &answer->instead, err);
 }
 
 void cuda_refusal(cuda_device *device, const op_query *q, uint64_t workspace_limit, const cuda_impl *taken,

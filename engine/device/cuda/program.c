@@ -4,6 +4,7 @@
 
 #include "headroom/units.h"
 
+#include "attention_pair.h"
 #include "base/host_mem.h"
 #include "graph_library.h"
 #include "outside.h"
@@ -148,6 +149,77 @@ static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, h
     return HR_OK;
 }
 
+// ---- one mask for both passes -----------------------------------------------------------------------------------
+
+static bool draws(const cuda_prepared *k, bool library)
+{
+    return k->impl != NULL && attention_drops(&k->query) && (k->impl->ask != NULL) == library;
+}
+
+// Our own kernels compute another pass of what `k` drops; NULL: they do not.
+static const cuda_prepared *own_pass_of(const cuda_loaded *l, const cuda_prepared *k)
+{
+    for (uint32_t n = 0; n < l->source->instr_count; n++) {
+        const cuda_prepared *other = &l->instrs[n];
+        if (draws(other, false) && other->query.attr.salt == k->query.attr.salt) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static void release_state(const cuda_loaded *l, cuda_prepared *k)
+{
+    if (k->state != NULL && k->impl->release != NULL) {
+        k->impl->release(l->device, k->state);
+    }
+    hr_free(k->reason);
+    k->state = NULL;
+    k->reason = NULL;
+}
+
+static hr_status refuse_masks(const cuda_loaded *l, const instr *i, hr_err *err)
+{
+    char name[NAME_BYTES];
+    (void)HR_FAIL(err, DEVICE,
+                  "%s: cuDNN computes one pass only, and our own kernels have no workspace for the other",
+                  program_instr_name(l->source, i, name, sizeof name));
+    hr_err_try(err, "-s execution.deterministic=on");
+    return HR_DEVICE;
+}
+
+// What cuDNN computes of an attention whose other pass it refused on this card: its mask would be another.
+static hr_status prepare_own(cuda_loaded *l, const instr *i, cuda_prepared *k, const cuda_prepared *other,
+                             hr_err *err)
+{
+    target_answer answer = {0};
+    hr_err why = {.status = HR_OK};
+    const uint64_t room_bytes = i->workspace == HR_NO_ID ? 0 : l->source->tensors[i->workspace].bytes;
+    if (other->reason != NULL) {
+        (void)HR_FAIL(&why, DEVICE, "the mask of the other pass: %s", other->reason);
+    }
+    release_state(l, k);
+    HR_TRY(cuda_pick_own(l->device, &k->query, &k->impl, &answer, err));
+    if (answer.workspace_bytes > room_bytes) {
+        return refuse_masks(l, i, err);
+    }
+    k->workspace_bytes = answer.workspace_bytes;
+    HR_TRY(make_ready(l, i, k, err));
+    return name_prepared(l, i, k, &answer, &why, err);
+}
+
+static hr_status draw_one_mask(cuda_loaded *l, hr_err *err)
+{
+    for (uint32_t n = 0; n < l->source->instr_count; n++) {
+        cuda_prepared *k = &l->instrs[n];
+        const cuda_prepared *other = draws(k, true) ? own_pass_of(l, k) : NULL;
+        if (other != NULL) {
+            HR_TRY(prepare_own(l, &l->source->instrs[n], k, other, err));
+        }
+    }
+    return HR_OK;
+}
+
 // Behind a convolution that our own kernel computes after all, which knows plain weights alone.
 static void mark_reorders(cuda_loaded *l)
 {
@@ -194,6 +266,7 @@ static hr_status prepare_all(cuda_loaded *l, hr_err *err)
     for (uint32_t n = 0; n < p->instr_count; n++) {
         HR_TRY(prepare_one(l, &p->instrs[n], &l->instrs[n], err));
     }
+    HR_TRY(draw_one_mask(l, err));
     mark_reorders(l);
     return check_masks(l, err);
 }
@@ -346,11 +419,7 @@ void cuda_unload(void *context, void *kernels)
     (void)cuda_enter(device, NULL);
     cuda_forget_graph(l);
     for (uint32_t n = 0; l->instrs != NULL && n < l->source->instr_count; n++) {
-        const cuda_prepared *k = &l->instrs[n];
-        if (k->state != NULL && k->impl->release != NULL) {
-            k->impl->release(device, k->state);
-        }
-        hr_free(k->reason);
+        release_state(l, &l->instrs[n]);
     }
     drop_events(l);
     cuda_drop_times(l);

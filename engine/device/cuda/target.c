@@ -20,7 +20,7 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     }
     pthread_mutex_lock(&device->asking);
     const uint64_t limit_bytes = workspace_limit == UINT64_MAX ? usual_limit_bytes : workspace_limit;
-    hr_status status = cuda_pick(device, q, limit_bytes, &impl, out, err);
+    hr_status status = cuda_pick_planned(device, q, limit_bytes, &impl, out, err);
     if (status == HR_OK) {
         status = cuda_say_instead(device, q, limit_bytes, impl, out, err);
     }

@@ -137,10 +137,26 @@ static cudnnStatus_t finalize_device(bag *b)
     return bag_set(b, A(DEVICEPROP_JSON_REPRESENTATION), CUDNN_TYPE_CHAR, length + 1, read);
 }
 
-static bool refuses_plans(void)
+static bool is_gradient_of_attention(const bag *plan)
+{
+    graph_data p;
+    int32_t products = 0;
+    if (graph_data_of(plan, &p) != CUDNN_STATUS_SUCCESS) {
+        return false;
+    }
+    for (int32_t k = 0; k < p.node_count; k++) {
+        products += p.node[k].kind == KIND(OPERATION_MATMUL);
+    }
+    return products > 2;
+}
+
+static bool refuses_plan(const bag *plan)
 {
     const char *when = getenv("CARD_REFUSE_PLANS");
-    return when != NULL && (strcmp(when, "load") != 0 || handles > 0);
+    if (when == NULL || strcmp(when, "1") == 0) {
+        return when != NULL;
+    }
+    return handles > 0 && (strcmp(when, "gradients") != 0 || is_gradient_of_attention(plan));
 }
 
 cudnnStatus_t finalize_check(bag *b)
@@ -161,7 +177,7 @@ cudnnStatus_t finalize_check(bag *b)
     case KIND(ENGINECFG):
         return finalize_config(b);
     case KIND(EXECUTION_PLAN):
-        return !refuses_plans() ? need_device(b, A(EXECUTION_PLAN_HANDLE), A(EXECUTION_PLAN_DEVICEPROP))
+        return !refuses_plan(b) ? need_device(b, A(EXECUTION_PLAN_HANDLE), A(EXECUTION_PLAN_DEVICEPROP))
                                 : refuse(CUDNN_STATUS_NOT_SUPPORTED, "no plan for this card");
     case KIND(DEVICEPROP):
         return finalize_device(b);
