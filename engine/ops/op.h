@@ -223,8 +223,6 @@ enum {
     OP_FLAG_PADDING = 16, // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)
     OP_FLAG_TORCH = 32,   // ADAM, ADAM8BIT: PyTorch's form, epsilon inside of the bias correction; ops/adam.h
     OP_FLAG_ADDED = 64,   // DENSE, DENSE_BWD_DATA: the last input is added to the result; no act with it
-    // ATTENTION, ATTENTION_BWD with a rate: the mask is that of ops/dropout.h, where a library would draw one of its own
-    OP_FLAG_OUR_MASK = 128,
 };
 
 // What READ brings to the host.

@@ -39,8 +39,3 @@ const char *target_impl_name(const char *library, const char *name)
     pthread_mutex_unlock(&lock);
     return kept;
 }
-
-bool target_impl_is_own(const char *impl)
-{
-    return impl != NULL && strncmp(impl, "own ", 4) == 0;
-}

@@ -85,7 +85,6 @@ struct hr_target {
 // word is the library, "own" for kernels of headroom. The text is kept until the process ends, once for all that are
 // equal, and cut at TARGET_IMPL_MAX. Thread-safe.
 const char *target_impl_name(const char *library, const char *name);
-bool target_impl_is_own(const char *impl); // no library's; false for NULL
 
 // target->ask through a process-wide memo (thread-safe as far as `ask` is). Names in its answers are those of
 // target_impl_name, so that equal answers are equal.

@@ -133,64 +133,6 @@ START_TEST(an_evaluation_leaves_dropout_out)
 }
 END_TEST
 
-// ---- attention: one mask for all its passes -----------------------------------------------------------------------
-
-static const char attending_text[] = "device: {vram: 1GiB}\n"
-                                     "model:\n"
-                                     "  name: attending\n"
-                                     "  input: {shape: [8, 16]}\n"
-                                     "  classes: 5\n"
-                                     "  loss: softmax_cross_entropy\n"
-                                     "  layers:\n"
-                                     "    - {name: one, kind: attention, heads: 2, dropout: 0.5}\n"
-                                     "    - {name: two, kind: attention, heads: 4, dropout: 0.25}\n"
-                                     "    - {kind: flatten}\n"
-                                     "    - {name: out, kind: dense, units: 5}\n";
-
-// A library that takes forward always, and backward of two heads alone.
-static hr_status ask_library(void *context, const op_query *q, uint64_t limit, target_answer *out,
-                             hr_err *err)
-{
-    (void)context, (void)limit, (void)err;
-    const bool attends = q->op == HR_OP_ATTENTION || q->op == HR_OP_ATTENTION_BWD;
-    const bool ours =
-        (q->attr.flags & OP_FLAG_OUR_MASK) != 0 || (q->op == HR_OP_ATTENTION_BWD && q->attr.heads != 2);
-    *out = (target_answer){.impl = attends ? target_impl_name(ours ? "own" : "library", "streaming") : NULL};
-    return HR_OK;
-}
-
-START_TEST(forward_and_backward_of_an_attention_drop_by_one_mask)
-{
-    static const hr_target target = {
-        .name = "library", .key = 102, .ask = ask_library, .fuses = fuses_nothing};
-    static const char *const turns[] = {"checkpoint.strategy=none", "checkpoint.strategy=every:1"};
-    hr_err err = {0};
-    hr_knobs knobs;
-    program *p = NULL;
-    hr_model *model = model_from_text(attending_text);
-    hr_knobs_init(&knobs);
-    ck_assert(hr_knobs_set_pair(&knobs, "execution.mode=graph", &err) == HR_OK);
-    ck_assert(hr_knobs_set_pair(&knobs, "batch.size=7", &err) == HR_OK);
-    ck_assert_msg(hr_knobs_set_pair(&knobs, turns[_i], &err) == HR_OK, "%s", err.sentence);
-    ck_assert_msg(program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, &err) == HR_OK, "%s",
-                  err.sentence);
-    uint32_t passes = 0;
-    for (uint32_t n = 0; n < p->instr_count; n++) {
-        const instr *i = &p->instrs[n];
-        if (i->op == HR_OP_ATTENTION || i->op == HR_OP_ATTENTION_BWD) {
-            const bool ours = i->attr.heads == 4;
-            ck_assert(i->attr.rate > 0.0);
-            ck_assert_int_eq(target_impl_is_own(i->impl), ours);
-            ck_assert_int_eq((i->attr.flags & OP_FLAG_OUR_MASK) != 0, ours);
-            passes++;
-        }
-    }
-    ck_assert_uint_ge(passes, _i == 0 ? 4 : 5);
-    program_destroy(p);
-    model_destroy(model);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("program_dropout");
@@ -198,7 +140,6 @@ int main(void)
     tcase_add_test(all, the_eager_tape_keeps_a_mask);
     tcase_add_test(all, a_graph_draws_the_mask_again);
     tcase_add_test(all, layers_draw_masks_of_their_own);
-    tcase_add_loop_test(all, forward_and_backward_of_an_attention_drop_by_one_mask, 0, 2);
     tcase_add_loop_test(all, an_evaluation_leaves_dropout_out, 0, 2);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -32,11 +32,10 @@ static bool fits(const cuda_device *device, const op_query *q)
 }
 
 // The library draws masks of its own, of a batch as a whole: another split into micro-batches has others. Who asks for the
-// same bits every time gets those of ops/dropout.h, and so does an attention of which the library takes one pass only.
+// same bits every time gets those of ops/dropout.h.
 static bool fits_dropping(const cuda_device *device, const op_query *q)
 {
-    const bool ours = cuda_device_deterministic(device) || (q->attr.flags & OP_FLAG_OUR_MASK) != 0;
-    return q->attr.rate > 0.0 && !ours && suits(device, q);
+    return q->attr.rate > 0.0 && !cuda_device_deterministic(device) && suits(device, q);
 }
 
 // ---- the choice ------------------------------------------------------------------------------------------------

@@ -100,50 +100,8 @@ static hr_status lower_one(draft *d, instr_list *list, instr i, hr_err *err)
     return HR_OK;
 }
 
-// ---- dropout masks ----------------------------------------------------------------------------------------------
-
-static bool draws_mask(const instr *i)
-{
-    return (i->op == HR_OP_ATTENTION || i->op == HR_OP_ATTENTION_BWD) && i->attr.rate > 0.0;
-}
-
-// Whether some of the passes of instruction n's attention would get a mask of a library's and some one of ours. What the
-// target refuses is told where it is lowered.
-static bool masks_differ(draft *d, uint32_t n)
-{
-    const instr *all = d->instrs.data;
-    bool own = false, library = false;
-    for (uint32_t k = n; k < d->instrs.count; k++) {
-        target_answer answer;
-        if (draws_mask(&all[k]) && all[k].attr.salt == all[n].attr.salt &&
-            ask(d, &all[k], &answer, NULL) == HR_OK) {
-            own = own || target_impl_is_own(answer.impl);
-            library = library || (answer.impl != NULL && !target_impl_is_own(answer.impl));
-        }
-    }
-    return own && library;
-}
-
-// Forward and backward drop the same elements: an attention that a library takes in one pass only, since the other needs
-// more than workspace.limit or has a fault there, is ours in both.
-static void settle_masks(draft *d)
-{
-    instr *all = d->instrs.data;
-    for (uint32_t n = 0; n < d->instrs.count; n++) {
-        if (!draws_mask(&all[n]) || (all[n].attr.flags & OP_FLAG_OUR_MASK) != 0 || !masks_differ(d, n)) {
-            continue;
-        }
-        for (uint32_t k = n; k < d->instrs.count; k++) {
-            if (draws_mask(&all[k]) && all[k].attr.salt == all[n].attr.salt) {
-                all[k].attr.flags |= OP_FLAG_OUR_MASK;
-            }
-        }
-    }
-}
-
 hr_status pass_lower(draft *d, hr_err *err)
 {
-    settle_masks(d);
     instr_list lowered = {NULL, 0, 0};
     hr_status status = HR_OK;
     for (uint32_t n = 0; n < d->instrs.count && status == HR_OK; n++) {
