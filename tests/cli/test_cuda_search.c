@@ -196,6 +196,20 @@ START_TEST(a_convolution_that_has_no_memory_is_told_and_computed)
 }
 END_TEST
 
+// The fifth memory is the first workspace: what the others took orders this run, and the next one times all of them again.
+START_TEST(an_engine_that_has_no_memory_is_timed_by_the_next_run)
+{
+    expect_told("CARD_FAIL=cuMemAlloc_v2:5:2", 0, "cuMemAlloc_v2");
+    json_t *next = report_of("CARD_SEED=1", "run " MODEL ON "--steps 1 --json"),
+           *last = report_of("CARD_SEED=1", "run " MODEL ON "--steps 1 --json");
+    ck_assert_int_eq(search_of(next, "graphs_measured"), 1);
+    ck_assert(json_is_null(json_object_get(step_of(next, "search"), "refusal")));
+    ck_assert_int_eq(search_of(last, "graphs_measured"), 0);
+    json_decref(next);
+    json_decref(last);
+}
+END_TEST
+
 START_TEST(times_that_cannot_be_kept_are_told)
 {
     expect_told("XDG_DATA_HOME=/dev/null", 0, "/dev/null");
@@ -249,6 +263,7 @@ int main(void)
     tcase_add_loop_test(c, knobs_choose_from_what_was_measured, 0, HEADROOM_SANITIZED ? 1 : CHOICES);
     tcase_add_test(c, the_limit_chooses_from_what_was_measured);
     tcase_add_test(c, a_convolution_that_has_no_memory_is_told_and_computed);
+    tcase_add_test(c, an_engine_that_has_no_memory_is_timed_by_the_next_run);
     tcase_add_test(c, times_that_cannot_be_kept_are_told);
     tcase_add_test(c, a_damaged_file_is_refused_and_left_alone);
     tcase_add_test(c, people_read_it_too);

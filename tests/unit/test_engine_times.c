@@ -187,6 +187,35 @@ START_TEST(what_another_process_wrote_stays)
 }
 END_TEST
 
+// Nor does who timed a graph in part take away what another process timed whole, however often it writes.
+START_TEST(what_another_process_timed_whole_stays)
+{
+    engine_times mine, theirs, read;
+    const engine_row other = random_row(), whole = random_row();
+    engine_row partial = whole;
+    partial.partial = true;
+    partial.count = 1;
+    partial.time[0].took_ns++;
+    engine_times_init(&mine, &h200);
+    engine_times_init(&theirs, &h200);
+    ck_assert_int_eq(engine_times_add(&theirs, &whole, &err), HR_OK);
+    ck_assert_int_eq(engine_times_write(&theirs, &err), HR_OK);
+    ck_assert_int_eq(engine_times_add(&mine, &partial, &err), HR_OK);
+    ck_assert_int_eq(engine_times_add(&mine, &other, &err), HR_OK);
+    ck_assert_int_eq(engine_times_write(&mine, &err), HR_OK);
+    ck_assert_int_eq(engine_times_write(&mine, &err), HR_OK);
+    engine_times_init(&read, &h200);
+    ck_assert_int_eq(engine_times_read(&read, "", &err), HR_OK);
+    ck_assert_uint_eq(read.rows.count, 2);
+    ck_assert_uint_eq(mine.rows.count, 3);
+    expect_row(&read, &whole);
+    expect_row(&read, &other);
+    engine_times_deinit(&mine);
+    engine_times_deinit(&theirs);
+    engine_times_deinit(&read);
+}
+END_TEST
+
 START_TEST(the_users_file_comes_before_the_one_beside_the_card)
 {
     char beside[ENGINE_TIMES_PATH_MAX], properties[ENGINE_TIMES_PATH_MAX];
@@ -482,6 +511,26 @@ START_TEST(the_fastest_that_obeys_limit_and_knobs_is_chosen)
 }
 END_TEST
 
+// A run on the card would time nothing of it either: that is no reason to call a plan not exact.
+START_TEST(a_graph_that_is_never_timed_is_not_waited_for)
+{
+    const graph_spec spec = random_convolution();
+    graph_config configs[2] = {{.compiled = true}, {.workspace_bytes = 5 * HR_GIB}};
+    graph_list list = {.key = {1, 2}, .config = configs, .count = 2};
+    cuda_device *device = open_device(true, false, true);
+    graph_library *l = cuda_device_graphs(device);
+    device_search told;
+    ck_assert_int_eq(graph_search_order(l, &spec, &list, &err), HR_OK);
+    device_cuda.searched(device, &told);
+    ck_assert_uint_eq(told.unmeasured, 0);
+    configs[1].workspace_bytes = HR_GIB;
+    ck_assert_int_eq(graph_search_order(l, &spec, &list, &err), HR_OK);
+    device_cuda.searched(device, &told);
+    ck_assert_uint_eq(told.unmeasured, 1);
+    device_cuda.close(device);
+}
+END_TEST
+
 // Answers that are remembered from process to process: other times are other answers, and times that are not asked for none.
 START_TEST(the_key_of_answers_is_of_the_times)
 {
@@ -551,12 +600,14 @@ int main(void)
     tcase_add_test(c, what_is_partial_is_not_kept);
     tcase_add_test(c, more_graphs_than_any_model_has_are_refused);
     tcase_add_test(c, what_another_process_wrote_stays);
+    tcase_add_test(c, what_another_process_timed_whole_stays);
     tcase_add_test(c, the_users_file_comes_before_the_one_beside_the_card);
     tcase_add_loop_test(c, what_is_not_such_a_file_is_refused_and_left_alone, 0,
                         sizeof damaged / sizeof *damaged);
     tcase_add_loop_test(c, every_allocation_and_every_file_operation_may_fail, 0, 2);
     tcase_add_loop_test(c, every_read_may_fail, 0, 2);
     tcase_add_loop_test(c, the_fastest_that_obeys_limit_and_knobs_is_chosen, 0, 4);
+    tcase_add_test(c, a_graph_that_is_never_timed_is_not_waited_for);
     tcase_add_test(c, the_key_of_answers_is_of_the_times);
     tcase_add_test(c, times_that_cannot_be_read_keep_the_device_from_opening);
     suite_add_tcase(suite, c);

@@ -163,7 +163,17 @@ static hr_status check_card(const engine_times_of *of, const json_t *root, const
     return same ? HR_OK : refuse(path, what, err);
 }
 
-// Rows of graphs that t has are left out.
+static bool has_whole(const engine_times *t, const uint64_t key[2])
+{
+    bool has = false;
+    for (uint32_t k = 0; k < t->rows.count && !has; k++) {
+        const engine_row *row = &t->rows.data[k];
+        has = !row->partial && row->key[0] == key[0] && row->key[1] == key[1];
+    }
+    return has;
+}
+
+// Rows of graphs that t has are left out, but where it has them in part: those it does not write.
 static hr_status add_rows(engine_times *t, const json_t *root, const char *path, hr_err *err)
 {
     const json_t *graphs = json_object_get(root, "graphs");
@@ -186,7 +196,7 @@ static hr_status add_rows(engine_times *t, const json_t *root, const char *path,
                            ENGINE_TIMES_MAX);
             return refuse(path, what, err);
         }
-        if (engine_times_find(t, row.key) == NULL) {
+        if (!has_whole(t, row.key)) {
             HR_TRY(engine_times_add(t, &row, err));
         }
     }
