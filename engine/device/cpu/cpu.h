@@ -120,7 +120,7 @@ extern const cpu_impl cpu_transpose_product, cpu_transpose_onednn, cpu_transpose
 extern const cpu_impl cpu_transpose_onednn_bf16;
 extern const cpu_impl cpu_direct, cpu_direct_bwd_data, cpu_direct_bwd_weights;
 extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
-extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd, cpu_max_pool_bwd_index;
+extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd;
 extern const cpu_impl cpu_global_avg_pool;
 extern const cpu_impl cpu_mse, cpu_mse_bwd, cpu_kl, cpu_kl_bwd;
 extern const cpu_impl cpu_softmax_xent, cpu_softmax_xent_bwd, cpu_softmax_xent_stream;
