@@ -41,7 +41,7 @@ allocator_config play_allocator_config(const hr_knobs *knobs, uint64_t limit_byt
 uint64_t play_backing_bytes(const allocator_config *config)
 {
     bool passes = config->limit_is_fraction && config->caching.expandable_segments &&
-                  strcmp(config->kind, "caching") == 0;
+                  allocator_traits_of(config->kind).expands;
     return passes ? config->device_bytes : config->limit_bytes;
 }
 

@@ -5,6 +5,8 @@
 
 #include "headroom/replay.h"
 
+#include "memory/allocator.h"
+
 static const char *const heard[] = {"device.card", "device.vram", "device.logical", "allocator."};
 
 bool hr_replay_knob_applies(hr_knob_id id)
@@ -26,7 +28,7 @@ bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind)
 
 bool hr_replay_plays(const char *allocator_kind)
 {
-    return strcmp(allocator_kind, "async_driver") != 0;
+    return !allocator_traits_of(allocator_kind).is_drivers;
 }
 
 void hr_replay_knobs_init(hr_knobs *knobs)

@@ -118,6 +118,15 @@ typedef struct allocator_config {
 // As each framework has it by default: bfc without growth, with garbage collection; caching with nothing set.
 allocator_config allocator_config_of(const char *kind, uint64_t limit_bytes);
 
+// What others need to know of a kind; all false for a word that is none.
+typedef struct allocator_traits {
+    bool is_drivers; // the driver decides where its memory lies: no replay can
+    bool
+        expands; // with expandable segments its backing may be larger than a limit that is a fraction of the card
+} allocator_traits;
+
+allocator_traits allocator_traits_of(const char *kind);
+
 // The allocator that `kind` names, over `source`, never holding more than the limit.
 HR_MUST_CHECK hr_status allocator_create(const allocator_config *config, backing *source, trace_bus *bus,
                                          allocator **out, hr_err *err);

@@ -18,11 +18,22 @@ typedef hr_status (*allocator_maker)(const allocator_config *config, backing *so
 static const struct {
     const char *kind;
     allocator_maker create;
+    allocator_traits traits;
 } kinds[] = {
-    {"async", async_create},   {"async_driver", async_driver_create},
-    {"bfc", bfc_create},       {"caching", caching_create},
-    {"direct", direct_create}, {"static", static_create},
+    {"async", async_create, {0}},   {"async_driver", async_driver_create, {.is_drivers = true}},
+    {"bfc", bfc_create, {0}},       {"caching", caching_create, {.expands = true}},
+    {"direct", direct_create, {0}}, {"static", static_create, {0}},
 };
+
+allocator_traits allocator_traits_of(const char *kind)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        if (strcmp(kinds[k].kind, kind) == 0) {
+            return kinds[k].traits;
+        }
+    }
+    return (allocator_traits){0};
+}
 
 allocator_config allocator_config_of(const char *kind, uint64_t limit_bytes)
 {
