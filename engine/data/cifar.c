@@ -217,9 +217,9 @@ static hr_status cifar_check_labels(const blob *file, uint32_t records, hr_err *
         uint64_t offset = (uint64_t)i * CIFAR_RECORD_BYTES;
         uint8_t scratch;
         const uint8_t *label;
-        data_record record;
+        data_raw record;
         HR_TRY(blob_at(file, offset, 1, &scratch, &label, err));
-        HR_TRY(record_read(label, CIFAR_CLASSES, file->name, offset, &record, err));
+        HR_TRY(record_read(label, CIFAR_RECORD_BYTES, CIFAR_CLASSES, file->name, offset, &record, err));
     }
     return HR_OK;
 }
@@ -246,8 +246,8 @@ static hr_status cifar_check(cifar_source *s, const char *path, hr_err *err)
 
 // ---- the source -----------------------------------------------------------------------------------------------
 
-static hr_status cifar_read(const data_source *base, data_set set, uint32_t index, uint8_t *scratch,
-                            data_record *out, hr_err *err)
+static hr_status cifar_fetch(const data_source *base, data_set set, uint32_t index, uint8_t *room,
+                             data_raw *out, hr_err *err)
 {
     const cifar_source *s = (const cifar_source *)base;
     uint32_t slot = set == DATA_EVAL ? CIFAR_TEST : 1;
@@ -257,8 +257,8 @@ static hr_status cifar_read(const data_source *base, data_set set, uint32_t inde
     const blob *file = &s->file[slot];
     uint64_t offset = (uint64_t)index * CIFAR_RECORD_BYTES;
     const uint8_t *bytes;
-    HR_TRY(blob_at(file, offset, CIFAR_RECORD_BYTES, scratch, &bytes, err));
-    return record_read(bytes, CIFAR_CLASSES, file->name, offset, out, err);
+    HR_TRY(blob_at(file, offset, CIFAR_RECORD_BYTES, room, &bytes, err));
+    return record_read(bytes, CIFAR_RECORD_BYTES, CIFAR_CLASSES, file->name, offset, out, err);
 }
 
 static void cifar_close(data_source *base)
@@ -270,7 +270,8 @@ static void cifar_close(data_source *base)
     hr_free(s);
 }
 
-static const data_source_ops cifar_ops = {.read = cifar_read, .close = cifar_close};
+static const data_source_ops cifar_ops = {
+    .fetch = cifar_fetch, .decode = record_decode, .close = cifar_close};
 
 static bool is_folder(const char *path)
 {
@@ -294,7 +295,8 @@ hr_status source_cifar_open(const char *path, data_source **out, hr_err *err)
                  .width = CIFAR_SIDE,
                  .channels = CIFAR_CHANNELS,
                  .classes = CIFAR_CLASSES},
-        .scratch_bytes = CIFAR_RECORD_BYTES,
+        .raw_bytes = CIFAR_RECORD_BYTES - 1,
+        .room_bytes = CIFAR_RECORD_BYTES,
     };
     data_source_label(s->base.info.label, "CIFAR-10", path);
     hr_status status = is_folder(path) ? cifar_open_folder(s, path, err) : cifar_open_archive(s, path, err);

@@ -11,6 +11,7 @@
 
 #include "base/host_mem.h"
 #include "data/draws.h"
+#include "data/record.h"
 #include "data/source.h"
 
 enum {
@@ -152,8 +153,8 @@ void generated_figure(draws *d, uint32_t kind, const data_shape *shape, uint8_t 
     *planes = first;
 }
 
-static hr_status generated_read(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
-                                data_record *out, hr_err *err)
+static hr_status generated_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room,
+                                 data_raw *out, hr_err *err)
 {
     (void)err;
     const pipeline_info *info = &s->info;
@@ -161,8 +162,9 @@ static hr_status generated_read(const data_source *s, data_set set, uint32_t ind
     draws d = draws_of(philox_key_of(GENERATED_SEED, "generated"), (uint64_t)set << 32 | index);
     uint8_t *planes = NULL;
     out->label = draw_between(&d, 0, (int)info->classes - 1);
-    generated_figure(&d, (uint32_t)out->label, &shape, scratch, &planes);
-    out->planes = planes;
+    generated_figure(&d, (uint32_t)out->label, &shape, room, &planes);
+    out->bytes = planes;
+    out->size_bytes = s->raw_bytes;
     return HR_OK;
 }
 
@@ -171,7 +173,8 @@ static void generated_close(data_source *s)
     hr_free(s);
 }
 
-static const data_source_ops generated_ops = {.read = generated_read, .close = generated_close};
+static const data_source_ops generated_ops = {
+    .fetch = generated_fetch, .decode = record_decode, .close = generated_close};
 
 // Gives a model that takes its pixels flat an image to look at: colour if it can be square, else grey, else a
 // single row.
@@ -228,7 +231,8 @@ hr_status source_generated_open(const data_shape *model, data_source **out, hr_e
                  .classes = shape.classes < FIGURE_COUNT ? shape.classes : FIGURE_COUNT,
                  .train_samples = GENERATED_TRAIN_SAMPLES,
                  .eval_samples = GENERATED_EVAL_SAMPLES},
-        .scratch_bytes = (uint32_t)generated_scratch_bytes(&shape),
+        .raw_bytes = shape.height * shape.width * shape.channels,
+        .room_bytes = (uint32_t)generated_scratch_bytes(&shape),
     };
     *out = s;
     return HR_OK;

@@ -6,6 +6,7 @@
 
 #include "base/host_mem.h"
 #include "data/idx.h"
+#include "data/record.h"
 #include "data/source.h"
 
 enum {
@@ -109,18 +110,19 @@ static hr_status mnist_check_sides(mnist_source *s, hr_err *err)
     s->base.info.width = train->dimension[2];
     s->base.info.channels = 1;
     s->base.info.classes = MNIST_CLASSES;
-    s->base.scratch_bytes = data_source_values(&s->base);
+    s->base.raw_bytes = s->base.room_bytes = data_source_values(&s->base);
     return HR_OK;
 }
 
-static hr_status mnist_read(const data_source *base, data_set set, uint32_t index, uint8_t *scratch,
-                            data_record *out, hr_err *err)
+static hr_status mnist_fetch(const data_source *base, data_set set, uint32_t index, uint8_t *room,
+                             data_raw *out, hr_err *err)
 {
     const mnist_source *s = (const mnist_source *)base;
     const idx *images = &s->images[set], *labels = &s->labels[set];
     uint32_t values = data_source_values(base);
     uint64_t offset = images->header_bytes + (uint64_t)index * values;
-    HR_TRY(blob_at(&images->file, offset, values, scratch, &out->planes, err));
+    HR_TRY(blob_at(&images->file, offset, values, room, &out->bytes, err));
+    out->size_bytes = values;
     out->label = labels->file.held[labels->header_bytes + index];
     return HR_OK;
 }
@@ -135,7 +137,8 @@ static void mnist_close(data_source *base)
     hr_free(s);
 }
 
-static const data_source_ops mnist_ops = {.read = mnist_read, .close = mnist_close};
+static const data_source_ops mnist_ops = {
+    .fetch = mnist_fetch, .decode = record_decode, .close = mnist_close};
 
 hr_status source_mnist_open(const char *path, data_source **out, hr_err *err)
 {

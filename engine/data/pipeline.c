@@ -53,7 +53,8 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
         status = stage_shuffle_open(p->train, (uint32_t)shuffle, seed, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
     }
-    status = stage_batch_open(p->train, p->source, DATA_TRAIN, &p->form, &buffers, &stage, err);
+    const data_map map = {.source = p->source, .to = buffers.form};
+    status = stage_batch_open(p->train, &map, DATA_TRAIN, &p->form, &buffers, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
     if (prefetch > 0) {
         status = stage_prefetch_open(p->train, prefetch, p->form.batch, &buffers, &stage, err);
@@ -69,7 +70,8 @@ static hr_status open_eval_chain(pipeline *p, hr_err *err)
     HR_TRY(chain(&p->eval, status, stage));
     const batch_form form = {.batch = 1, .rounds = 1, .remainder = BATCH_KEEP, .threads = 1};
     const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.eval)};
-    status = stage_batch_open(p->eval, p->source, DATA_EVAL, &form, &buffers, &stage, err);
+    const data_map map = {.source = p->source, .to = buffers.form};
+    status = stage_batch_open(p->eval, &map, DATA_EVAL, &form, &buffers, &stage, err);
     return chain(&p->eval, status, stage);
 }
 
@@ -294,6 +296,13 @@ static void stage_facts(const data_stage *s, const char *name, pipeline_stage_in
     }
 }
 
+// What its threads work in, as a stage of its own.
+static void map_facts(const data_stage *s, pipeline_stage_info *out)
+{
+    *out = (pipeline_stage_info){.host_bytes = s->in_flight_bytes, .peak_host_bytes = s->in_flight_bytes};
+    (void)text_copy(out->name, sizeof out->name, "map");
+}
+
 // Buffers of batches live as long as their chain.
 static void pinned_facts(const pipeline *p, pipeline_stage_info *out)
 {
@@ -309,15 +318,20 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
 {
     uint32_t count = 0;
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
-        count++;
+        count += s->in_flight_bytes > 0 ? 2 : 1;
     }
     uint32_t place = count;
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
         stage_facts(s, s->ops->name, &out[--place]);
+        if (s->in_flight_bytes > 0) {
+            map_facts(s, &out[--place]);
+        }
     }
     if (p->wire.pinned.take != NULL) {
         pinned_facts(p, &out[count++]);
     }
     stage_facts(p->eval, "evaluate", &out[count]);
+    out[count].host_bytes += p->eval->in_flight_bytes;
+    out[count].peak_host_bytes += p->eval->in_flight_bytes;
     return count + 1;
 }

@@ -63,7 +63,7 @@ bool pipeline_epoch_is_over(const pipeline *p, data_position position);
 // What pipeline_next gave last is then void. DATA error when the data set is smaller than that.
 HR_MUST_CHECK hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err);
 
-enum { PIPELINE_MAX_STAGES = 8 };
+enum { PIPELINE_MAX_STAGES = 12 };
 typedef struct pipeline_stage_info {
     char name[32];
     uint64_t host_bytes, peak_host_bytes; // of its buffers; files read in place count nothing

@@ -5,41 +5,65 @@
 #include <stdio.h>
 #include <string.h>
 
-hr_status record_read(const uint8_t *bytes, uint32_t classes, const char *name, uint64_t offset,
-                      data_record *out, hr_err *err)
+hr_status record_read(const uint8_t *bytes, uint64_t size_bytes, uint32_t classes, const char *name,
+                      uint64_t offset, data_raw *out, hr_err *err)
 {
     if (bytes[0] >= classes) {
         return HR_FAIL(err, DATA, "%s, offset %" PRIu64 ": needed a label from 0 to %u, had %u", name, offset,
                        classes - 1, bytes[0]);
     }
-    *out = (data_record){.planes = bytes + 1, .label = bytes[0]};
+    *out = (data_raw){.bytes = bytes + 1, .size_bytes = size_bytes - 1, .label = bytes[0]};
     return HR_OK;
 }
 
-// to[p × channels + c] = planes[c × pixels + p] / 255; `channels` is a constant where this is inlined.
+// to[p × channels + c] = planes[c × pixels + p]; `channels` is a constant where this is inlined.
 static inline void interleave(const uint8_t *restrict planes, uint32_t pixels, uint32_t channels,
-                              float *restrict to)
+                              uint8_t *restrict to)
 {
     for (uint32_t p = 0; p < pixels; p++) {
         for (uint32_t c = 0; c < channels; c++) {
-            to[(size_t)p * channels + c] = (float)planes[(size_t)c * pixels + p] / 255.0f;
+            to[(size_t)p * channels + c] = planes[(size_t)c * pixels + p];
         }
     }
 }
 
-void record_write_image(const pipeline_info *info, const uint8_t *planes, float *to)
+void record_interleave(const pipeline_info *info, const uint8_t *planes, uint8_t *image)
 {
-    uint32_t pixels = info->height * info->width;
-    switch (info->channels) {
-    case 1:
-        interleave(planes, pixels, 1, to);
-        break;
-    case 3:
-        interleave(planes, pixels, 3, to);
-        break;
-    default:
-        interleave(planes, pixels, info->channels, to);
+    const uint32_t pixels = info->height * info->width;
+    if (info->channels == 3) {
+        interleave(planes, pixels, 3, image);
+    } else {
+        interleave(planes, pixels, info->channels, image);
     }
+}
+
+hr_status record_decode(const data_source *s, const data_raw *raw, uint8_t *scratch, uint8_t *image,
+                        hr_err *err)
+{
+    (void)scratch;
+    (void)err;
+    record_interleave(&s->info, raw->bytes, image);
+    return HR_OK;
+}
+
+void record_write_values(const uint8_t *image, uint64_t count, float *to)
+{
+    for (uint64_t k = 0; k < count; k++) {
+        to[k] = (float)image[k] / 255.0f;
+    }
+}
+
+hr_status record_write_packed(const data_source *s, const data_raw *raw, uint8_t *scratch,
+                              const data_room *to, hr_err *err)
+{
+    (void)scratch;
+    (void)err;
+    const uint8_t *from = raw->bytes;
+    for (uint32_t k = 0; k < s->form.count; k++) {
+        memcpy(to->slot[k], from, data_slot_bytes(&s->form.slot[k]));
+        from += data_slot_packed_bytes(&s->form.slot[k]);
+    }
+    return HR_OK;
 }
 
 uint32_t data_source_values(const data_source *s)

@@ -10,11 +10,18 @@
 
 #include "data/source.h"
 
-// Reads the record that stands at bytes[0] and came from `name` at `offset`. *out points into `bytes`.
-HR_MUST_CHECK hr_status record_read(const uint8_t *bytes, uint32_t classes, const char *name, uint64_t offset,
-                                    data_record *out, hr_err *err);
+// Reads the record of `size_bytes` that stands at bytes[0] and came from `name` at `offset`. *out points into `bytes`.
+HR_MUST_CHECK hr_status record_read(const uint8_t *bytes, uint64_t size_bytes, uint32_t classes,
+                                    const char *name, uint64_t offset, data_raw *out, hr_err *err);
 
-// The image as the model wants it: channel planes of bytes become interleaved floats in [0, 1], in one pass.
-void record_write_image(const pipeline_info *info, const uint8_t *planes, float *to);
+// An image of channel planes, pixel by pixel: ops->decode of sources whose samples are such planes.
+HR_MUST_CHECK hr_status record_decode(const data_source *s, const data_raw *raw, uint8_t *scratch,
+                                      uint8_t *image, hr_err *err);
+void record_interleave(const pipeline_info *info, const uint8_t *planes, uint8_t *image);
+// ops->write of sources whose samples are their slots side by side (data_room_packed).
+HR_MUST_CHECK hr_status record_write_packed(const data_source *s, const data_raw *raw, uint8_t *scratch,
+                                            const data_room *to, hr_err *err);
+// The values of `count` bytes of an image: floats in [0, 1].
+void record_write_values(const uint8_t *image, uint64_t count, float *to);
 
 #endif

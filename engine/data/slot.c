@@ -121,3 +121,27 @@ data_room data_room_at(const data_form *form, const data_room *room, uint32_t pl
     }
     return at;
 }
+
+uint64_t data_slot_packed_bytes(const data_slot *slot)
+{
+    return (data_slot_bytes(slot) + sizeof(uint64_t) - 1) & ~(uint64_t)(sizeof(uint64_t) - 1);
+}
+
+uint64_t data_form_packed_bytes(const data_form *form)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < form->count; k++) {
+        bytes += data_slot_packed_bytes(&form->slot[k]);
+    }
+    return bytes;
+}
+
+data_room data_room_packed(const data_form *form, uint8_t *bytes)
+{
+    data_room room = {0};
+    for (uint32_t k = 0; k < form->count; k++) {
+        room.slot[k] = bytes;
+        bytes += data_slot_packed_bytes(&form->slot[k]);
+    }
+    return room;
+}

@@ -59,4 +59,10 @@ void data_room_give_back(data_room *room);
 // Where sample `place` of a batch begins in each slot.
 data_room data_room_at(const data_form *form, const data_room *room, uint32_t place);
 
+// One sample's slots side by side, each where its values may lie: how many bytes, and the room that begins at `bytes`,
+// which lies where any value may.
+uint64_t data_slot_packed_bytes(const data_slot *slot);
+uint64_t data_form_packed_bytes(const data_form *form);
+data_room data_room_packed(const data_form *form, uint8_t *bytes);
+
 #endif

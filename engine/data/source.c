@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/record.h"
-
 bool data_form_is_image(const data_form *model, data_shape *shape)
 {
     const data_slot *x = &model->slot[0], *label = &model->slot[1];
@@ -110,21 +108,31 @@ void data_source_close(data_source *s)
     }
 }
 
-hr_status data_source_read(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
-                           data_record *out, hr_err *err)
+hr_status data_source_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room, data_raw *out,
+                            hr_err *err)
 {
-    return s->ops->read(s, set, index, scratch, out, err);
+    return s->ops->fetch(s, set, index, room, out, err);
 }
 
-hr_status data_source_write(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
-                            const data_room *to, hr_err *err)
+uint64_t data_source_samples(const data_source *s, data_set set)
 {
-    if (s->ops->write != NULL) {
-        return s->ops->write(s, set, index, scratch, to, err);
+    return set == DATA_EVAL ? s->info.eval_samples : s->info.train_samples;
+}
+
+uint64_t data_source_size(const data_source *s, data_set set, uint32_t index)
+{
+    return s->ops->size != NULL ? s->ops->size(s, set, index) : s->raw_bytes;
+}
+
+uint64_t data_source_set_bytes(const data_source *s, data_set set)
+{
+    const uint64_t samples = data_source_samples(s, set);
+    uint64_t sum = 0;
+    if (s->ops->size == NULL) {
+        return samples * s->raw_bytes;
     }
-    data_record record;
-    HR_TRY(s->ops->read(s, set, index, scratch, &record, err));
-    record_write_image(&s->info, record.planes, to->slot[0]);
-    *(int32_t *)to->slot[1] = record.label;
-    return HR_OK;
+    for (uint64_t k = 0; k < samples; k++) {
+        sum += s->ops->size(s, set, (uint32_t)k);
+    }
+    return sum;
 }

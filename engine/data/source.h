@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data set: labelled images of one shape, a training and a held-out set, readable in any order.
+// A data set: samples in a training and a held-out set, readable in any order.
 //
-// A source is read by the producer and by the evaluation at once, so reading changes nothing in it: the caller
-// brings the memory (`scratch`). Plain files are read record by record when asked, and none of their bytes is
+// A sample comes in two steps, because what lies between them may be kept: `fetch` gives its bytes as its file has them,
+// `decode` or `write` turns those into values. A source is read by several threads at once, so reading changes nothing
+// in it: the caller brings the memory. Plain files are read sample by sample when asked, and none of their bytes is
 // held or counted; archives and .gz files are held whole.
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
@@ -22,21 +23,28 @@ typedef struct data_shape {
     uint32_t height, width, channels, classes;
 } data_shape;
 
-// One image as its file has it: `channels` planes of height × width bytes, row by row.
-typedef struct data_record {
-    const uint8_t *planes; // in the source or in the caller's scratch
-    int32_t label;         // 0..classes-1
-} data_record;
+// One sample as its file has it.
+typedef struct data_raw {
+    const uint8_t *bytes; // in the source or in the caller's room
+    uint64_t size_bytes;
+    int32_t label; // 0..classes-1, of images
+} data_raw;
 
 typedef struct data_source data_source;
 
-// Images with one label fill `read`; whatever else there is fills `write`.
+// One of decode and write is there: decode for images with one class each, write for all else.
 typedef struct data_source_ops {
-    hr_status (*read)(const data_source *s, data_set set, uint32_t index, uint8_t *scratch, data_record *out,
-                      hr_err *err);
-    // Writes one sample into to->slot, as the form says.
-    hr_status (*write)(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
-                       const data_room *to, hr_err *err);
+    // room has s->room_bytes. DATA errors name file and offset.
+    hr_status (*fetch)(const data_source *s, data_set set, uint32_t index, uint8_t *room, data_raw *out,
+                       hr_err *err);
+    // The image as height × width × channels bytes, pixel by pixel; scratch has s->scratch_bytes.
+    hr_status (*decode)(const data_source *s, const data_raw *raw, uint8_t *scratch, uint8_t *image,
+                        hr_err *err);
+    // The sample's values into to->slot, as s->form says; scratch has s->scratch_bytes.
+    hr_status (*write)(const data_source *s, const data_raw *raw, uint8_t *scratch, const data_room *to,
+                       hr_err *err);
+    // Bytes of a sample as fetch gives it; NULL: s->raw_bytes each.
+    uint64_t (*size)(const data_source *s, data_set set, uint32_t index);
     void (*close)(data_source *s);
 } data_source_ops;
 
@@ -44,8 +52,10 @@ struct data_source {
     const data_source_ops *ops;
     data_form form;         // the model's
     pipeline_info info;     // sample counts are 1..UINT32_MAX
-    uint64_t held_bytes;    // host memory of the data itself
-    uint32_t scratch_bytes; // what read wants
+    uint64_t held_bytes;    // host memory that it keeps: of the data itself, of its index
+    uint32_t raw_bytes;     // of the largest sample, as fetch gives it
+    uint32_t room_bytes;    // what fetch wants
+    uint32_t scratch_bytes; // what decode or write wants
 };
 
 // Opens what pipeline.source and pipeline.path name, and checks that it is what this model can be trained on.
@@ -55,13 +65,13 @@ HR_MUST_CHECK hr_status data_source_open(const hr_knobs *knobs, const data_form 
 // NULL is fine.
 void data_source_close(data_source *s);
 
-// index < the set's samples; scratch has s->scratch_bytes. DATA errors name file and offset.
-HR_MUST_CHECK hr_status data_source_read(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
-                                         data_record *out, hr_err *err);
-
-// Writes one sample into the slots of the model.
-HR_MUST_CHECK hr_status data_source_write(const data_source *s, data_set set, uint32_t index,
-                                          uint8_t *scratch, const data_room *to, hr_err *err);
+// index < the set's samples; room has s->room_bytes. DATA errors name file and offset.
+HR_MUST_CHECK hr_status data_source_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room,
+                                          data_raw *out, hr_err *err);
+uint64_t data_source_samples(const data_source *s, data_set set);
+// Bytes that fetch gives of this sample, and of all of a set.
+uint64_t data_source_size(const data_source *s, data_set set, uint32_t index);
+uint64_t data_source_set_bytes(const data_source *s, data_set set);
 
 // The images' shape when the model takes one image and one class, as floats and an id; false otherwise. A
 // model that takes the pixels flat has height = width = 1.

@@ -21,6 +21,7 @@
 typedef struct data_item {
     data_room room;        // after batch: [count, …] of every slot
     uint32_t sample;       // before batch: the sample's number in its set
+    uint64_t epoch;        // before batch: 0-based
     uint32_t count;        // samples
     uint64_t first_sample; // of the pipeline's items: samples given out before this one, over all epochs
     bool end;              // the epoch is over; nothing else is set
@@ -51,6 +52,7 @@ struct data_stage {
     data_stage *before;                               // owned; NULL for a source
     atomic_uint_fast64_t held_bytes, peak_held_bytes; // the ledger; read by any thread
     atomic_uint_fast64_t pinned_bytes;                // beside it, of a device's pinned memory
+    uint64_t in_flight_bytes; // beside it, of samples that are being made; set when opened
 };
 
 // The ledger: bytes taken and given back. Called by the chain's thread only.

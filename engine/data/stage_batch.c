@@ -5,19 +5,16 @@
 
 #include "base/host_mem.h"
 #include "base/machine.h"
-#include "base/narrow.h"
 #include "base/workers.h"
 #include "data/stages.h"
 
-enum {
-    BYTES_PER_THREAD = 1 << 20, // what one more thread is worth waking for
-    SCRATCH_ALIGNMENT = 64
-};
+enum { BYTES_PER_THREAD = 1 << 20 }; // what one more thread is worth waking for
 
 typedef struct batch_stage {
     data_stage base;
-    const data_source *source;
+    data_map map;
     data_set set;
+    uint64_t epoch; // of the batch under way
     batch_remainder remainder;
     uint32_t batch;
     uint64_t update;    // samples of one update: the remainder concerns whole updates
@@ -25,7 +22,7 @@ typedef struct batch_stage {
     uint64_t pulled;    // of the epoch, from the stage before
     bool drained;       // the epoch gave its last sample
     workers *threads;   // NULL: the caller alone
-    uint8_t *scratch;   // for each of them: the source's, then a sample's floats that are to be narrowed
+    uint8_t *scratch;   // for each of them
     uint64_t scratch_bytes;
     data_buffers buffers;
     uint32_t *number; // of the samples of the batch, by place
@@ -93,6 +90,7 @@ static hr_status batch_pull(batch_stage *s, uint32_t *sample, bool *any, hr_err 
     s->drained = item.end;
     *any = !item.end;
     *sample = item.sample;
+    s->epoch = item.end ? s->epoch : item.epoch;
     s->pulled += *any;
     if (*any && s->first != NULL && s->first_count < s->update) {
         s->first[s->first_count++] = item.sample;
@@ -109,8 +107,7 @@ static void batch_begin(batch_stage *s)
 // Whether the samples that are left make no whole update: they are passed over.
 static bool batch_drops_rest(const batch_stage *s)
 {
-    const pipeline_info *info = &s->source->info;
-    uint64_t samples = s->set == DATA_TRAIN ? info->train_samples : info->eval_samples;
+    const uint64_t samples = data_source_samples(s->map.source, s->set);
     return s->remainder == BATCH_DROP && s->in_update == 0 && samples - s->pulled < s->update;
 }
 
@@ -136,49 +133,6 @@ typedef struct write_job {
     write_range *range; // of each thread
 } write_job;
 
-static bool is_narrowed(const batch_stage *s, uint32_t slot)
-{
-    return s->buffers.form.slot[slot].type != s->source->form.slot[slot].type;
-}
-
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + SCRATCH_ALIGNMENT - 1) & ~(uint64_t)(SCRATCH_ALIGNMENT - 1);
-}
-
-// Of each thread.
-static uint64_t scratch_room(const batch_stage *s)
-{
-    uint64_t floats = 0;
-    for (uint32_t k = 0; k < s->source->form.count; k++) {
-        floats += is_narrowed(s, k) ? aligned(data_slot_bytes(&s->source->form.slot[k])) : 0;
-    }
-    return floats == 0 ? s->source->scratch_bytes : aligned(s->source->scratch_bytes) + floats;
-}
-
-// A sample is narrowed while it lies in the near caches.
-static hr_status write_sample(const batch_stage *s, uint32_t place, uint8_t *scratch, hr_err *err)
-{
-    const data_form *from = &s->source->form, *to = &s->buffers.form;
-    const data_room at = data_room_at(to, &s->room, place);
-    data_room wide = at;
-    uint8_t *floats = scratch + aligned(s->source->scratch_bytes);
-    for (uint32_t k = 0; k < to->count; k++) {
-        if (is_narrowed(s, k)) {
-            wide.slot[k] = floats;
-            floats += aligned(data_slot_bytes(&from->slot[k]));
-        }
-    }
-    HR_TRY(data_source_write(s->source, s->set, s->number[place], scratch, &wide, err));
-    for (uint32_t k = 0; k < to->count; k++) {
-        if (is_narrowed(s, k)) {
-            (to->slot[k].type == DATA_F16 ? narrow_to_f16 : narrow_to_bf16)(at.slot[k], wide.slot[k],
-                                                                            data_slot_values(&to->slot[k]));
-        }
-    }
-    return HR_OK;
-}
-
 static void write_samples(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const write_job *job = argument;
@@ -186,7 +140,9 @@ static void write_samples(const void *argument, int64_t begin, int64_t end, uint
     write_range *range = &job->range[worker];
     uint8_t *scratch = s->scratch + (size_t)worker * s->scratch_bytes;
     for (int64_t place = begin; place < end && range->status == HR_OK; place++) {
-        range->status = write_sample(s, (uint32_t)place, scratch, &range->err);
+        const data_ask ask = {.set = s->set, .sample = s->number[place], .epoch = s->epoch};
+        const data_room at = data_room_at(&s->map.to, &s->room, (uint32_t)place);
+        range->status = data_map_write(&s->map, &ask, scratch, &at, &range->err);
     }
 }
 
@@ -296,9 +252,9 @@ static uint32_t smaller(uint64_t a, uint64_t b)
 }
 
 // As many as were asked for: 0 is one for each core, while each has a mebibyte to write.
-static uint32_t batch_threads(const data_source *source, const batch_form *form)
+static uint32_t batch_threads(const data_map *map, const batch_form *form)
 {
-    const uint64_t worth = form->batch * data_form_bytes(&source->form) / BYTES_PER_THREAD;
+    const uint64_t worth = form->batch * data_form_bytes(&map->source->form) / BYTES_PER_THREAD;
     uint32_t threads = form->threads;
     if (threads == 0) {
         threads = worth > 1 ? smaller(worth, hr_machine_cores()) : 1;
@@ -308,7 +264,7 @@ static uint32_t batch_threads(const data_source *source, const batch_form *form)
 
 static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
 {
-    s->scratch_bytes = scratch_room(s);
+    s->scratch_bytes = data_map_scratch_bytes(&s->map);
     const uint64_t scratch = (uint64_t)threads * s->scratch_bytes;
     const uint64_t first = s->remainder == BATCH_PAD ? s->update * sizeof *s->first : 0;
     s->scratch = hr_calloc(scratch, 1);
@@ -316,7 +272,8 @@ static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
     if (s->scratch == NULL || (first > 0 && s->first == NULL)) {
         return HR_FAIL(err, NOMEM, "batch stage: needed %" PRIu64 " bytes, had less", scratch + first);
     }
-    data_stage_hold(&s->base, scratch + first);
+    s->base.in_flight_bytes = scratch;
+    data_stage_hold(&s->base, first);
     HR_TRY(batch_take_numbers(s, err));
     if (threads == 1) {
         return HR_OK;
@@ -326,8 +283,8 @@ static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
     return status;
 }
 
-hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
-                           const batch_form *form, const data_buffers *buffers, data_stage **out, hr_err *err)
+hr_status stage_batch_open(data_stage *before, const data_map *map, data_set set, const batch_form *form,
+                           const data_buffers *buffers, data_stage **out, hr_err *err)
 {
     *out = NULL;
     batch_stage *s = hr_calloc(1, sizeof *s);
@@ -335,13 +292,13 @@ hr_status stage_batch_open(data_stage *before, const data_source *source, data_s
         return HR_FAIL(err, NOMEM, "batch stage: needed %zu bytes, had less", sizeof *s);
     }
     *s = (batch_stage){.base = {.ops = &batch_ops},
-                       .source = source,
+                       .map = *map,
                        .set = set,
                        .buffers = *buffers,
                        .batch = form->batch,
                        .update = (uint64_t)form->batch * form->rounds,
                        .remainder = form->remainder};
-    const hr_status status = batch_take(s, batch_threads(source, form), err);
+    const hr_status status = batch_take(s, batch_threads(map, form), err);
     if (status != HR_OK) {
         batch_close(&s->base);
         return status;

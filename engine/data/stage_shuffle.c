@@ -53,6 +53,7 @@ static hr_status shuffle_next(data_stage *stage, data_item *out, hr_err *err)
     philox(s->key, s->given++, s->epoch, random);
     uint32_t drawn = (uint32_t)philox_below(random[0], random[1], s->filled);
     out->sample = s->waiting[drawn];
+    out->epoch = s->epoch;
     out->count = 1;
     s->waiting[drawn] = s->waiting[--s->filled];
     return HR_OK;

@@ -7,6 +7,7 @@ typedef struct source_stage {
     data_stage base;
     uint64_t samples; // of the set
     uint64_t next;    // number of the next one
+    uint64_t epoch;
 } source_stage;
 
 static hr_status source_next(data_stage *stage, data_item *out, hr_err *err)
@@ -16,8 +17,10 @@ static hr_status source_next(data_stage *stage, data_item *out, hr_err *err)
     *out = (data_item){.end = s->next == s->samples};
     if (out->end) {
         s->next = 0;
+        s->epoch++;
         return HR_OK;
     }
+    out->epoch = s->epoch;
     out->sample = (uint32_t)s->next++;
     out->count = 1;
     return HR_OK;
@@ -27,6 +30,7 @@ static hr_status source_seek(data_stage *stage, data_position p, hr_err *err)
 {
     (void)err;
     source_stage *s = (source_stage *)stage;
+    s->epoch = p.epoch;
     s->next = p.samples < s->samples ? p.samples : s->samples;
     return HR_OK;
 }

@@ -4,6 +4,7 @@
 #ifndef DATA_STAGES_H
 #define DATA_STAGES_H
 
+#include "data/map.h"
 #include "data/source.h"
 #include "data/stage.h"
 
@@ -34,9 +35,10 @@ typedef struct batch_form {
 
 enum { BATCH_THREADS_MAX = 64 };
 
-// Writes form->batch samples of `set` into the slots of `buffers`, whose form is the source's, narrowed: the same bytes on any number of threads. Its own
-// buffers are taken with the first item that is not written elsewhere. `source` is borrowed until close. DATA errors while reading.
-HR_MUST_CHECK hr_status stage_batch_open(data_stage *before, const data_source *source, data_set set,
+// Writes form->batch samples of `set` into the slots of `buffers`, whose form is the map's: the same bytes on any number of
+// threads. Its own buffers are taken with the first item that is not written elsewhere. What the map borrows is borrowed until
+// close. DATA errors while reading.
+HR_MUST_CHECK hr_status stage_batch_open(data_stage *before, const data_map *map, data_set set,
                                          const batch_form *form, const data_buffers *buffers,
                                          data_stage **out, hr_err *err);
 // Another batch size from the next item on; only for BATCH_KEEP and without write_to.

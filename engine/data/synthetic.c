@@ -33,7 +33,7 @@ typedef struct sample {
     uint64_t record;
     uint32_t class;
     data_shape figure; // height 0: the form has neither image nor mask
-    uint8_t *scratch, *planes;
+    uint8_t *scratch, *planes, *image;
 } sample;
 
 // Uniform in [-1, 1): value `at` of what belongs to `class` in slot `slot`.
@@ -141,7 +141,8 @@ static void write_slot(const data_source *source, const sample *s, uint32_t k, v
         if (is_image(slot)) {
             const pipeline_info info = {
                 .height = s->figure.height, .width = s->figure.width, .channels = s->figure.channels};
-            record_write_image(&info, s->planes, to);
+            record_interleave(&info, s->planes, s->image);
+            record_write_values(s->image, data_slot_values(slot), to);
         } else {
             write_floats(s, slot, k, to);
         }
@@ -152,20 +153,26 @@ static void write_slot(const data_source *source, const sample *s, uint32_t k, v
     }
 }
 
-static hr_status synthetic_write(const data_source *s, data_set set, uint32_t index, uint8_t *scratch,
-                                 const data_room *to, hr_err *err)
+// In the room: the slots side by side, then the figure's planes and the image of them.
+static hr_status synthetic_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room,
+                                 data_raw *out, hr_err *err)
 {
     (void)err;
     const data_shape figure = {s->info.height, s->info.width, s->info.channels, 1};
-    sample one = {.record = (uint64_t)set << 32 | index, .figure = figure, .scratch = scratch};
+    const data_room to = data_room_packed(&s->form, room);
+    sample one = {.record = (uint64_t)set << 32 | index,
+                  .figure = figure,
+                  .scratch = room + s->raw_bytes,
+                  .image = room + s->room_bytes - data_source_values(s)};
     draws d = draws_of(philox_key_of(INVENTED_SEED, "invented"), one.record);
     one.class = draw(&d) % s->info.classes;
     if (figure.height > 0) {
-        generated_figure(&d, one.class, &figure, scratch, &one.planes);
+        generated_figure(&d, one.class, &figure, one.scratch, &one.planes);
     }
     for (uint32_t k = 0; k < s->form.count; k++) {
-        write_slot(s, &one, k, to->slot[k]);
+        write_slot(s, &one, k, to.slot[k]);
     }
+    *out = (data_raw){.bytes = room, .size_bytes = s->raw_bytes};
     return HR_OK;
 }
 
@@ -174,7 +181,8 @@ static void synthetic_close(data_source *s)
     hr_free(s);
 }
 
-static const data_source_ops synthetic_ops = {.write = synthetic_write, .close = synthetic_close};
+static const data_source_ops synthetic_ops = {
+    .fetch = synthetic_fetch, .write = record_write_packed, .close = synthetic_close};
 
 // Sides are of images and masks, channels of images; 0 where unknown so far.
 static bool shows(const data_slot *slot, const data_shape *figure)
@@ -222,6 +230,12 @@ static uint32_t class_count(const data_form *model)
     return classes;
 }
 
+static uint64_t figure_room(const data_shape *figure)
+{
+    const uint64_t values = (uint64_t)figure->height * figure->width * figure->channels;
+    return values == 0 ? 0 : generated_scratch_bytes(figure) + values;
+}
+
 hr_status source_synthetic_open(const data_form *model, data_source **out, hr_err *err)
 {
     data_shape figure;
@@ -241,7 +255,8 @@ hr_status source_synthetic_open(const data_form *model, data_source **out, hr_er
                  .classes = class_count(model),
                  .train_samples = GENERATED_TRAIN_SAMPLES,
                  .eval_samples = GENERATED_EVAL_SAMPLES},
-        .scratch_bytes = figure.height == 0 ? 1 : (uint32_t)generated_scratch_bytes(&figure),
+        .raw_bytes = (uint32_t)data_form_packed_bytes(model),
+        .room_bytes = (uint32_t)(data_form_packed_bytes(model) + figure_room(&figure)),
     };
     *out = s;
     return HR_OK;

@@ -594,26 +594,29 @@ END_TEST
 START_TEST(host_bytes_are_what_the_stages_hold)
 {
     const uint64_t batch_bytes = 4 * (IMAGE * sizeof(float) + sizeof(int32_t));
+    const uint64_t in_flight_bytes = (CIFAR_RECORD + 63) / 64 * 64 + IMAGE; // a record, and the image of it
     pipeline *p = open_pipeline((setting){.shuffle = 20, .batch = 4, .prefetch = 3, .remainder = "keep"});
     pipeline_stage_info info[PIPELINE_MAX_STAGES];
     data_item item;
-    ck_assert_uint_eq(pipeline_stages(p, info), 5);
+    ck_assert_uint_eq(pipeline_stages(p, info), 6);
     ck_assert_uint_eq(stage_named(p, "source").host_bytes, 0);
     ck_assert_uint_eq(stage_named(p, "shuffle").host_bytes, 20 * 4);
-    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD + 4 * 4);
+    ck_assert_uint_eq(stage_named(p, "map").host_bytes, in_flight_bytes);
+    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, 4 * 4);
     ck_assert_uint_eq(stage_named(p, "prefetch").host_bytes, 4 * batch_bytes);
-    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD + 4);
+    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, in_flight_bytes + 4);
     ck_assert_int_eq(pipeline_next_eval(p, 8, &item, NULL), HR_OK);
-    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD + 8 * 4 + 2 * batch_bytes);
+    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, in_flight_bytes + 8 * 4 + 2 * batch_bytes);
     ck_assert_int_eq(pipeline_next_eval(p, 4, &item, NULL), HR_OK);
-    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, CIFAR_RECORD + 4 * 4 + batch_bytes);
-    ck_assert_uint_eq(stage_named(p, "evaluate").peak_host_bytes, CIFAR_RECORD + 8 * 4 + 2 * batch_bytes);
+    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, in_flight_bytes + 4 * 4 + batch_bytes);
+    ck_assert_uint_eq(stage_named(p, "evaluate").peak_host_bytes, in_flight_bytes + 8 * 4 + 2 * batch_bytes);
     pipeline_close(p);
     p = open_pipeline((setting){.batch = 4, .remainder = "keep"});
-    ck_assert_uint_eq(pipeline_stages(p, info), 3);
-    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD + 4 * 4);
+    ck_assert_uint_eq(pipeline_stages(p, info), 4);
+    ck_assert_uint_eq(stage_named(p, "map").host_bytes, in_flight_bytes);
+    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, 4 * 4);
     (void)next_item(p);
-    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, CIFAR_RECORD + 4 * 4 + batch_bytes);
+    ck_assert_uint_eq(stage_named(p, "batch").host_bytes, 4 * 4 + batch_bytes);
     pipeline_close(p);
 }
 END_TEST

@@ -56,12 +56,12 @@ static void assert_sentence(const hr_err *err, const char *begin, const char *se
 
 static void assert_record(const data_source *s, data_set set, uint32_t index, uint32_t number)
 {
-    uint8_t wanted[CIFAR_RECORD], *scratch = malloc(s->scratch_bytes);
-    data_record record;
+    uint8_t wanted[CIFAR_RECORD], *scratch = malloc(s->room_bytes);
+    data_raw record;
     cifar_record(number, wanted);
-    ck_assert_int_eq(data_source_read(s, set, index, scratch, &record, NULL), HR_OK);
+    ck_assert_int_eq(data_source_fetch(s, set, index, scratch, &record, NULL), HR_OK);
     ck_assert_int_eq(record.label, wanted[0]);
-    ck_assert_mem_eq(record.planes, wanted + 1, CIFAR_RECORD - 1);
+    ck_assert_mem_eq(record.bytes, wanted + 1, CIFAR_RECORD - 1);
     free(scratch);
 }
 
@@ -72,15 +72,15 @@ START_TEST(generated_images_are_the_same_bytes_on_every_machine)
     data_source *s = open_source("generated", "", &cifar_model);
     ck_assert_str_eq(s->info.label, "generated");
     ck_assert_uint_eq(s->held_bytes, 0);
-    uint8_t *scratch = malloc(s->scratch_bytes);
+    uint8_t *scratch = malloc(s->room_bytes);
     sha256 hash;
     sha256_init(&hash);
     for (uint32_t i = 0; i < 200; i++) {
-        data_record record;
-        ck_assert_int_eq(data_source_read(s, (data_set)(i % 2), i * 7, scratch, &record, NULL), HR_OK);
+        data_raw record;
+        ck_assert_int_eq(data_source_fetch(s, (data_set)(i % 2), i * 7, scratch, &record, NULL), HR_OK);
         const uint8_t label = (uint8_t)record.label;
         sha256_add(&hash, &label, 1);
-        sha256_add(&hash, record.planes, CIFAR_RECORD - 1);
+        sha256_add(&hash, record.bytes, CIFAR_RECORD - 1);
     }
     char text[65];
     sha256_text(&hash, text);
@@ -93,14 +93,14 @@ END_TEST
 START_TEST(generated_images_do_not_depend_on_what_was_read_before)
 {
     data_source *s = open_source("auto", "", &cifar_model);
-    uint8_t *first = calloc(s->scratch_bytes, 1), *again = calloc(s->scratch_bytes, 1);
-    data_record a, b;
-    ck_assert_int_eq(data_source_read(s, DATA_TRAIN, 5, first, &a, NULL), HR_OK);
-    ck_assert_int_eq(data_source_read(s, DATA_TRAIN, 9999, again, &b, NULL), HR_OK);
+    uint8_t *first = calloc(s->room_bytes, 1), *again = calloc(s->room_bytes, 1);
+    data_raw a, b;
+    ck_assert_int_eq(data_source_fetch(s, DATA_TRAIN, 5, first, &a, NULL), HR_OK);
+    ck_assert_int_eq(data_source_fetch(s, DATA_TRAIN, 9999, again, &b, NULL), HR_OK);
     ck_assert_mem_ne(first, again, CIFAR_RECORD);
-    ck_assert_int_eq(data_source_read(s, DATA_EVAL, 5, again, &b, NULL), HR_OK);
+    ck_assert_int_eq(data_source_fetch(s, DATA_EVAL, 5, again, &b, NULL), HR_OK);
     ck_assert_mem_ne(first, again, CIFAR_RECORD);
-    ck_assert_int_eq(data_source_read(s, DATA_TRAIN, 5, again, &b, NULL), HR_OK);
+    ck_assert_int_eq(data_source_fetch(s, DATA_TRAIN, 5, again, &b, NULL), HR_OK);
     ck_assert_mem_eq(first, again, CIFAR_RECORD);
     free(first);
     free(again);
@@ -111,11 +111,11 @@ END_TEST
 START_TEST(every_generated_class_is_about_as_frequent)
 {
     data_source *s = open_source("generated", "", &cifar_model);
-    uint8_t *scratch = malloc(s->scratch_bytes);
+    uint8_t *scratch = malloc(s->room_bytes);
     uint32_t counts[10] = {0};
     for (uint32_t i = 0; i < s->info.eval_samples; i++) {
-        data_record record;
-        ck_assert_int_eq(data_source_read(s, DATA_EVAL, i, scratch, &record, NULL), HR_OK);
+        data_raw record;
+        ck_assert_int_eq(data_source_fetch(s, DATA_EVAL, i, scratch, &record, NULL), HR_OK);
         counts[record.label]++;
     }
     for (int c = 0; c < 10; c++) {
@@ -140,10 +140,10 @@ START_TEST(generated_images_take_the_shape_and_the_classes_of_the_model)
         data_source *s = open_source("generated", "", &cases[i].model);
         data_shape got = {s->info.height, s->info.width, s->info.channels, s->info.classes};
         ck_assert_mem_eq(&got, &cases[i].data, sizeof got);
-        uint8_t *scratch = malloc(s->scratch_bytes);
+        uint8_t *scratch = malloc(s->room_bytes);
         for (uint32_t k = 0; k < 50; k++) {
-            data_record record;
-            ck_assert_int_eq(data_source_read(s, DATA_TRAIN, k, scratch, &record, NULL), HR_OK);
+            data_raw record;
+            ck_assert_int_eq(data_source_fetch(s, DATA_TRAIN, k, scratch, &record, NULL), HR_OK);
             ck_assert_int_lt(record.label, (int)cases[i].data.classes);
         }
         free(scratch);
@@ -158,21 +158,21 @@ START_TEST(generated_images_written_to_files_are_a_cifar_set)
 {
     data_folder f = data_folder_make();
     data_source *generated = open_source("generated", "", &cifar_model);
-    uint8_t *bytes = malloc(20 * CIFAR_RECORD), *scratch = malloc(generated->scratch_bytes);
+    uint8_t *bytes = malloc(20 * CIFAR_RECORD), *scratch = malloc(generated->room_bytes);
     for (uint32_t i = 0; i < 20; i++) {
-        data_record record;
-        ck_assert_int_eq(data_source_read(generated, DATA_TRAIN, i, scratch, &record, NULL), HR_OK);
+        data_raw record;
+        ck_assert_int_eq(data_source_fetch(generated, DATA_TRAIN, i, scratch, &record, NULL), HR_OK);
         bytes[i * CIFAR_RECORD] = (uint8_t)record.label;
-        memcpy(bytes + i * CIFAR_RECORD + 1, record.planes, CIFAR_RECORD - 1);
+        memcpy(bytes + i * CIFAR_RECORD + 1, record.bytes, CIFAR_RECORD - 1);
     }
     data_write(&f, "data_batch_1.bin", bytes, 20 * CIFAR_RECORD);
     data_write(&f, "test_batch.bin", bytes, 5 * CIFAR_RECORD);
     data_source *files = open_source("cifar10", f.path, &cifar_model);
     for (uint32_t i = 0; i < 20; i++) {
-        data_record record;
-        ck_assert_int_eq(data_source_read(files, DATA_TRAIN, i, scratch, &record, NULL), HR_OK);
+        data_raw record;
+        ck_assert_int_eq(data_source_fetch(files, DATA_TRAIN, i, scratch, &record, NULL), HR_OK);
         ck_assert_int_eq(record.label, bytes[i * CIFAR_RECORD]);
-        ck_assert_mem_eq(record.planes, bytes + i * CIFAR_RECORD + 1, CIFAR_RECORD - 1);
+        ck_assert_mem_eq(record.bytes, bytes + i * CIFAR_RECORD + 1, CIFAR_RECORD - 1);
     }
     data_source_close(files);
     data_source_close(generated);
@@ -386,9 +386,9 @@ START_TEST(a_file_cut_while_in_use_is_an_error_with_its_offset)
     ck_assert_int_eq(truncate(data_folder_file(&f, "data_batch_2.bin", path), 4000), 0);
     assert_record(s, DATA_TRAIN, 5, 5);
     uint8_t scratch[CIFAR_RECORD];
-    data_record record;
+    data_raw record;
     hr_err err = {0};
-    ck_assert_int_eq(data_source_read(s, DATA_TRAIN, 6, scratch, &record, &err), HR_DATA);
+    ck_assert_int_eq(data_source_fetch(s, DATA_TRAIN, 6, scratch, &record, &err), HR_DATA);
     (void)snprintf(sentence, sizeof sentence, "%s, offset 3073: needed 3073 bytes, had 927", path);
     ck_assert_str_eq(err.sentence, sentence);
     data_source_close(s);
@@ -516,11 +516,11 @@ START_TEST(mnist_is_read_plain_and_packed)
     ck_assert_uint_eq(s->held_bytes, _i == 1 ? 40 * 785 + 2 * 24 : 40 + 2 * 8);
     uint8_t scratch[784];
     for (uint32_t i = 0; i < 30; i++) {
-        data_record record;
-        ck_assert_int_eq(data_source_read(s, DATA_TRAIN, i, scratch, &record, NULL), HR_OK);
+        data_raw record;
+        ck_assert_int_eq(data_source_fetch(s, DATA_TRAIN, i, scratch, &record, NULL), HR_OK);
         ck_assert_int_eq(record.label, i % 10);
         for (uint32_t p = 0; p < 784; p++) {
-            ck_assert_uint_eq(record.planes[p], (uint8_t)((i * 784 + p) * 5 + i));
+            ck_assert_uint_eq(record.bytes[p], (uint8_t)((i * 784 + p) * 5 + i));
         }
     }
     data_source_close(s);

@@ -5,6 +5,7 @@
 
 #include "base/host_mem.h"
 #include "data/data_files.h"
+#include "data/map.h"
 #include "data/source.h"
 
 #define FLOATS(...)                                                                                          \
@@ -52,11 +53,13 @@ static data_source *open_form(const data_form *form)
 static data_room read_samples(const data_source *s, data_set set, uint32_t first, uint32_t count)
 {
     data_room room;
-    uint8_t *scratch = malloc(s->scratch_bytes);
+    const data_map map = {.source = s, .to = s->form};
+    uint8_t *scratch = malloc(data_map_scratch_bytes(&map));
     ck_assert_int_eq(data_room_take(&s->form, count, &ordinary, &room, NULL), HR_OK);
     for (uint32_t i = 0; i < count; i++) {
         data_room at = data_room_at(&s->form, &room, i);
-        ck_assert_int_eq(data_source_write(s, set, first + i, scratch, &at, NULL), HR_OK);
+        const data_ask ask = {.set = set, .sample = first + i};
+        ck_assert_int_eq(data_map_write(&map, &ask, scratch, &at, NULL), HR_OK);
     }
     free(scratch);
     return room;

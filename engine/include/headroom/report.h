@@ -32,7 +32,7 @@ typedef struct hr_report_tensor {
 } hr_report_tensor;
 
 enum { HR_IMPL_MAX = 64, HR_LIBRARIES_MAX = 6, HR_FALLBACKS_MAX = 3, HR_WORKSPACES_MAX = 5 };
-enum { HR_PREPARED_MAX = 6, HR_REASON_MAX = 192 };
+enum { HR_PREPARED_MAX = 6, HR_REPORT_STAGES_MAX = 15, HR_REASON_MAX = 192 };
 
 typedef struct hr_report_implementation {
     char name[24];         // the first word of what the listing says: "cudnn", "own"
@@ -203,7 +203,7 @@ typedef struct hr_report {
     bool resident; // one batch stays on the device: the data does not change
     struct {
         uint64_t peak_bytes;
-        hr_report_stage stages[9]; // those of the pipeline, and what is offloaded
+        hr_report_stage stages[HR_REPORT_STAGES_MAX]; // those of the pipeline, and what is offloaded
         uint32_t stage_count;
         char refused[HR_REASON_MAX]; // why batches are not in pinned memory; "": they are, or none is wanted
     } host;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/map.h"
+
+#include "base/narrow.h"
+#include "data/record.h"
+
+enum { SCRATCH_ALIGNMENT = 64 };
+
+// Where the parts of a thread's scratch begin: what is fetched, what the source decodes with, the image, and the floats
+// that are to be narrowed.
+typedef struct map_layout {
+    uint64_t scratch, image, floats, bytes;
+} map_layout;
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + SCRATCH_ALIGNMENT - 1) & ~(uint64_t)(SCRATCH_ALIGNMENT - 1);
+}
+
+static bool is_narrowed(const data_map *m, uint32_t slot)
+{
+    return m->to.slot[slot].type != m->source->form.slot[slot].type;
+}
+
+static map_layout layout_of(const data_map *m)
+{
+    const data_source *s = m->source;
+    map_layout at = {.scratch = aligned(s->room_bytes)};
+    at.image = at.scratch + aligned(s->scratch_bytes);
+    at.floats = at.image + (s->ops->decode != NULL ? aligned(data_source_values(s)) : 0);
+    at.bytes = at.floats;
+    for (uint32_t k = 0; k < s->form.count; k++) {
+        at.bytes += is_narrowed(m, k) ? aligned(data_slot_bytes(&s->form.slot[k])) : 0;
+    }
+    return at;
+}
+
+uint64_t data_map_scratch_bytes(const data_map *m)
+{
+    return layout_of(m).bytes;
+}
+
+static hr_status write_wide(const data_map *m, const map_layout *at, const data_raw *raw, uint8_t *scratch,
+                            const data_room *to, hr_err *err)
+{
+    const data_source *s = m->source;
+    if (s->ops->write != NULL) {
+        return s->ops->write(s, raw, scratch + at->scratch, to, err);
+    }
+    uint8_t *image = scratch + at->image;
+    HR_TRY(s->ops->decode(s, raw, scratch + at->scratch, image, err));
+    record_write_values(image, data_source_values(s), to->slot[0]);
+    *(int32_t *)to->slot[1] = raw->label;
+    return HR_OK;
+}
+
+// A sample is narrowed while it lies in the near caches.
+hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
+                         hr_err *err)
+{
+    const map_layout at = layout_of(m);
+    data_room wide = *to;
+    data_raw raw;
+    uint8_t *floats = scratch + at.floats;
+    for (uint32_t k = 0; k < m->to.count; k++) {
+        if (is_narrowed(m, k)) {
+            wide.slot[k] = floats;
+            floats += aligned(data_slot_bytes(&m->source->form.slot[k]));
+        }
+    }
+    HR_TRY(data_source_fetch(m->source, ask->set, ask->sample, scratch, &raw, err));
+    HR_TRY(write_wide(m, &at, &raw, scratch, &wide, err));
+    for (uint32_t k = 0; k < m->to.count; k++) {
+        if (is_narrowed(m, k)) {
+            (m->to.slot[k].type == DATA_F16 ? narrow_to_f16 : narrow_to_bf16)(
+                to->slot[k], wide.slot[k], data_slot_values(&m->to.slot[k]));
+        }
+    }
+    return HR_OK;
+}
