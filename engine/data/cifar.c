@@ -279,8 +279,9 @@ static bool is_folder(const char *path)
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
-hr_status source_cifar_open(const char *path, data_source **out, hr_err *err)
+hr_status source_cifar_open(const char *path, const data_form *model, data_source **out, hr_err *err)
 {
+    (void)model;
     *out = NULL;
     cifar_source *s = hr_calloc(1, sizeof *s);
     if (s == NULL) {

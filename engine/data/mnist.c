@@ -48,8 +48,9 @@ static hr_status mnist_open_file(const char *path, const char *stem, uint32_t di
     return status;
 }
 
-bool source_mnist_is_at(const char *path)
+bool source_mnist_is_at(const char *path, const data_form *model)
 {
+    (void)model;
     bool found = false;
     for (size_t i = 0; i < sizeof mnist_separators && !found; i++) {
         for (data_set set = 0; set < DATA_SET_COUNT && !found; set++) {
@@ -140,8 +141,9 @@ static void mnist_close(data_source *base)
 static const data_source_ops mnist_ops = {
     .fetch = mnist_fetch, .decode = record_decode, .close = mnist_close};
 
-hr_status source_mnist_open(const char *path, data_source **out, hr_err *err)
+hr_status source_mnist_open(const char *path, const data_form *model, data_source **out, hr_err *err)
 {
+    (void)model;
     *out = NULL;
     mnist_source *s = hr_calloc(1, sizeof *s);
     if (s == NULL) {

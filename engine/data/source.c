@@ -17,27 +17,6 @@ bool data_form_is_image(const data_form *model, data_shape *shape)
     return true;
 }
 
-static hr_status open_images(const hr_knobs *knobs, const data_shape *model, data_source **out, hr_err *err)
-{
-    const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
-    bool any = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto");
-    if (hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "generated") || (any && path[0] == '\0')) {
-        return source_generated_open(model, out, err);
-    }
-    bool mnist = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "mnist");
-    if (path[0] == '\0') {
-        hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s: needed pipeline.path, had none",
-                                   hr_knob_text(knobs, HR_KNOB_PIPELINE_SOURCE));
-        hr_err_try(err, "-s pipeline.path=%s, or -s pipeline.source=generated",
-                   mnist ? "FOLDER" : "cifar-10-binary.tar.gz");
-        return status;
-    }
-    if (mnist || (any && source_mnist_is_at(path))) {
-        return source_mnist_open(path, out, err);
-    }
-    return source_cifar_open(path, out, err);
-}
-
 static hr_status check_model(const data_source *s, const data_shape *model, hr_err *err)
 {
     const pipeline_info *info = &s->info;
@@ -62,42 +41,89 @@ static hr_status check_model(const data_source *s, const data_shape *model, hr_e
     return HR_OK;
 }
 
-static hr_status open_checked_images(const hr_knobs *knobs, const data_shape *model, data_source **out,
-                                     hr_err *err)
+// ---- the kinds --------------------------------------------------------------------------------------------------
+
+static hr_status open_generated(const char *path, const data_form *model, data_source **out, hr_err *err)
 {
-    data_source *s;
-    HR_TRY(open_images(knobs, model, &s, err));
-    hr_status status = check_model(s, model, err);
-    if (status != HR_OK) {
-        data_source_close(s);
-        return status;
-    }
-    *out = s;
-    return HR_OK;
+    (void)path;
+    data_shape shape;
+    return data_form_is_image(model, &shape) ? source_generated_open(&shape, out, err)
+                                             : source_synthetic_open(model, out, err);
 }
 
-static hr_status open_other(const hr_knobs *knobs, const data_form *model, data_source **out, hr_err *err)
+// One row a choice of pipeline.source, in the order in which `auto` asks them.
+static const struct source_kind {
+    const char *name;
+    source_open *open;
+    bool (*is_at)(const char *path, const data_form *model); // whether auto takes it; NULL: not of itself
+    bool images_only;                                        // with one class each
+    const char *example;                                     // of pipeline.path; NULL: it needs none
+} kinds[] = {
+    {.name = "generated", .open = open_generated},
+    {.name = "mnist",
+     .open = source_mnist_open,
+     .is_at = source_mnist_is_at,
+     .images_only = true,
+     .example = "FOLDER"},
+    {.name = "cifar10", .open = source_cifar_open, .images_only = true, .example = "cifar-10-binary.tar.gz"},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds, KIND_GENERATED = 0, KIND_OF_UNKNOWN_FILES = KINDS - 1 };
+
+static const struct source_kind *kind_meant(const hr_knobs *knobs, const char *path, const data_form *model)
 {
-    const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
-    bool any = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto");
-    if (hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "generated") || (any && path[0] == '\0')) {
-        return source_synthetic_open(model, out, err);
+    const bool any = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto");
+    if (any && path[0] == '\0') {
+        return &kinds[KIND_GENERATED];
     }
+    for (size_t k = 0; k < KINDS; k++) {
+        if (any ? kinds[k].is_at != NULL && kinds[k].is_at(path, model)
+                : hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, kinds[k].name)) {
+            return &kinds[k];
+        }
+    }
+    return &kinds[KIND_OF_UNKNOWN_FILES]; // says what it misses
+}
+
+// Whether the kind is one for this model and has a path.
+static hr_status check_kind(const struct source_kind *kind, const hr_knobs *knobs, const data_form *model,
+                            hr_err *err)
+{
+    const char *source = hr_knob_text(knobs, HR_KNOB_PIPELINE_SOURCE);
+    data_shape shape;
     char text[64];
-    hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s has images with one class each: needed %s",
-                               hr_knob_text(knobs, HR_KNOB_PIPELINE_SOURCE),
-                               data_slot_text(&model->slot[0], text, sizeof text));
-    hr_err_try(err, "-s pipeline.source=generated");
-    return status;
+    if (kind->images_only && !data_form_is_image(model, &shape)) {
+        hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s has images with one class each: needed %s",
+                                   source, data_slot_text(&model->slot[0], text, sizeof text));
+        hr_err_try(err, "-s pipeline.source=generated");
+        return status;
+    }
+    if (kind->example != NULL && !hr_knob_is_set(knobs, HR_KNOB_PIPELINE_PATH)) {
+        hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s: needed pipeline.path, had none", source);
+        hr_err_try(err, "-s pipeline.path=%s, or -s pipeline.source=generated", kind->example);
+        return status;
+    }
+    return HR_OK;
 }
 
 hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_source **out, hr_err *err)
 {
+    const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
+    const struct source_kind *kind = kind_meant(knobs, path, model);
     data_shape shape;
+    data_source *s;
     *out = NULL;
-    HR_TRY(data_form_is_image(model, &shape) ? open_checked_images(knobs, &shape, out, err)
-                                             : open_other(knobs, model, out, err));
-    (*out)->form = *model;
+    HR_TRY(check_kind(kind, knobs, model, err));
+    HR_TRY(kind->open(path, model, &s, err));
+    if (data_form_is_image(model, &shape) && s->ops->decode != NULL) {
+        const hr_status status = check_model(s, &shape, err);
+        if (status != HR_OK) {
+            data_source_close(s);
+            return status;
+        }
+    }
+    s->form = *model;
+    *out = s;
     return HR_OK;
 }
 

@@ -83,10 +83,13 @@ uint32_t data_source_values(const data_source *s);
 // "KIND (last part of path)", safe to print.
 void data_source_label(char label[64], const char *kind, const char *path);
 
-// The kinds of source. `path` is a folder or, for CIFAR-10, an archive.
-HR_MUST_CHECK hr_status source_cifar_open(const char *path, data_source **out, hr_err *err);
-HR_MUST_CHECK hr_status source_mnist_open(const char *path, data_source **out, hr_err *err);
-bool source_mnist_is_at(const char *path); // some of its files, at least
+// The kinds of source (the table in source.c). `path` is a folder or a file, as the kind says. The form of what was
+// opened is set by data_source_open, which also holds images against the model; all else is held against it here.
+typedef hr_status source_open(const char *path, const data_form *model, data_source **out, hr_err *err);
+
+HR_MUST_CHECK source_open source_cifar_open;                       // a folder or an archive
+HR_MUST_CHECK source_open source_mnist_open;                       // a folder
+bool source_mnist_is_at(const char *path, const data_form *model); // some of its files, at least
 HR_MUST_CHECK hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err);
 // For every other form: what the slots hold depends on a class that is drawn for the sample.
 HR_MUST_CHECK hr_status source_synthetic_open(const data_form *model, data_source **out, hr_err *err);

@@ -497,7 +497,7 @@ START_TEST(a_name_that_could_steer_a_terminal_is_not_shown)
     char path[FILE_NAME_MAX];
     data_source *s;
     cifar_pack_set(data_folder_file(&f, "\033[31mred\033[0m.tar", path), PACK_TAR, 4, 2);
-    ck_assert_int_eq(source_cifar_open(path, &s, NULL), HR_OK);
+    ck_assert_int_eq(source_cifar_open(path, NULL, &s, NULL), HR_OK);
     ck_assert_str_eq(s->info.label, "CIFAR-10 (?[31mred?[0m.tar)");
     data_source_close(s);
     data_folder_remove(&f);
