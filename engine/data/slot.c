@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/host_mem.h"
 
@@ -26,6 +27,13 @@ uint64_t data_slot_bytes(const data_slot *slot)
 bool data_slot_is_real(const data_slot *slot)
 {
     return slot->type != DATA_IDS && slot->type != DATA_MASK;
+}
+
+bool data_slot_continues(const data_slot *input, const data_slot *label)
+{
+    return input->type == DATA_IDS && label->type == DATA_IDS && label->is_label && !input->is_label &&
+           input->rank > 0 && label->rank == input->rank && input->classes == label->classes &&
+           memcmp(input->dim, label->dim, sizeof input->dim) == 0;
 }
 
 data_form data_form_narrowed(const data_form *form, const data_type types[DATA_MAX_SLOTS])

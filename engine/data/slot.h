@@ -43,6 +43,8 @@ const char *data_slot_text(const data_slot *slot, char *text, uint32_t size);
 
 // Does it hold floats, of whatever width?
 bool data_slot_is_real(const data_slot *slot);
+// Does the label continue an input of ids token by token?
+bool data_slot_continues(const data_slot *input, const data_slot *label);
 // The form of batches whose floats have these types: of DATA_FLOAT slots DATA_FLOAT, DATA_F16 or DATA_BF16.
 data_form data_form_narrowed(const data_form *form, const data_type types[DATA_MAX_SLOTS]);
 

@@ -90,6 +90,10 @@ typedef hr_status source_open(const char *path, const data_form *model, data_sou
 HR_MUST_CHECK source_open source_cifar_open;                       // a folder or an archive
 HR_MUST_CHECK source_open source_mnist_open;                       // a folder
 bool source_mnist_is_at(const char *path, const data_form *model); // some of its files, at least
+HR_MUST_CHECK source_open source_tokens_open;                      // a folder or a .bin
+bool source_tokens_is_at(const char *path, const data_form *model);
+HR_MUST_CHECK source_open source_text_open; // a folder of .txt, or any file
+bool source_text_is_at(const char *path, const data_form *model);
 HR_MUST_CHECK hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err);
 // For every other form: what the slots hold depends on a class that is drawn for the sample.
 HR_MUST_CHECK hr_status source_synthetic_open(const data_form *model, data_source **out, hr_err *err);

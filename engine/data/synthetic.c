@@ -49,14 +49,6 @@ static uint32_t token_count(const data_slot *slot)
     return slot->classes < VOCABULARY ? slot->classes : VOCABULARY;
 }
 
-// The label that continues an input of ids token by token; NULL when there is none.
-static bool continues(const data_slot *input, const data_slot *label)
-{
-    return input->type == DATA_IDS && label->type == DATA_IDS && label->is_label && !input->is_label &&
-           input->rank > 0 && label->rank == input->rank && input->classes == label->classes &&
-           memcmp(input->dim, label->dim, sizeof input->dim) == 0;
-}
-
 // Tokens begin … begin + count of the sample's chain.
 static void write_chain(const sample *s, const data_slot *slot, uint64_t begin, int32_t *ids)
 {
@@ -114,7 +106,7 @@ static void write_ids(const data_source *source, const sample *s, uint32_t k, in
     const data_slot *slot = &form->slot[k];
     bool follows = false;
     for (uint32_t i = 0; i < form->count; i++) {
-        follows |= continues(&form->slot[i], slot);
+        follows |= data_slot_continues(&form->slot[i], slot);
     }
     if (slot->is_label && !follows) {
         for (uint64_t i = 0, count = data_slot_values(slot); i < count; i++) {

@@ -174,8 +174,8 @@ static bool saves_to_nowhere(const hr_knobs *knobs)
 
 static bool files_from_nowhere(const hr_knobs *knobs)
 {
-    bool wants_files = hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "cifar10") ||
-                       hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "mnist");
+    bool wants_files = !hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto") &&
+                       !hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "generated");
     return wants_files && !hr_knob_is_set(knobs, HR_KNOB_PIPELINE_PATH);
 }
 
@@ -399,7 +399,8 @@ static const hr_constraint constraints[] = {
      "execution.retain never frees, and allocator.kind=static packs a step that repeats: needed "
      "execution.retain=none, had another",
      HR_KNOB_EXECUTION_RETAIN, "-s execution.retain=none"},
-    {files_from_nowhere, "pipeline.source cifar10 and mnist need their files in pipeline.path, had none",
+    {files_from_nowhere,
+     "every pipeline.source but auto and generated needs its files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
     {resident_and_ahead,
      "pipeline.resident copies one batch and no later one, and pipeline.device_prefetch copies later ones "

@@ -19,6 +19,8 @@ static const axis_left_out left_out[] = {
     {HR_KNOB_PRECISION_POLICY, "float64", "on device.kind reference and plan only"},
     {HR_KNOB_PIPELINE_SOURCE, "cifar10", "needs files: tests/unit/test_sources.c"},
     {HR_KNOB_PIPELINE_SOURCE, "mnist", "needs files: tests/unit/test_sources.c"},
+    {HR_KNOB_PIPELINE_SOURCE, "tokens", "needs files: tests/unit/test_sources_arrays.c"},
+    {HR_KNOB_PIPELINE_SOURCE, "text", "needs files: tests/unit/test_sources_arrays.c"},
     {HR_KNOB_PIPELINE_PATH, NULL, "needs files: tests/unit/test_sources.c"},
     {HR_KNOB_TRAIN_STEPS, NULL, "a test says how many steps it takes"},
     {HR_KNOB_TRAIN_SAVE, NULL, "writes files: tests/unit/test_engine_recovery.c"},

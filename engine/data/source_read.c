@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be asked of any source that is open, and of any model.
+#include "data/source.h"
+
+bool data_form_is_image(const data_form *model, data_shape *shape)
+{
+    const data_slot *x = &model->slot[0], *label = &model->slot[1];
+    if (model->count != 2 || x->type != DATA_FLOAT || (x->rank != 1 && x->rank != 3) ||
+        label->type != DATA_IDS || label->rank != 0) {
+        return false;
+    }
+    *shape = x->rank == 3 ? (data_shape){x->dim[0], x->dim[1], x->dim[2], label->classes}
+                          : (data_shape){1, 1, x->dim[0], label->classes};
+    return true;
+}
+
+void data_source_close(data_source *s)
+{
+    if (s != NULL) {
+        s->ops->close(s);
+    }
+}
+
+hr_status data_source_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room, data_raw *out,
+                            hr_err *err)
+{
+    return s->ops->fetch(s, set, index, room, out, err);
+}
+
+uint64_t data_source_samples(const data_source *s, data_set set)
+{
+    return set == DATA_EVAL ? s->info.eval_samples : s->info.train_samples;
+}
+
+uint64_t data_source_size(const data_source *s, data_set set, uint32_t index)
+{
+    return s->ops->size != NULL ? s->ops->size(s, set, index) : s->raw_bytes;
+}
+
+uint64_t data_source_set_bytes(const data_source *s, data_set set)
+{
+    const uint64_t samples = data_source_samples(s, set);
+    uint64_t sum = 0;
+    if (s->ops->size == NULL) {
+        return samples * s->raw_bytes;
+    }
+    for (uint64_t k = 0; k < samples; k++) {
+        sum += s->ops->size(s, set, (uint32_t)k);
+    }
+    return sum;
+}
