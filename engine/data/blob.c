@@ -16,27 +16,45 @@ static hr_status blob_refuse(const blob *b, const char *had, hr_err *err)
     return HR_FAIL(err, DATA, "%s: needed a file that can be read, had: %s", b->name, had);
 }
 
+// b.name is the path.
+static hr_status blob_open_named(blob *b, hr_err *err)
+{
+    b->fd = open(b->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe under that name must not hold us up
+    if (b->fd < 0) {
+        return errno == ENOENT || errno == ENOTDIR ? HR_OK : blob_refuse(b, strerror(errno), err);
+    }
+    struct stat facts;
+    if (fstat(b->fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+        close(b->fd);
+        b->fd = -1;
+        return blob_refuse(b, "something that is not a plain file", err);
+    }
+    b->size_bytes = (uint64_t)facts.st_size;
+    (void)posix_fadvise(b->fd, 0, 0, POSIX_FADV_WILLNEED); // only a hint: shuffled reads find it in the cache
+    return HR_OK;
+}
+
+static hr_status blob_open_as(blob *b, int length, blob *out, hr_err *err)
+{
+    *out = BLOB_NONE;
+    if (length < 0 || (size_t)length >= sizeof b->name) {
+        return blob_refuse(b, strerror(ENAMETOOLONG), err);
+    }
+    HR_TRY(blob_open_named(b, err));
+    *out = *b;
+    return HR_OK;
+}
+
 hr_status blob_open(const char *folder, const char *leaf, blob *out, hr_err *err)
 {
     blob b = BLOB_NONE;
-    *out = b;
-    int length = snprintf(b.name, sizeof b.name, "%s/%s", folder, leaf);
-    if (length < 0 || (size_t)length >= sizeof b.name) {
-        return blob_refuse(&b, strerror(ENAMETOOLONG), err);
-    }
-    b.fd = open(b.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe under that name must not hold us up
-    if (b.fd < 0) {
-        return errno == ENOENT || errno == ENOTDIR ? HR_OK : blob_refuse(&b, strerror(errno), err);
-    }
-    struct stat facts;
-    if (fstat(b.fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
-        close(b.fd);
-        return blob_refuse(&b, "something that is not a plain file", err);
-    }
-    b.size_bytes = (uint64_t)facts.st_size;
-    (void)posix_fadvise(b.fd, 0, 0, POSIX_FADV_WILLNEED); // only a hint: shuffled reads find it in the cache
-    *out = b;
-    return HR_OK;
+    return blob_open_as(&b, snprintf(b.name, sizeof b.name, "%s/%s", folder, leaf), out, err);
+}
+
+hr_status blob_open_path(const char *path, blob *out, hr_err *err)
+{
+    blob b = BLOB_NONE;
+    return blob_open_as(&b, snprintf(b.name, sizeof b.name, "%s", path), out, err);
 }
 
 hr_status blob_hold(const char *from, const char *leaf, uint64_t size_bytes, uint64_t *held_bytes, blob *out,

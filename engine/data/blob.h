@@ -26,6 +26,8 @@ typedef struct blob {
 // Opens folder/leaf. A file that is not there is no error: blob_is_open is then false. DATA error when it cannot
 // be read or is not a plain file.
 HR_MUST_CHECK hr_status blob_open(const char *folder, const char *leaf, blob *out, hr_err *err);
+// The same of a whole path.
+HR_MUST_CHECK hr_status blob_open_path(const char *path, blob *out, hr_err *err);
 
 // Zeroed bytes to fill, for what comes out of `from` under the name `leaf` (NULL: the name is `from`). Adds them
 // to *held_bytes, which may come to BLOB_MOST_HELD_BYTES: more is a DATA error and takes nothing.
