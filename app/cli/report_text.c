@@ -259,7 +259,7 @@ static void print_categories(const hr_report *r, const report_style *style,
     }
 }
 
-// What the step program keeps there is planned like the rest of it; what the pipeline held was measured.
+// What the step program keeps there is planned like the rest of it; what a pipeline that ran held was measured.
 static void print_host(const hr_report *r, report_source own)
 {
     uint64_t pipeline = 0;
@@ -275,7 +275,11 @@ static void print_host(const hr_report *r, report_source own)
         }
     }
     if (stages > 0) {
-        bytes_row("host pipeline peak", pipeline, REPORT_MEASURED, "");
+        bytes_row("host pipeline peak", pipeline, r->host.measured ? REPORT_MEASURED : REPORT_PLANNED, "");
+    }
+    if (r->host.unknown[0] != '\0') {
+        printf("  host pipeline        ");
+        say_paragraph(r->host.unknown, 23);
     }
     if (r->host.refused[0] != '\0') {
         char line[sizeof r->host.refused + 96];

@@ -49,9 +49,9 @@ static bool has_workspace(const hr_report *r)
     return r->memory.at_peak.workspace.bytes > 0;
 }
 
-static bool has_stages(const hr_report *r)
+static bool knows_host(const hr_report *r)
 {
-    return r->host.stage_count > 0;
+    return r->host.stage_count > 0 && r->host.unknown[0] == '\0';
 }
 
 static bool was_repeated(const hr_report *r)
@@ -272,8 +272,10 @@ static const hr_field stage[] = {
 };
 
 static const hr_field host[] = {
-    IN_IF(has_stages, host.peak_bytes, "peak_bytes", BYTES),
+    IN_IF(knows_host, host.peak_bytes, "peak_bytes", BYTES),
+    IN(host.measured, "measured", FLAG),
     ROWS(hr_report, host.stages, host.stage_count, "stages", stage),
+    IN(host.unknown, "unknown", TEXT),
     IN(host.refused, "refusal", TEXT),
     HR_FIELD_END,
 };

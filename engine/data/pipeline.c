@@ -68,7 +68,8 @@ static hr_status open_eval_chain(pipeline *p, hr_err *err)
     data_stage *stage;
     hr_status status = stage_source_open(p->source, DATA_EVAL, &stage, err);
     HR_TRY(chain(&p->eval, status, stage));
-    const batch_form form = {.batch = 1, .rounds = 1, .remainder = BATCH_KEEP, .threads = 1};
+    const batch_form form = {
+        .batch = p->form.batch, .rounds = 1, .remainder = BATCH_KEEP, .threads = 1, .at_once = true};
     const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.eval)};
     const data_map map = {.source = p->source, .to = buffers.form};
     status = stage_batch_open(p->eval, &map, DATA_EVAL, &form, &buffers, &stage, err);
@@ -111,7 +112,7 @@ static hr_status open_chains(pipeline *p, const hr_knobs *knobs, const pipeline_
     p->form = (batch_form){.batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
                            .rounds = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE),
                            .remainder = remainder_of(knobs),
-                           .threads = (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_MAP_THREADS)};
+                           .threads = host_plan_threads(knobs, &p->source->form)};
     HR_TRY(check_epoch(p, err));
     HR_TRY(open_train_chain(p, knobs, err));
     return open_eval_chain(p, err);
@@ -197,13 +198,6 @@ bool pipeline_has_wire(const pipeline *p, const pipeline_wire *wire, bool pinned
 const char *pipeline_pinning_refused(const pipeline *p)
 {
     return p->refusal->status == HR_OK ? NULL : p->refusal->sentence;
-}
-
-// One more than are made ready: the step's.
-uint64_t pipeline_pinned_bytes(const hr_knobs *knobs, const data_form *batches)
-{
-    const uint64_t count = (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH) + 1;
-    return count * (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * data_form_bytes(batches);
 }
 
 const pipeline_info *pipeline_get_info(const pipeline *p)

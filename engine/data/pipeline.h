@@ -41,8 +41,6 @@ bool pipeline_has_wire(const pipeline *p, const pipeline_wire *wire, bool pinned
 // Why batches are not in the pinned memory that was wanted for them; NULL: they are, or none was. With prefetch = 0 it is
 // known once a batch was asked for.
 const char *pipeline_pinning_refused(const pipeline *p);
-// Pinned bytes of the training batches that `knobs` have in flight.
-uint64_t pipeline_pinned_bytes(const hr_knobs *knobs, const data_form *batches);
 void pipeline_close(pipeline *p);
 const pipeline_info *pipeline_get_info(const pipeline *p);
 
@@ -52,7 +50,7 @@ const pipeline_info *pipeline_get_info(const pipeline *p);
 // was, and the next call tries the same batch again.
 HR_MUST_CHECK hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *err);
 // The held-out samples in file order, `batch` at a time; restarts after out->end, an error or a seek. Made when
-// asked for, in a buffer of their own that is taken with the first.
+// asked for, in a buffer of their own, which has room for batch.size from the beginning.
 HR_MUST_CHECK hr_status pipeline_next_eval(pipeline *p, uint32_t batch, data_item *out, hr_err *err);
 
 data_position

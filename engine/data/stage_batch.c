@@ -4,11 +4,8 @@
 #include <inttypes.h>
 
 #include "base/host_mem.h"
-#include "base/machine.h"
 #include "base/workers.h"
 #include "data/stages.h"
-
-enum { BYTES_PER_THREAD = 1 << 20 }; // what one more thread is worth waking for
 
 typedef struct batch_stage {
     data_stage base;
@@ -246,26 +243,10 @@ static const data_stage_ops batch_ops = {
     .write_to = batch_write_to,
 };
 
-static uint32_t smaller(uint64_t a, uint64_t b)
-{
-    return (uint32_t)(a < b ? a : b);
-}
-
-// As many as were asked for: 0 is one for each core, while each has a mebibyte to write.
-static uint32_t batch_threads(const data_map *map, const batch_form *form)
-{
-    const uint64_t worth = form->batch * data_form_bytes(&map->source->form) / BYTES_PER_THREAD;
-    uint32_t threads = form->threads;
-    if (threads == 0) {
-        threads = worth > 1 ? smaller(worth, hr_machine_cores()) : 1;
-    }
-    return smaller(threads, smaller(form->batch, BATCH_THREADS_MAX));
-}
-
-static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
+static hr_status batch_take(batch_stage *s, const batch_form *form, hr_err *err)
 {
     s->scratch_bytes = data_map_scratch_bytes(&s->map);
-    const uint64_t scratch = (uint64_t)threads * s->scratch_bytes;
+    const uint64_t scratch = form->threads * s->scratch_bytes;
     const uint64_t first = s->remainder == BATCH_PAD ? s->update * sizeof *s->first : 0;
     s->scratch = hr_calloc(scratch, 1);
     s->first = first > 0 ? hr_calloc(first, 1) : NULL;
@@ -274,11 +255,11 @@ static hr_status batch_take(batch_stage *s, uint32_t threads, hr_err *err)
     }
     s->base.in_flight_bytes = scratch;
     data_stage_hold(&s->base, first);
-    HR_TRY(batch_take_numbers(s, err));
-    if (threads == 1) {
+    HR_TRY(form->at_once ? batch_take_room(s, err) : batch_take_numbers(s, err));
+    if (form->threads == 1) {
         return HR_OK;
     }
-    const hr_status status = workers_create(threads, &s->threads, err);
+    const hr_status status = workers_create(form->threads, &s->threads, err);
     hr_err_try(err, "-s pipeline.map_threads=1");
     return status;
 }
@@ -298,7 +279,7 @@ hr_status stage_batch_open(data_stage *before, const data_map *map, data_set set
                        .batch = form->batch,
                        .update = (uint64_t)form->batch * form->rounds,
                        .remainder = form->remainder};
-    const hr_status status = batch_take(s, batch_threads(map, form), err);
+    const hr_status status = batch_take(s, form, err);
     if (status != HR_OK) {
         batch_close(&s->base);
         return status;

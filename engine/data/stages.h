@@ -4,6 +4,7 @@
 #ifndef DATA_STAGES_H
 #define DATA_STAGES_H
 
+#include "data/host_plan.h"
 #include "data/map.h"
 #include "data/source.h"
 #include "data/stage.h"
@@ -29,11 +30,11 @@ typedef enum batch_remainder {
 typedef struct batch_form {
     uint32_t batch, rounds;
     batch_remainder remainder;
-    uint32_t
-        threads; // that read and write samples side by side; 0: one for each core while a batch is worth it
+    uint32_t threads; // that read and write samples side by side; 1..BATCH_THREADS_MAX
+    bool at_once;     // its own buffers are taken when it is opened, not with the first item
 } batch_form;
 
-enum { BATCH_THREADS_MAX = 64 };
+enum { BATCH_THREADS_MAX = HOST_THREADS_MAX };
 
 // Writes form->batch samples of `set` into the slots of `buffers`, whose form is the map's: the same bytes on any number of
 // threads. Its own buffers are taken with the first item that is not written elsewhere. What the map borrows is borrowed until

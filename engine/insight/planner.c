@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "device/cost.h"
 #include "insight/device_choice.h"
+#include "insight/host_outlook.h"
 #include "insight/play_limit.h"
 #include "insight/step_plan.h"
 #include "model/model.h"
@@ -174,6 +175,14 @@ static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, bool 
     return d == NULL ? status : compile_on(d, planner, knobs, in_a_hurry, s, err);
 }
 
+static void fill_host(const hr_model *model, const play_case *c, hr_whatif *out)
+{
+    host_outlook outlook;
+    host_outlook_make(c->knobs, model, c->programs[0], NULL, c->device->pinned != NULL, &outlook);
+    out->host_bytes = outlook.bytes;
+    out->h2d_bytes = c->programs[0]->h2d_bytes;
+}
+
 static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)
 {
     play_result played;
@@ -194,6 +203,7 @@ static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, boo
     *estimated = false;
     HR_TRY(compile(planner, knobs, in_a_hurry, &s, err));
     hr_status status = plan_compiled(&s.c, out, err);
+    fill_host(planner->model, &s.c, out);
     *estimated = s.estimates.count > 0;
     program_destroy(s.p);
     return status;

@@ -18,7 +18,7 @@ static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
 
 static hr_status open_data(hr_engine *e, const pipeline_wire *wire, hr_err *err)
 {
-    const data_form form = wire_form(e->model);
+    const data_form form = host_form(e->model);
     pipeline_close(e->data);
     e->data = NULL;
     e->data_knobs = e->knobs;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "headroom/card.h"
+#include "headroom/units.h"
 
 #include "base/host_mem.h"
 #include "base/text.h"
@@ -264,28 +265,29 @@ static void add_host_stage(hr_report *r, const char *name, uint64_t bytes)
     const size_t k = r->host.stage_count++;
     (void)text_copy(r->host.stages[k].name, sizeof r->host.stages[k].name, name);
     r->host.stages[k].peak_bytes = bytes;
-    r->host.peak_bytes += bytes;
+    (void)hr_add_bytes(r->host.peak_bytes, bytes, &r->host.peak_bytes);
 }
 
-static uint64_t offloaded_bytes(const program *p)
+// A run that has no pipeline yet, or never opens one, says what is planned.
+static void fill_planned_host(const hr_engine *e, hr_report *r)
 {
-    uint64_t sum = program_host_bytes(p);
-    for (uint32_t k = 0; k < p->persistent_count; k++) {
-        sum += tensor_on_host(&p->tensors[k]) ? p->tensors[k].bytes : 0;
+    host_outlook outlook;
+    wire_foresee(e->build, e->model, &e->knobs, &outlook);
+    for (uint32_t k = 0; k < outlook.pipeline.count; k++) {
+        add_host_stage(r, outlook.pipeline.stages[k].name, outlook.pipeline.stages[k].bytes);
     }
-    return sum;
+    (void)text_copy(r->host.unknown, sizeof r->host.unknown, outlook.why);
 }
 
 static void fill_host(const hr_engine *e, hr_report *r)
 {
-    const uint64_t offloaded = e->build == NULL ? 0 : offloaded_bytes(e->build->programs[BUILD_TRAIN]);
+    const uint64_t offloaded = e->build == NULL ? 0 : host_offloaded_bytes(e->build->programs[BUILD_TRAIN]);
     if (offloaded > 0) {
         add_host_stage(r, "offload", offloaded);
     }
     if (e->data == NULL) {
-        const uint64_t pinned = e->build == NULL ? 0 : wire_pinned_bytes(e->build, e->model, &e->knobs);
-        if (pinned > 0) {
-            add_host_stage(r, "pinned", pinned);
+        if (e->build != NULL) {
+            fill_planned_host(e, r);
         }
         return;
     }
@@ -294,6 +296,7 @@ static void fill_host(const hr_engine *e, hr_report *r)
     for (uint32_t k = 0; k < stages; k++) {
         add_host_stage(r, info[k].name, info[k].peak_host_bytes);
     }
+    r->host.measured = true;
     const char *refused = pipeline_pinning_refused(e->data);
     (void)text_copy(r->host.refused, sizeof r->host.refused, refused == NULL ? "" : refused);
     const bool resident = e->build != NULL && e->build->resident;

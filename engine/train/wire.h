@@ -5,15 +5,14 @@
 #define TRAIN_WIRE_H
 
 #include "data/pipeline.h"
+#include "insight/host_outlook.h"
 #include "train/build.h"
 
 // The types alone, of a build that is compiled.
 void wire_types(const build *b, const hr_model *model, pipeline_wire *out);
 // Does the build's device give pinned memory?
 bool wire_is_pinned(const build *b);
-// What samples are to the model.
-data_form wire_form(const hr_model *model);
-// Pinned bytes of the batches in flight, as a run has them; 0 where the device pins none.
-uint64_t wire_pinned_bytes(const build *b, const hr_model *model, const hr_knobs *knobs);
+// The host memory that a run of this build would have.
+void wire_foresee(const build *b, const hr_model *model, const hr_knobs *knobs, host_outlook *out);
 
 #endif

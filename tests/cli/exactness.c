@@ -109,6 +109,25 @@ static bool same_memory(const hr_report_memory *a, const hr_report_memory *b, ch
     return same_peak(a, b, why, size);
 }
 
+// The host ledger, stage by stage; the run's was counted.
+static bool same_host(const hr_report *a, const hr_report *b, char *why, size_t size)
+{
+    if (a->host.measured || b->host.measured != b->step.measured || a->host.unknown[0] != '\0') {
+        snprintf(why, size, "host: measured in the run %d, in the plan %d, %s", b->host.measured,
+                 a->host.measured, a->host.unknown);
+        return false;
+    }
+    for (uint32_t k = 0; k < a->host.stage_count || k < b->host.stage_count; k++) {
+        const hr_report_stage *x = &a->host.stages[k], *y = &b->host.stages[k];
+        if (strcmp(x->name, y->name) != 0 || x->peak_bytes != y->peak_bytes) {
+            snprintf(why, size, "host stage %u: plan %s %" PRIu64 ", run %s %" PRIu64, k, x->name,
+                     x->peak_bytes, y->name, y->peak_bytes);
+            return false;
+        }
+    }
+    return a->host.peak_bytes == b->host.peak_bytes;
+}
+
 // The heap after every step is that after the first. Not with a leak on purpose, which is another heap every time, and not
 // where a segment that has become whole is too large to be split again: the next steps then take more of them.
 static bool repeats(const hr_knobs *knobs)
@@ -165,6 +184,7 @@ exactness exactness_of(const hr_preset *preset, const hr_knobs *knobs, uint64_t 
     if (planned != HR_OK || ran != HR_OK) {
         found = compare_refusals(&plan_err, &run_err, why, size);
     } else if (!same_memory(&plan.report.memory, &run.report.memory, why, size) ||
+               !same_host(&plan.report, &run.report, why, size) ||
                !same_heaps(&plan, &run, repeats(knobs), why, size)) {
         found = EXACTNESS_BROKEN;
     }

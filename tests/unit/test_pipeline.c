@@ -604,7 +604,7 @@ START_TEST(host_bytes_are_what_the_stages_hold)
     ck_assert_uint_eq(stage_named(p, "map").host_bytes, in_flight_bytes);
     ck_assert_uint_eq(stage_named(p, "batch").host_bytes, 4 * 4);
     ck_assert_uint_eq(stage_named(p, "prefetch").host_bytes, 4 * batch_bytes);
-    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, in_flight_bytes + 4);
+    ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, in_flight_bytes + 4 * 4 + batch_bytes);
     ck_assert_int_eq(pipeline_next_eval(p, 8, &item, NULL), HR_OK);
     ck_assert_uint_eq(stage_named(p, "evaluate").host_bytes, in_flight_bytes + 8 * 4 + 2 * batch_bytes);
     ck_assert_int_eq(pipeline_next_eval(p, 4, &item, NULL), HR_OK);

@@ -63,7 +63,8 @@ measures measures_of_report(const hr_report *r)
         return m;
     }
     take_memory(&m, &r->memory);
-    m.value[MEASURE_HOST] = r->host.stage_count > 0 ? count_of(r->host.peak_bytes) : UNKNOWN;
+    m.value[MEASURE_HOST] =
+        r->host.stage_count > 0 && r->host.unknown[0] == '\0' ? count_of(r->host.peak_bytes) : UNKNOWN;
     m.value[MEASURE_H2D] = count_of(r->h2d_bytes_per_step);
     m.value[MEASURE_SECONDS] = r->step.seconds;
     m.value[MEASURE_EXAMPLES] = r->train.examples_per_second;

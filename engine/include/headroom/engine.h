@@ -134,6 +134,8 @@ typedef struct hr_whatif {
     double step_seconds;    // simulated; NaN when the device cannot tell: no card, no calibration
     double step_seconds_low,
         step_seconds_high; // between which it lies as a rule; NaN when the device cannot tell
+    uint64_t host_bytes;   // that the host holds for it; HR_NONE: its data set cannot be read
+    uint64_t h2d_bytes;    // copied to the device, a step
 } hr_whatif;
 typedef struct hr_planner hr_planner;
 // Reads the preset's model; the planner does not need the preset any longer. Its plans may be made by several threads

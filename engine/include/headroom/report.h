@@ -205,6 +205,8 @@ typedef struct hr_report {
         uint64_t peak_bytes;
         hr_report_stage stages[HR_REPORT_STAGES_MAX]; // those of the pipeline, and what is offloaded
         uint32_t stage_count;
+        bool measured;               // of a pipeline that runs; otherwise planned
+        char unknown[HR_REASON_MAX]; // why the pipeline's stages are not known; "": they are
         char refused[HR_REASON_MAX]; // why batches are not in pinned memory; "": they are, or none is wanted
     } host;
     struct {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/host_plan.h"
+
+#include "headroom/units.h"
+
+#include "base/machine.h"
+#include "data/map.h"
+
+enum { BYTES_PER_THREAD = 1 << 20 }; // what one more thread is worth waking for
+
+// ---- facts ----------------------------------------------------------------------------------------------------
+
+data_facts data_facts_of(const data_source *open)
+{
+    data_facts facts = {.source = *open};
+    for (int set = 0; set < DATA_SET_COUNT; set++) {
+        facts.raw_bytes[set] = data_source_set_bytes(open, (data_set)set);
+    }
+    return facts;
+}
+
+hr_status data_facts_read(const hr_knobs *knobs, const data_form *model, data_facts *out, hr_err *err)
+{
+    data_source *source;
+    HR_TRY(data_source_open(knobs, model, &source, err));
+    *out = data_facts_of(source);
+    data_source_close(source);
+    return HR_OK;
+}
+
+// ---- amounts --------------------------------------------------------------------------------------------------
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+// Both stay UINT64_MAX once they were.
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product = 0;
+    (void)hr_mul_bytes(a, b, &product);
+    return product;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t sum = 0;
+    (void)hr_add_bytes(a, b, &sum);
+    return sum;
+}
+
+static uint64_t count_of(const hr_knobs *knobs, hr_knob_id id)
+{
+    return (uint64_t)hr_knob_int(knobs, id);
+}
+
+uint32_t host_plan_threads(const hr_knobs *knobs, const data_form *model)
+{
+    const uint64_t batch = count_of(knobs, HR_KNOB_BATCH_SIZE);
+    uint64_t threads = count_of(knobs, HR_KNOB_PIPELINE_MAP_THREADS);
+    if (threads == 0) {
+        const uint64_t worth = times(batch, data_form_bytes(model)) / BYTES_PER_THREAD;
+        threads = worth > 1 ? smaller(worth, hr_machine_cores()) : 1;
+    }
+    return (uint32_t)smaller(threads, smaller(batch, HOST_THREADS_MAX));
+}
+
+// ---- stages ---------------------------------------------------------------------------------------------------
+
+typedef struct host_case {
+    const hr_knobs *knobs;
+    const data_source *source;
+    data_form train, eval; // of batches
+    bool pinned;
+} host_case;
+
+static uint64_t batch_of(const host_case *c)
+{
+    return count_of(c->knobs, HR_KNOB_BATCH_SIZE);
+}
+
+static uint64_t prefetch_of(const host_case *c)
+{
+    return count_of(c->knobs, HR_KNOB_PIPELINE_PREFETCH);
+}
+
+static uint64_t scratch_bytes(const host_case *c, const data_form *batches)
+{
+    const data_map map = {.source = c->source, .to = *batches};
+    return data_map_scratch_bytes(&map);
+}
+
+// The batches of training that exist at once: those made ready, and the step's.
+static uint64_t batches_bytes(const host_case *c)
+{
+    return times(prefetch_of(c) + 1, times(batch_of(c), data_form_bytes(&c->train)));
+}
+
+static uint64_t source_bytes(const host_case *c)
+{
+    return c->source->held_bytes;
+}
+
+static uint64_t shuffle_bytes(const host_case *c)
+{
+    const uint64_t waiting =
+        smaller(count_of(c->knobs, HR_KNOB_PIPELINE_SHUFFLE), c->source->info.train_samples);
+    return waiting > 1 ? waiting * sizeof(uint32_t) : 0;
+}
+
+static uint64_t map_bytes(const host_case *c)
+{
+    return times(host_plan_threads(c->knobs, &c->source->form), scratch_bytes(c, &c->train));
+}
+
+// The numbers of a batch, of the samples that fill up the last one, and the batch where no later stage has it.
+static uint64_t batch_bytes(const host_case *c)
+{
+    const bool pads = hr_knob_is(c->knobs, HR_KNOB_BATCH_REMAINDER, "pad");
+    const uint64_t rounds = count_of(c->knobs, HR_KNOB_BATCH_ACCUMULATE);
+    const uint64_t numbers = times(batch_of(c), sizeof(uint32_t));
+    const uint64_t first = pads ? times(numbers, rounds) : 0;
+    const uint64_t own = prefetch_of(c) == 0 && !c->pinned ? batches_bytes(c) : 0;
+    return plus(plus(numbers, first), own);
+}
+
+static uint64_t prefetch_bytes(const host_case *c)
+{
+    return c->pinned ? 0 : batches_bytes(c);
+}
+
+static uint64_t evaluate_bytes(const host_case *c)
+{
+    const uint64_t each = sizeof(uint32_t) + data_form_bytes(&c->eval);
+    return plus(scratch_bytes(c, &c->eval), times(batch_of(c), each));
+}
+
+static bool always(const host_case *c)
+{
+    (void)c;
+    return true;
+}
+
+static bool shuffles(const host_case *c)
+{
+    return shuffle_bytes(c) > 0;
+}
+
+static bool maps(const host_case *c)
+{
+    return map_bytes(c) > 0;
+}
+
+static bool prefetches(const host_case *c)
+{
+    return prefetch_of(c) > 0;
+}
+
+static bool pins(const host_case *c)
+{
+    return c->pinned;
+}
+
+static const struct {
+    const char *name;
+    bool (*is_there)(const host_case *c);
+    uint64_t (*bytes)(const host_case *c);
+} rows[] = {
+    {"source", always, source_bytes},
+    {"shuffle", shuffles, shuffle_bytes},
+    {"map", maps, map_bytes},
+    {"batch", always, batch_bytes},
+    {"prefetch", prefetches, prefetch_bytes},
+    {"pinned", pins, batches_bytes},
+    {"evaluate", always, evaluate_bytes},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+_Static_assert((int)ROWS <= (int)PIPELINE_MAX_STAGES, "every stage has a place");
+
+host_plan host_plan_make(const hr_knobs *knobs, const data_facts *facts, const pipeline_wire *wire,
+                         bool pinned)
+{
+    const data_form *form = &facts->source.form;
+    const host_case c = {.knobs = knobs,
+                         .source = &facts->source,
+                         .train = data_form_narrowed(form, wire->train),
+                         .eval = data_form_narrowed(form, wire->eval),
+                         .pinned = pinned};
+    host_plan plan = {.count = 0};
+    for (size_t k = 0; k < ROWS; k++) {
+        if (rows[k].is_there(&c)) {
+            const host_stage stage = {rows[k].name, rows[k].bytes(&c)};
+            plan.stages[plan.count++] = stage;
+            plan.bytes = plus(plan.bytes, stage.bytes);
+        }
+    }
+    return plan;
+}

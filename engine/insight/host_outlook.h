@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory as a run would have it: what the step program keeps there, and every stage of the input pipeline.
+#ifndef INSIGHT_HOST_OUTLOOK_H
+#define INSIGHT_HOST_OUTLOOK_H
+
+#include "headroom/report.h"
+
+#include "data/host_plan.h"
+#include "model/model.h"
+#include "program/program.h"
+
+typedef struct host_outlook {
+    bool known;              // the pipeline's part
+    char why[HR_REASON_MAX]; // it is not
+    host_plan pipeline;
+    uint64_t offloaded_bytes;
+    uint64_t bytes; // of all; HR_NONE: not known
+} host_outlook;
+
+// `eval` NULL: its batches are of the types of the training batches. `pinned`: the device gives memory for batches.
+// Thread-safe.
+void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const program *train,
+                       const program *eval, bool pinned, host_outlook *out);
+
+// What samples are to the model.
+data_form host_form(const hr_model *model);
+// The types of the program's batches, one a slot.
+void host_types(const program *p, const hr_model *model, data_type types[DATA_MAX_SLOTS]);
+// Host bytes of what the program offloads.
+uint64_t host_offloaded_bytes(const program *p);
+
+#endif

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host holds is planned to the byte: every kind of source, under configurations in which every two values of the
+// pipeline's knobs meet. A new knob of the pipeline is in them by its row; a new kind of source has to say what files it reads.
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "headroom/preset.h"
+
+#include "axes.h"
+#include "data/data_files.h"
+#include "exactness.h"
+
+enum { TRAIN = 70, HELD_OUT = 9, DRAWS = 6000, KEPT_MAX = 256, HOST_AXES_MAX = 24 };
+
+// ---- sources --------------------------------------------------------------------------------------------------
+
+static void write_nothing(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    (void)f;
+    path[0] = '\0';
+}
+
+static void write_cifar_folder(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    cifar_write_set(f, TRAIN, HELD_OUT);
+    (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
+}
+
+static void write_cifar_archive(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    cifar_pack_set(data_folder_file(f, "cifar-10-binary.tar.gz", path), PACK_TAR_GZIP, TRAIN, HELD_OUT);
+}
+
+static void write_mnist_folder(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    mnist_write_set(f, false, TRAIN, HELD_OUT);
+    (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
+}
+
+static void write_mnist_packed(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    mnist_write_set(f, true, TRAIN, HELD_OUT);
+    (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
+}
+
+// Windows of eight tokens and the one behind: more of them than a test takes.
+static void write_tokens(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    uint16_t tokens[9 * (TRAIN + HELD_OUT)];
+    for (size_t k = 0; k < sizeof tokens / sizeof *tokens; k++) {
+        tokens[k] = (uint16_t)(k * 7 % 256);
+    }
+    data_write(f, "train.bin", tokens, sizeof tokens);
+    (void)data_folder_file(f, "train.bin", path);
+}
+
+static void write_text(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    char words[9 * (TRAIN + HELD_OUT)];
+    memset(words, 'w', sizeof words);
+    data_write(f, "train.txt", words, sizeof words);
+    data_write(f, "val.txt", words, sizeof words / 2);
+    (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
+}
+
+static void write_table(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    char rows[16 * (TRAIN + HELD_OUT) + 64];
+    size_t used = (size_t)snprintf(rows, sizeof rows, "a,b,c,label\n");
+    for (int k = 0; k < TRAIN + HELD_OUT; k++) {
+        used += (size_t)snprintf(rows + used, sizeof rows - used, "%d,0.5,-1,%d\n", k, k % 10);
+    }
+    data_write(f, "table.csv", rows, used);
+    (void)data_folder_file(f, "table.csv", path);
+}
+
+#define OF_IMAGES                                                                                            \
+    "  classes: 10\n  loss: softmax_cross_entropy\n"                                                         \
+    "  layers:\n    - {kind: flatten}\n    - {kind: dense, units: 10}\n"
+#define COLOUR "  input: {shape: [32, 32, 3]}\n" OF_IMAGES
+#define GREY   "  input: {shape: [28, 28, 1]}\n" OF_IMAGES
+#define FLAT   "  input: {shape: [784]}\n" OF_IMAGES
+#define THREE  "  input: {shape: [3]}\n" OF_IMAGES
+#define WORDS                                                                                                \
+    "  input: {type: int32, classes: 256, shape: [8]}\n  classes: 256\n  loss: softmax_cross_entropy\n"      \
+    "  layers:\n    - {kind: embedding, units: 8}\n    - {kind: dense, units: 256}\n"
+
+static const struct subject {
+    const char *source;
+    void (*write)(const data_folder *f, char path[FILE_NAME_MAX]);
+    const char *model;
+    bool holds; // an index at least
+} subjects[] = {
+    {"auto", write_nothing, COLOUR, false},
+    {"generated", write_nothing, FLAT, false},
+    {"cifar10", write_cifar_folder, COLOUR, false},
+    {"cifar10", write_cifar_archive, COLOUR, true},
+    {"auto", write_cifar_archive, COLOUR, true},
+    {"mnist", write_mnist_folder, GREY, true},
+    {"mnist", write_mnist_packed, FLAT, true},
+    {"auto", write_mnist_packed, GREY, true},
+    {"generated", write_nothing, WORDS, false},
+    {"tokens", write_tokens, WORDS, true},
+    {"text", write_text, WORDS, true},
+    {"csv", write_table, THREE, true},
+    {"auto", write_text, WORDS, true},
+};
+enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+
+START_TEST(every_kind_of_source_is_looked_at)
+{
+    const hr_knob_row *row = &hr_knob_rows(NULL)[HR_KNOB_PIPELINE_SOURCE];
+    for (size_t k = 0; row->choices[k] != NULL; k++) {
+        size_t found = 0;
+        for (size_t s = 0; s < SUBJECTS; s++) {
+            found += strcmp(subjects[s].source, row->choices[k]) == 0;
+        }
+        ck_assert_msg(found > 0, "pipeline.source=%s has no files in this test", row->choices[k]);
+    }
+}
+END_TEST
+
+// ---- configurations -------------------------------------------------------------------------------------------
+
+typedef struct drawn {
+    uint8_t subject, value[HOST_AXES_MAX];
+} drawn;
+
+static const axis *host_axes[HOST_AXES_MAX];
+static size_t host_axis_count;
+static drawn kept[KEPT_MAX];
+static size_t kept_count;
+static bool met[HOST_AXES_MAX + 1][AXIS_VALUES_MAX][HOST_AXES_MAX]
+               [AXIS_VALUES_MAX]; // the last first: subjects
+
+// The pipeline's own, the batch it makes, and what decides the type that a batch has on the host.
+static bool concerns_host(const axis *a)
+{
+    static const char *const others[] = {"batch.", "pipeline.", "precision.policy", "execution.mode",
+                                         "offload.optimizer"};
+    bool concerns = false;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        concerns = concerns || strncmp(a->key, others[k], strlen(others[k])) == 0;
+    }
+    return concerns && a->id != HR_KNOB_PIPELINE_SOURCE;
+}
+
+static void choose_axes(void)
+{
+    const axis *all = NULL;
+    const size_t count = axes_of_knobs(&all);
+    for (size_t a = 1; a < count; a++) {
+        if (concerns_host(&all[a]) && host_axis_count < HOST_AXES_MAX) {
+            host_axes[host_axis_count++] = &all[a];
+        }
+    }
+}
+
+static bool apply(const drawn *d, hr_knobs *knobs)
+{
+    bool applied = true;
+    for (size_t a = 0; a < host_axis_count; a++) {
+        const char *value = host_axes[a]->values[d->value[a]];
+        applied = applied && hr_knobs_set(knobs, host_axes[a]->id, value, NULL) == HR_OK;
+    }
+    return applied;
+}
+
+static bool is_legal(const drawn *d)
+{
+    hr_knobs knobs;
+    hr_knobs_init(&knobs);
+    return hr_knobs_set(&knobs, HR_KNOB_DEVICE_KIND, "reference", NULL) == HR_OK && apply(d, &knobs) &&
+           hr_knobs_validate(&knobs, NULL) == HR_OK;
+}
+
+// Marks the pairs of values that it has; returns how many are new.
+static size_t meet(const drawn *d)
+{
+    size_t fresh = 0;
+    for (size_t a = 0; a < host_axis_count; a++) {
+        for (size_t b = 0; b < a; b++) {
+            bool *pair = &met[a][d->value[a]][b][d->value[b]];
+            fresh += !*pair;
+            *pair = true;
+        }
+        bool *with = &met[HOST_AXES_MAX][d->subject][a][d->value[a]];
+        fresh += !*with;
+        *with = true;
+    }
+    return fresh;
+}
+
+static void draw_all(void)
+{
+    uint64_t random = 7;
+    choose_axes();
+    for (int n = 0; n < DRAWS && kept_count < KEPT_MAX; n++) {
+        drawn d = {.subject = (uint8_t)(n % SUBJECTS)};
+        for (size_t a = 0; a < host_axis_count; a++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            d.value[a] = (uint8_t)((random >> 33) % axis_value_count(host_axes[a]));
+        }
+        if (is_legal(&d) && meet(&d) > 0) {
+            kept[kept_count++] = d;
+        }
+    }
+}
+
+START_TEST(every_value_meets_every_source)
+{
+    for (size_t s = 0; s < SUBJECTS; s++) {
+        for (size_t a = 0; a < host_axis_count; a++) {
+            for (size_t v = 0; v < axis_value_count(host_axes[a]); v++) {
+                ck_assert_msg(met[HOST_AXES_MAX][s][a][v], "no configuration has %s=%s with source %zu",
+                              host_axes[a]->key, host_axes[a]->values[v], s);
+            }
+        }
+    }
+}
+END_TEST
+
+// ---- the ledger -----------------------------------------------------------------------------------------------
+
+static hr_preset *open_model(const data_folder *f, const char *model)
+{
+    char path[FILE_NAME_MAX], text[640];
+    hr_preset *preset = NULL;
+    hr_err err = {0};
+    const int length = snprintf(text, sizeof text,
+                                "device: {kind: reference, vram: 64MiB}\nmodel:\n  name: small\n%s", model);
+    data_write(f, "small.yaml", text, (size_t)length);
+    ck_assert_msg(hr_preset_open(data_folder_file(f, "small.yaml", path), false, &preset, NULL, &err) ==
+                      HR_OK,
+                  "%s", err.sentence);
+    return preset;
+}
+
+static const char *text_of(const drawn *d, char text[1024])
+{
+    size_t used = (size_t)snprintf(text, 1024, "source %u:", d->subject);
+    for (size_t a = 0; a < host_axis_count && used < 1024; a++) {
+        used += (size_t)snprintf(text + used, 1024 - used, " %s=%s", host_axes[a]->key,
+                                 host_axes[a]->values[d->value[a]]);
+    }
+    return text;
+}
+
+START_TEST(what_the_host_holds_is_what_was_planned)
+{
+    const drawn *d = &kept[_i];
+    const struct subject *s = &subjects[d->subject];
+    char path[FILE_NAME_MAX], why[512] = "", text[1024];
+    uint64_t peak_bytes = 0;
+    const data_folder files = data_folder_make(), models = data_folder_make();
+    s->write(&files, path);
+    hr_preset *preset = open_model(&models, s->model);
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_SOURCE, s->source, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_PATH, path, NULL), HR_OK);
+    ck_assert(apply(d, &knobs));
+    const exactness found = exactness_of(preset, &knobs, &peak_bytes, why, sizeof why);
+    ck_assert_msg(found == EXACTNESS_HOLDS, "%s: %s", text_of(d, text), why);
+    hr_preset_close(preset);
+    data_folder_remove(&files);
+    data_folder_remove(&models);
+}
+END_TEST
+
+// One plan of it, as the report has it.
+static hr_report planned(const hr_preset *preset, const hr_knobs *knobs)
+{
+    const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 1};
+    const hr_engine_options plan = {.plan_only = true};
+    hr_engine *e = NULL;
+    hr_report r;
+    ck_assert_int_eq(hr_engine_create(preset, knobs, &plan, &e, NULL), HR_OK);
+    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
+    for (bool idle = false; !idle;) {
+        hr_engine_advance(e, &idle);
+    }
+    ck_assert_int_eq(hr_engine_report(e, &r, NULL), HR_OK);
+    hr_engine_destroy(e);
+    return r;
+}
+
+static uint64_t source_bytes(const hr_report *r)
+{
+    ck_assert_uint_gt(r->host.stage_count, 0);
+    ck_assert_str_eq(r->host.stages[0].name, "source");
+    return r->host.stages[0].peak_bytes;
+}
+
+// What the workbench shows beside a knob is what the plan says, of one program and of both.
+START_TEST(a_what_if_has_the_plans_host_bytes)
+{
+    const drawn *d = &kept[_i];
+    const struct subject *s = &subjects[d->subject];
+    char path[FILE_NAME_MAX];
+    const data_folder files = data_folder_make(), models = data_folder_make();
+    hr_planner *planner = NULL;
+    hr_whatif whatif;
+    s->write(&files, path);
+    hr_preset *preset = open_model(&models, s->model);
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_SOURCE, s->source, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_PATH, path, NULL), HR_OK);
+    ck_assert(apply(d, &knobs));
+    hr_report r = planned(preset, &knobs);
+    ck_assert_int_eq(hr_planner_open(preset, &planner, NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_plan(planner, &knobs, &whatif, NULL), HR_OK);
+    ck_assert_uint_eq(whatif.host_bytes, r.host.peak_bytes);
+    ck_assert_uint_eq(whatif.h2d_bytes, r.h2d_bytes_per_step);
+    hr_planner_close(planner);
+    hr_report_deinit(&r);
+    hr_preset_close(preset);
+    data_folder_remove(&files);
+    data_folder_remove(&models);
+}
+END_TEST
+
+// Packed or not: an archive is held whole, plain files of records are not held.
+START_TEST(a_plan_reads_its_files_anew_when_they_change)
+{
+    const struct subject *s = &subjects[_i];
+    char path[FILE_NAME_MAX];
+    const data_folder files = data_folder_make(), models = data_folder_make();
+    hr_preset *preset = open_model(&models, s->model);
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_SOURCE, s->source, NULL), HR_OK);
+    s->write(&files, path);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_PATH, path, NULL), HR_OK);
+    hr_report r = planned(preset, &knobs);
+    ck_assert_str_eq(r.host.unknown, "");
+    ck_assert_uint_eq(source_bytes(&r) > 0, s->holds);
+    hr_report_deinit(&r);
+    if (path[0] != '\0') {
+        data_folder_remove(&files);
+        r = planned(preset, &knobs);
+        ck_assert_uint_eq(r.host.stage_count, 0);
+        ck_assert_uint_gt(strlen(r.host.unknown), 10);
+        hr_report_deinit(&r);
+        ck_assert_int_eq(mkdir(files.path, 0700), 0);
+        s->write(&files, path);
+        r = planned(preset, &knobs);
+        ck_assert_str_eq(r.host.unknown, "");
+        hr_report_deinit(&r);
+    }
+    hr_preset_close(preset);
+    data_folder_remove(&files);
+    data_folder_remove(&models);
+}
+END_TEST
+
+int main(void)
+{
+    hr_preset_search_beside(".");
+    draw_all();
+    printf("%zu configurations of %zu axes and %d sources\n", kept_count, host_axis_count, (int)SUBJECTS);
+    fflush(stdout);
+    TCase *tests = tcase_create("host ledger");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, every_kind_of_source_is_looked_at);
+    tcase_add_test(tests, every_value_meets_every_source);
+    tcase_add_loop_test(tests, what_the_host_holds_is_what_was_planned, 0, (int)kept_count);
+    tcase_add_loop_test(tests, a_what_if_has_the_plans_host_bytes, 0, (int)kept_count);
+    tcase_add_loop_test(tests, a_plan_reads_its_files_anew_when_they_change, 0, SUBJECTS);
+    Suite *suite = suite_create("host ledger");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
