@@ -191,6 +191,72 @@ ptrdiff_t file_read_some(int fd, void *to, size_t bytes)
     return read_some(fd, to, bytes);
 }
 
+static int make_nameless(const char *folder)
+{
+    char name[PATH_MAX];
+    const int length = snprintf(name, sizeof name, "%s/headroom.XXXXXX", folder);
+    if (length < 0 || (size_t)length >= sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    const int fd = must_fail() ? -1 : mkostemp(name, O_CLOEXEC);
+    if (fd >= 0) {
+        (void)unlink(name);
+    }
+    return fd;
+}
+
+hr_status file_open_nameless(const char *folder, uint64_t bytes, int *fd, hr_err *err)
+{
+    *fd = make_nameless(folder);
+    if (*fd < 0) {
+        return HR_FAIL(err, WRITE, "%s: needed a folder that takes files, had: %s", folder, strerror(errno));
+    }
+    const int failure = must_fail() ? EIO : posix_fallocate(*fd, 0, (off_t)bytes);
+    if (failure != 0) {
+        file_close(*fd);
+        *fd = -1;
+        return HR_FAIL(err, WRITE, "%s: needed a file of %" PRIu64 " bytes, had: %s", folder, bytes,
+                       strerror(failure));
+    }
+    return HR_OK;
+}
+
+hr_status file_read_at(int fd, uint64_t offset, void *to, uint64_t bytes, const char *name, hr_err *err)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        const ssize_t got =
+            must_fail() ? -1 : pread(fd, (char *)to + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return HR_FAIL(err, READ, "%s, offset %" PRIu64 ": needed %" PRIu64 " bytes, had %s", name,
+                           offset, bytes, got < 0 ? strerror(errno) : "fewer");
+        }
+        done += (uint64_t)got;
+    }
+    return HR_OK;
+}
+
+hr_status file_write_at(int fd, uint64_t offset, const void *from, uint64_t bytes, const char *name,
+                        hr_err *err)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        const ssize_t put =
+            must_fail() ? -1 : pwrite(fd, (const char *)from + done, bytes - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return HR_FAIL(err, WRITE, "%s, offset %" PRIu64 ": cannot be written: %s", name, offset,
+                           strerror(errno));
+        }
+        done += (uint64_t)put;
+    }
+    return HR_OK;
+}
+
 void file_close(int fd)
 {
     if (fd >= 0) {

@@ -26,6 +26,14 @@ HR_MUST_CHECK hr_status file_open(const char *path, int *fd, hr_err *err);
 ptrdiff_t file_read_some(int fd, void *to, size_t bytes);
 void file_close(int fd);
 
+// A file without a name in `folder`, of `bytes` that the disk has set aside: gone with its descriptor. WRITE error.
+HR_MUST_CHECK hr_status file_open_nameless(const char *folder, uint64_t bytes, int *fd, hr_err *err);
+// All `bytes` at `offset`; `name` is for sentences. READ and WRITE errors. Any thread.
+HR_MUST_CHECK hr_status file_read_at(int fd, uint64_t offset, void *to, uint64_t bytes, const char *name,
+                                     hr_err *err);
+HR_MUST_CHECK hr_status file_write_at(int fd, uint64_t offset, const void *from, uint64_t bytes,
+                                      const char *name, hr_err *err);
+
 typedef struct file_writer file_writer;
 // WRITE error when the folder cannot take a file, or `path` is a folder, a device, a pipe or read-only. A link is
 // followed, and the mode of a file that is replaced stays.

@@ -4,7 +4,7 @@
 #include "headroom/units.h"
 
 #include "base/machine.h"
-#include "data/map.h"
+#include "data/keep.h"
 
 enum { BYTES_PER_THREAD = 1 << 20 }; // what one more thread is worth waking for
 
@@ -72,6 +72,7 @@ typedef struct host_case {
     const hr_knobs *knobs;
     const data_source *source;
     data_form train, eval; // of batches
+    data_keep_plan keep;
     bool pinned;
 } host_case;
 
@@ -80,21 +81,16 @@ static uint64_t batch_of(const host_case *c)
     return count_of(c->knobs, HR_KNOB_BATCH_SIZE);
 }
 
-static uint64_t prefetch_of(const host_case *c)
+static uint64_t scratch_bytes(const host_case *c, const data_form *batches, bool has_made)
 {
-    return count_of(c->knobs, HR_KNOB_PIPELINE_PREFETCH);
-}
-
-static uint64_t scratch_bytes(const host_case *c, const data_form *batches)
-{
-    const data_map map = {.source = c->source, .to = *batches};
+    const data_map map = {.source = c->source, .to = *batches, .has_made = has_made};
     return data_map_scratch_bytes(&map);
 }
 
 // The batches of training that exist at once: those made ready, and the step's.
 static uint64_t batches_bytes(const host_case *c)
 {
-    return times(prefetch_of(c) + 1, times(batch_of(c), data_form_bytes(&c->train)));
+    return times((uint64_t)c->keep.prefetch + 1, times(batch_of(c), data_form_bytes(&c->train)));
 }
 
 static uint64_t source_bytes(const host_case *c)
@@ -102,16 +98,22 @@ static uint64_t source_bytes(const host_case *c)
     return c->source->held_bytes;
 }
 
+static uint64_t cache_bytes(const host_case *c)
+{
+    return c->keep.cache_bytes;
+}
+
+// Numbers of samples, and with a pool of where they lie there.
 static uint64_t shuffle_bytes(const host_case *c)
 {
-    const uint64_t waiting =
-        smaller(count_of(c->knobs, HR_KNOB_PIPELINE_SHUFFLE), c->source->info.train_samples);
-    return waiting > 1 ? waiting * sizeof(uint32_t) : 0;
+    const uint64_t numbers = c->keep.has_pool ? 2 : 1;
+    return c->keep.shuffle > 1 ? plus(c->keep.pool_bytes, c->keep.shuffle * numbers * sizeof(uint32_t)) : 0;
 }
 
 static uint64_t map_bytes(const host_case *c)
 {
-    return times(host_plan_threads(c->knobs, &c->source->form), scratch_bytes(c, &c->train));
+    return times(host_plan_threads(c->knobs, &c->source->form),
+                 scratch_bytes(c, &c->train, c->keep.cache_made));
 }
 
 // The numbers of a batch, of the samples that fill up the last one, and the batch where no later stage has it.
@@ -119,9 +121,10 @@ static uint64_t batch_bytes(const host_case *c)
 {
     const bool pads = hr_knob_is(c->knobs, HR_KNOB_BATCH_REMAINDER, "pad");
     const uint64_t rounds = count_of(c->knobs, HR_KNOB_BATCH_ACCUMULATE);
-    const uint64_t numbers = times(batch_of(c), sizeof(uint32_t));
-    const uint64_t first = pads ? times(numbers, rounds) : 0;
-    const uint64_t own = prefetch_of(c) == 0 && !c->pinned ? batches_bytes(c) : 0;
+    const uint64_t number = times(batch_of(c), sizeof(uint32_t));
+    const uint64_t numbers = times(number, c->keep.has_pool ? 2 : 1);
+    const uint64_t first = pads ? times(number, rounds) : 0;
+    const uint64_t own = c->keep.prefetch == 0 && !c->pinned ? batches_bytes(c) : 0;
     return plus(plus(numbers, first), own);
 }
 
@@ -133,13 +136,18 @@ static uint64_t prefetch_bytes(const host_case *c)
 static uint64_t evaluate_bytes(const host_case *c)
 {
     const uint64_t each = sizeof(uint32_t) + data_form_bytes(&c->eval);
-    return plus(scratch_bytes(c, &c->eval), times(batch_of(c), each));
+    return plus(scratch_bytes(c, &c->eval, false), times(batch_of(c), each));
 }
 
 static bool always(const host_case *c)
 {
     (void)c;
     return true;
+}
+
+static bool caches(const host_case *c)
+{
+    return c->keep.has_cache;
 }
 
 static bool shuffles(const host_case *c)
@@ -154,7 +162,7 @@ static bool maps(const host_case *c)
 
 static bool prefetches(const host_case *c)
 {
-    return prefetch_of(c) > 0;
+    return c->keep.prefetch > 0;
 }
 
 static bool pins(const host_case *c)
@@ -167,13 +175,10 @@ static const struct {
     bool (*is_there)(const host_case *c);
     uint64_t (*bytes)(const host_case *c);
 } rows[] = {
-    {"source", always, source_bytes},
-    {"shuffle", shuffles, shuffle_bytes},
-    {"map", maps, map_bytes},
-    {"batch", always, batch_bytes},
-    {"prefetch", prefetches, prefetch_bytes},
-    {"pinned", pins, batches_bytes},
-    {"evaluate", always, evaluate_bytes},
+    {"source", always, source_bytes},     {"cache", caches, cache_bytes},
+    {"shuffle", shuffles, shuffle_bytes}, {"map", maps, map_bytes},
+    {"batch", always, batch_bytes},       {"prefetch", prefetches, prefetch_bytes},
+    {"pinned", pins, batches_bytes},      {"evaluate", always, evaluate_bytes},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 _Static_assert((int)ROWS <= (int)PIPELINE_MAX_STAGES, "every stage has a place");
@@ -182,12 +187,13 @@ host_plan host_plan_make(const hr_knobs *knobs, const data_facts *facts, const p
                          bool pinned)
 {
     const data_form *form = &facts->source.form;
-    const host_case c = {.knobs = knobs,
-                         .source = &facts->source,
-                         .train = data_form_narrowed(form, wire->train),
-                         .eval = data_form_narrowed(form, wire->eval),
-                         .pinned = pinned};
+    host_case c = {.knobs = knobs,
+                   .source = &facts->source,
+                   .train = data_form_narrowed(form, wire->train),
+                   .eval = data_form_narrowed(form, wire->eval),
+                   .pinned = pinned};
     host_plan plan = {.count = 0};
+    c.keep = data_keep_plan_of(knobs, c.source, facts->raw_bytes[DATA_TRAIN], &c.train);
     for (size_t k = 0; k < ROWS; k++) {
         if (rows[k].is_there(&c)) {
             const host_stage stage = {rows[k].name, rows[k].bytes(&c)};

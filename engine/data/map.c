@@ -2,14 +2,15 @@
 #include "data/map.h"
 
 #include "base/narrow.h"
+#include "data/cache.h"
 #include "data/record.h"
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
-// Where the parts of a thread's scratch begin: what is fetched, what the source decodes with, the image, and the floats
-// that are to be narrowed.
+// Where the parts of a thread's scratch begin: what is fetched, what the source decodes with, the image, the floats
+// that are to be narrowed, and the sample as a cache takes it.
 typedef struct map_layout {
-    uint64_t scratch, image, floats, bytes;
+    uint64_t scratch, image, floats, packed, bytes;
 } map_layout;
 
 static uint64_t aligned(uint64_t bytes)
@@ -28,10 +29,11 @@ static map_layout layout_of(const data_map *m)
     map_layout at = {.scratch = aligned(s->room_bytes)};
     at.image = at.scratch + aligned(s->scratch_bytes);
     at.floats = at.image + (s->ops->decode != NULL ? aligned(data_source_values(s)) : 0);
-    at.bytes = at.floats;
+    at.packed = at.floats;
     for (uint32_t k = 0; k < s->form.count; k++) {
-        at.bytes += is_narrowed(m, k) ? aligned(data_slot_bytes(&s->form.slot[k])) : 0;
+        at.packed += is_narrowed(m, k) ? aligned(data_slot_bytes(&s->form.slot[k])) : 0;
     }
+    at.bytes = at.packed + (m->has_made ? aligned(data_form_packed_bytes(&m->to)) : 0);
     return at;
 }
 
@@ -54,22 +56,32 @@ static hr_status write_wide(const data_map *m, const map_layout *at, const data_
     return HR_OK;
 }
 
-// A sample is narrowed while it lies in the near caches.
-hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
-                         hr_err *err)
+hr_status data_map_fetch(const data_map *m, const data_ask *ask, uint8_t *scratch, data_raw *out, hr_err *err)
 {
-    const map_layout at = layout_of(m);
+    data_cache *cache = ask->set == DATA_TRAIN ? m->raw : NULL;
+    bool found = false;
+    if (cache != NULL) {
+        HR_TRY(data_cache_find(cache, ask->sample, scratch, &found, out, err));
+    }
+    if (!found) {
+        HR_TRY(data_source_fetch(m->source, ask->set, ask->sample, scratch, out, err));
+    }
+    return found || cache == NULL ? HR_OK : data_cache_keep(cache, ask->sample, out, err);
+}
+
+// A sample is narrowed while it lies in the near caches.
+static hr_status make(const data_map *m, const map_layout *at, const data_raw *raw, uint8_t *scratch,
+                      const data_room *to, hr_err *err)
+{
     data_room wide = *to;
-    data_raw raw;
-    uint8_t *floats = scratch + at.floats;
+    uint8_t *floats = scratch + at->floats;
     for (uint32_t k = 0; k < m->to.count; k++) {
         if (is_narrowed(m, k)) {
             wide.slot[k] = floats;
             floats += aligned(data_slot_bytes(&m->source->form.slot[k]));
         }
     }
-    HR_TRY(data_source_fetch(m->source, ask->set, ask->sample, scratch, &raw, err));
-    HR_TRY(write_wide(m, &at, &raw, scratch, &wide, err));
+    HR_TRY(write_wide(m, at, raw, scratch, &wide, err));
     for (uint32_t k = 0; k < m->to.count; k++) {
         if (is_narrowed(m, k)) {
             (m->to.slot[k].type == DATA_F16 ? narrow_to_f16 : narrow_to_bf16)(
@@ -77,4 +89,46 @@ hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratc
         }
     }
     return HR_OK;
+}
+
+static data_cache *made_of(const data_map *m, const data_ask *ask)
+{
+    return ask->set == DATA_TRAIN ? m->made : NULL;
+}
+
+hr_status data_map_make(const data_map *m, const data_ask *ask, const data_raw *raw, uint8_t *scratch,
+                        const data_room *to, hr_err *err)
+{
+    const map_layout at = layout_of(m);
+    data_cache *cache = made_of(m, ask);
+    HR_TRY(make(m, &at, raw, scratch, to, err));
+    if (cache == NULL) {
+        return HR_OK;
+    }
+    const data_raw packed = {.bytes = scratch + at.packed, .size_bytes = data_form_packed_bytes(&m->to)};
+    data_room_pack(&m->to, to, scratch + at.packed);
+    return data_cache_keep(cache, ask->sample, &packed, err);
+}
+
+bool data_map_keeps(const data_map *m, const data_ask *ask)
+{
+    const data_cache *cache = made_of(m, ask);
+    return cache != NULL && data_cache_has(cache, ask->sample);
+}
+
+hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
+                         hr_err *err)
+{
+    data_raw raw;
+    bool found = false;
+    if (data_map_keeps(m, ask)) {
+        const map_layout at = layout_of(m);
+        HR_TRY(data_cache_find(m->made, ask->sample, scratch + at.packed, &found, &raw, err));
+    }
+    if (found) {
+        data_room_unpack(&m->to, raw.bytes, to);
+        return HR_OK;
+    }
+    HR_TRY(data_map_fetch(m, ask, scratch, &raw, err));
+    return data_map_make(m, ask, &raw, scratch, to, err);
 }

@@ -10,9 +10,13 @@
 #include "data/slot.h"
 #include "data/source.h"
 
+typedef struct data_cache data_cache;
+
 typedef struct data_map {
     const data_source *source; // borrowed
     data_form to;              // of batches: the source's form, narrowed
+    data_cache *raw, *made;    // of training samples as fetched, and as written; borrowed; NULL: none
+    bool has_made;             // there is one of samples as written: scratch has room for such a sample
 } data_map;
 
 typedef struct data_ask {
@@ -23,8 +27,17 @@ typedef struct data_ask {
 
 // Of one thread.
 uint64_t data_map_scratch_bytes(const data_map *m);
-// Writes one sample to to->slot. DATA errors while reading.
+// Writes one sample to to->slot. DATA errors while reading, READ and WRITE errors of a cache's file.
 HR_MUST_CHECK hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratch,
                                        const data_room *to, hr_err *err);
+
+// The same in two parts: what is fetched lies in the source, in a cache or in the scratch, and may be kept elsewhere
+// before it is made into values.
+HR_MUST_CHECK hr_status data_map_fetch(const data_map *m, const data_ask *ask, uint8_t *scratch,
+                                       data_raw *out, hr_err *err);
+HR_MUST_CHECK hr_status data_map_make(const data_map *m, const data_ask *ask, const data_raw *raw,
+                                      uint8_t *scratch, const data_room *to, hr_err *err);
+// Whether its values are in the cache, so that there is nothing to fetch.
+bool data_map_keeps(const data_map *m, const data_ask *ask);
 
 #endif

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "data/cache.h"
+#include "data/keep.h"
 #include "data/stages.h"
 
 struct pipeline {
@@ -14,6 +16,7 @@ struct pipeline {
     data_stage *train; // the last stage of the chain
     data_stage *eval;
     batch_form form;
+    data_keep keep; // what is kept of samples on their way
     pipeline_wire wire;
     hr_err *refusal;        // why pinned memory was not to be had; owned
     data_position position; // of what the caller has taken
@@ -41,20 +44,21 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
     const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.train),
                                   .pinned = p->wire.pinned,
                                   .refusal = p->refusal};
-    uint64_t samples = p->source->info.train_samples;
-    uint64_t shuffle = (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_SHUFFLE);
-    uint32_t prefetch = (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH);
-    shuffle = shuffle < samples ? shuffle : samples;
-
+    HR_TRY(data_keep_open(knobs, p->source, &buffers.form, &p->keep, err));
+    const uint32_t prefetch = p->keep.plan.prefetch;
     hr_status status = stage_source_open(p->source, DATA_TRAIN, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
-    if (shuffle > 1) {
-        uint64_t seed = (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_SEED);
-        status = stage_shuffle_open(p->train, (uint32_t)shuffle, seed, &stage, err);
+    if (p->keep.plan.shuffle > 1) {
+        const shuffle_form form = {.samples = p->keep.plan.shuffle,
+                                   .seed = (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_SEED),
+                                   .same_order = p->keep.plan.same_order,
+                                   .pool = p->keep.pool};
+        status = stage_shuffle_open(p->train, &form, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
+        data_stage_hold(p->train, p->keep.plan.pool_bytes);
     }
-    const data_map map = {.source = p->source, .to = buffers.form};
-    status = stage_batch_open(p->train, &map, DATA_TRAIN, &p->form, &buffers, &stage, err);
+    p->form.pool = p->keep.pool;
+    status = stage_batch_open(p->train, &p->keep.map, DATA_TRAIN, &p->form, &buffers, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
     if (prefetch > 0) {
         status = stage_prefetch_open(p->train, prefetch, p->form.batch, &buffers, &stage, err);
@@ -122,6 +126,7 @@ static void close_chains(pipeline *p)
 {
     data_stage_close(p->train);
     data_stage_close(p->eval);
+    data_keep_close(&p->keep);
     hr_free(p->refusal);
 }
 
@@ -290,11 +295,11 @@ static void stage_facts(const data_stage *s, const char *name, pipeline_stage_in
     }
 }
 
-// What its threads work in, as a stage of its own.
-static void map_facts(const data_stage *s, pipeline_stage_info *out)
+// What is taken when the chain is opened, as a stage of its own.
+static void fixed_facts(const char *name, uint64_t bytes, pipeline_stage_info *out)
 {
-    *out = (pipeline_stage_info){.host_bytes = s->in_flight_bytes, .peak_host_bytes = s->in_flight_bytes};
-    (void)text_copy(out->name, sizeof out->name, "map");
+    *out = (pipeline_stage_info){.host_bytes = bytes, .peak_host_bytes = bytes};
+    (void)text_copy(out->name, sizeof out->name, name);
 }
 
 // Buffers of batches live as long as their chain.
@@ -304,8 +309,7 @@ static void pinned_facts(const pipeline *p, pipeline_stage_info *out)
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
         bytes += atomic_load(&s->pinned_bytes);
     }
-    *out = (pipeline_stage_info){.host_bytes = bytes, .peak_host_bytes = bytes};
-    (void)text_copy(out->name, sizeof out->name, "pinned");
+    fixed_facts("pinned", bytes, out);
 }
 
 uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
@@ -314,11 +318,15 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
         count += s->in_flight_bytes > 0 ? 2 : 1;
     }
+    count += p->keep.plan.cache_bytes > 0;
     uint32_t place = count;
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
+        if (s->before == NULL && p->keep.plan.cache_bytes > 0) {
+            fixed_facts("cache", p->keep.plan.cache_bytes, &out[--place]);
+        }
         stage_facts(s, s->ops->name, &out[--place]);
         if (s->in_flight_bytes > 0) {
-            map_facts(s, &out[--place]);
+            fixed_facts("map", s->in_flight_bytes, &out[--place]);
         }
     }
     if (p->wire.pinned.take != NULL) {

@@ -58,11 +58,7 @@ hr_status record_write_packed(const data_source *s, const data_raw *raw, uint8_t
 {
     (void)scratch;
     (void)err;
-    const uint8_t *from = raw->bytes;
-    for (uint32_t k = 0; k < s->form.count; k++) {
-        memcpy(to->slot[k], from, data_slot_bytes(&s->form.slot[k]));
-        from += data_slot_packed_bytes(&s->form.slot[k]);
-    }
+    data_room_unpack(&s->form, raw->bytes, to);
     return HR_OK;
 }
 

@@ -153,3 +153,19 @@ data_room data_room_packed(const data_form *form, uint8_t *bytes)
     }
     return room;
 }
+
+void data_room_pack(const data_form *form, const data_room *from, uint8_t *bytes)
+{
+    for (uint32_t k = 0; k < form->count; k++) {
+        memcpy(bytes, from->slot[k], data_slot_bytes(&form->slot[k]));
+        bytes += data_slot_packed_bytes(&form->slot[k]);
+    }
+}
+
+void data_room_unpack(const data_form *form, const uint8_t *bytes, const data_room *to)
+{
+    for (uint32_t k = 0; k < form->count; k++) {
+        memcpy(to->slot[k], bytes, data_slot_bytes(&form->slot[k]));
+        bytes += data_slot_packed_bytes(&form->slot[k]);
+    }
+}

@@ -66,5 +66,7 @@ data_room data_room_at(const data_form *form, const data_room *room, uint32_t pl
 uint64_t data_slot_packed_bytes(const data_slot *slot);
 uint64_t data_form_packed_bytes(const data_form *form);
 data_room data_room_packed(const data_form *form, uint8_t *bytes);
+void data_room_pack(const data_form *form, const data_room *from, uint8_t *bytes);
+void data_room_unpack(const data_form *form, const uint8_t *bytes, const data_room *to);
 
 #endif

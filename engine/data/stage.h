@@ -17,12 +17,15 @@
 
 #include "data/slot.h"
 
+#define DATA_NO_PLACE UINT32_MAX
+
 // One sample or one batch of samples on its way. The stage that gave it owns the bytes until the next call.
 typedef struct data_item {
-    data_room room;        // after batch: [count, …] of every slot
-    uint32_t sample;       // before batch: the sample's number in its set
-    uint64_t epoch;        // before batch: 0-based
-    uint32_t count;        // samples
+    data_room room;  // after batch: [count, …] of every slot
+    uint32_t sample; // before batch: the sample's number in its set
+    uint64_t epoch;  // before batch: 0-based
+    uint32_t place;  // before batch: where the sample lies in the pool; DATA_NO_PLACE: it is not kept there
+    uint32_t count;  // samples
     uint64_t first_sample; // of the pipeline's items: samples given out before this one, over all epochs
     bool end;              // the epoch is over; nothing else is set
 } data_item;

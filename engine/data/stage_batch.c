@@ -22,7 +22,9 @@ typedef struct batch_stage {
     uint8_t *scratch;   // for each of them
     uint64_t scratch_bytes;
     data_buffers buffers;
+    data_pool *pool;
     uint32_t *number; // of the samples of the batch, by place
+    uint32_t *lies;   // with a pool: where there, or DATA_NO_PLACE
     bool has_room;
     data_room room, own; // where items go: own or lent; own is taken when wanted
     uint32_t *first;     // BATCH_PAD: the samples the epoch began with, at most `update`
@@ -35,23 +37,30 @@ static uint64_t batch_bytes(const batch_stage *s)
     return s->batch * data_form_bytes(&s->buffers.form);
 }
 
+static uint64_t number_bytes(const batch_stage *s)
+{
+    return (uint64_t)s->batch * sizeof *s->number * (s->pool != NULL ? 2 : 1);
+}
+
 static hr_status batch_take_numbers(batch_stage *s, hr_err *err)
 {
-    if (s->number == NULL) {
-        s->number = hr_calloc(s->batch, sizeof *s->number);
-        if (s->number == NULL) {
-            return HR_FAIL(err, NOMEM, "the numbers of %u samples: needed %zu bytes, had less", s->batch,
-                           s->batch * sizeof *s->number);
-        }
-        data_stage_hold(&s->base, s->batch * sizeof *s->number);
+    if (s->number != NULL) {
+        return HR_OK;
     }
+    s->number = hr_calloc(s->batch, number_bytes(s) / s->batch);
+    if (s->number == NULL) {
+        return HR_FAIL(err, NOMEM, "the numbers of %u samples: needed %" PRIu64 " bytes, had less", s->batch,
+                       number_bytes(s));
+    }
+    s->lies = s->pool != NULL ? s->number + s->batch : NULL;
+    data_stage_hold(&s->base, number_bytes(s));
     return HR_OK;
 }
 
 static void batch_give_back_numbers(batch_stage *s)
 {
     if (s->number != NULL) {
-        data_stage_release(&s->base, s->batch * sizeof *s->number);
+        data_stage_release(&s->base, number_bytes(s));
         hr_free(s->number);
         s->number = NULL;
     }
@@ -79,18 +88,18 @@ static void batch_give_back_room(batch_stage *s)
     s->has_room = false;
 }
 
-// One sample's number from the stage before; false in *any at the end of the epoch.
-static hr_status batch_pull(batch_stage *s, uint32_t *sample, bool *any, hr_err *err)
+// One sample's number from the stage before, or the end of the epoch.
+static hr_status batch_pull(batch_stage *s, data_item *item, hr_err *err)
 {
-    data_item item;
-    HR_TRY(s->base.before->ops->next(s->base.before, &item, err));
-    s->drained = item.end;
-    *any = !item.end;
-    *sample = item.sample;
-    s->epoch = item.end ? s->epoch : item.epoch;
-    s->pulled += *any;
-    if (*any && s->first != NULL && s->first_count < s->update) {
-        s->first[s->first_count++] = item.sample;
+    HR_TRY(s->base.before->ops->next(s->base.before, item, err));
+    s->drained = item->end;
+    if (item->end) {
+        return HR_OK;
+    }
+    s->epoch = item->epoch;
+    s->pulled++;
+    if (s->first != NULL && s->first_count < s->update) {
+        s->first[s->first_count++] = item->sample;
     }
     return HR_OK;
 }
@@ -110,9 +119,9 @@ static bool batch_drops_rest(const batch_stage *s)
 
 static hr_status batch_pass_over_rest(batch_stage *s, hr_err *err)
 {
-    uint32_t sample;
-    for (bool any = true; any;) {
-        HR_TRY(batch_pull(s, &sample, &any, err));
+    data_item item = {0};
+    while (!item.end) {
+        HR_TRY(batch_pull(s, &item, err));
     }
     return HR_OK;
 }
@@ -127,28 +136,47 @@ typedef struct write_range {
 
 typedef struct write_job {
     const batch_stage *s;
+    uint32_t begin;     // of the places that are written
     write_range *range; // of each thread
 } write_job;
+
+static hr_status write_sample(const batch_stage *s, uint32_t place, uint8_t *scratch, hr_err *err)
+{
+    const data_ask ask = {.set = s->set, .sample = s->number[place], .epoch = s->epoch};
+    const data_room at = data_room_at(&s->map.to, &s->room, place);
+    if (s->pool != NULL && s->lies[place] != DATA_NO_PLACE) {
+        return data_pool_write(s->pool, s->lies[place], &ask, scratch, &at, err);
+    }
+    return data_map_write(&s->map, &ask, scratch, &at, err);
+}
 
 static void write_samples(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const write_job *job = argument;
-    const batch_stage *s = job->s;
     write_range *range = &job->range[worker];
-    uint8_t *scratch = s->scratch + (size_t)worker * s->scratch_bytes;
-    for (int64_t place = begin; place < end && range->status == HR_OK; place++) {
-        const data_ask ask = {.set = s->set, .sample = s->number[place], .epoch = s->epoch};
-        const data_room at = data_room_at(&s->map.to, &s->room, (uint32_t)place);
-        range->status = data_map_write(&s->map, &ask, scratch, &at, &range->err);
+    uint8_t *scratch = job->s->scratch + (size_t)worker * job->s->scratch_bytes;
+    for (int64_t k = begin; k < end && range->status == HR_OK; k++) {
+        range->status = write_sample(job->s, job->begin + (uint32_t)k, scratch, &range->err);
+    }
+}
+
+static void load_samples(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const write_job *job = argument;
+    write_range *range = &job->range[worker];
+    uint8_t *scratch = job->s->scratch + (size_t)worker * job->s->scratch_bytes;
+    for (int64_t k = begin; k < end && range->status == HR_OK; k++) {
+        range->status = data_pool_load(job->s->pool, (uint32_t)k, scratch, &range->err);
     }
 }
 
 // Ranges lie in the order of the workers.
-static hr_status batch_write(const batch_stage *s, uint32_t count, hr_err *err)
+static hr_status side_by_side(const batch_stage *s, uint32_t begin, uint32_t count, workers_body body,
+                              hr_err *err)
 {
     write_range range[BATCH_THREADS_MAX] = {{.status = HR_OK}};
-    const write_job job = {s, range};
-    workers_for(s->threads, count, 1, write_samples, &job);
+    const write_job job = {s, begin, range};
+    workers_for(s->threads, count, 1, body, &job);
     for (uint32_t k = 0; k < workers_count(s->threads); k++) {
         if (range[k].status != HR_OK) {
             if (err != NULL) {
@@ -160,23 +188,56 @@ static hr_status batch_write(const batch_stage *s, uint32_t count, hr_err *err)
     return HR_OK;
 }
 
-// The numbers of the next batch; *count 0 at the end of the epoch.
-static hr_status batch_choose(batch_stage *s, uint32_t *count, hr_err *err)
+// Writes the places [begin, end) of the batch, then fills the pool's places that this has freed.
+static hr_status batch_write(const batch_stage *s, uint32_t begin, uint32_t end, hr_err *err)
 {
+    HR_TRY(end > begin ? side_by_side(s, begin, end - begin, write_samples, err) : HR_OK);
+    const uint32_t missing = s->pool != NULL ? data_pool_missing(s->pool) : 0;
+    if (missing > 0) {
+        HR_TRY(side_by_side(s, 0, missing, load_samples, err));
+        data_pool_forget(s->pool);
+    }
+    return HR_OK;
+}
+
+// Fills up with the samples that the epoch began with.
+static void batch_pad(batch_stage *s, uint32_t *count)
+{
+    while (*count < s->batch) {
+        if (s->lies != NULL) {
+            s->lies[*count] = DATA_NO_PLACE;
+        }
+        s->number[(*count)++] = s->first[s->pads++ % s->first_count];
+    }
+}
+
+// The next batch; *count 0 at the end of the epoch. With a pool, samples are written as soon as one is drawn that is not there yet.
+static hr_status batch_make(batch_stage *s, uint32_t *count, hr_err *err)
+{
+    uint32_t written = 0;
     *count = 0;
     if (batch_drops_rest(s)) {
         HR_TRY(batch_pass_over_rest(s, err));
     }
     while (*count < s->batch && !s->drained) {
-        bool any;
-        HR_TRY(batch_pull(s, &s->number[*count], &any, err));
-        *count += any;
+        data_item item;
+        HR_TRY(batch_pull(s, &item, err));
+        if (item.end) {
+            break;
+        }
+        if (s->pool != NULL && data_pool_is_missing(s->pool, item.place)) {
+            HR_TRY(batch_write(s, written, *count, err));
+            written = *count;
+        }
+        if (s->lies != NULL) {
+            s->lies[*count] = item.place;
+        }
+        s->number[(*count)++] = item.sample;
     }
-    const bool padded = s->remainder == BATCH_PAD && (*count > 0 || s->in_update > 0);
-    while (padded && *count < s->batch) {
-        s->number[(*count)++] = s->first[s->pads++ % s->first_count];
+    if (s->remainder == BATCH_PAD && (*count > 0 || s->in_update > 0)) {
+        batch_pad(s, count);
     }
-    return HR_OK;
+    return batch_write(s, written, *count, err);
 }
 
 static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
@@ -185,13 +246,12 @@ static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
     uint32_t count = 0;
     *out = (data_item){0};
     HR_TRY(batch_take_room(s, err));
-    HR_TRY(batch_choose(s, &count, err));
+    HR_TRY(batch_make(s, &count, err));
     if (count == 0) {
         batch_begin(s);
         out->end = true;
         return HR_OK;
     }
-    HR_TRY(batch_write(s, count, err));
     s->in_update = (s->in_update + count) % s->update;
     *out = (data_item){.room = s->room, .count = count};
     return HR_OK;
@@ -209,9 +269,8 @@ static hr_status batch_seek(data_stage *stage, data_position p, hr_err *err)
     // Padding needs the samples that the epoch began with: go through its order from there.
     HR_TRY(before->ops->seek(before, (data_position){.epoch = p.epoch}, err));
     for (uint64_t i = 0; i < p.samples && !s->drained; i++) {
-        uint32_t sample;
-        bool any;
-        HR_TRY(batch_pull(s, &sample, &any, err));
+        data_item item;
+        HR_TRY(batch_pull(s, &item, err));
     }
     return HR_OK;
 }
@@ -276,6 +335,7 @@ hr_status stage_batch_open(data_stage *before, const data_map *map, data_set set
                        .map = *map,
                        .set = set,
                        .buffers = *buffers,
+                       .pool = form->pool,
                        .batch = form->batch,
                        .update = (uint64_t)form->batch * form->rounds,
                        .remainder = form->remainder};

@@ -10,22 +10,34 @@
 
 typedef struct shuffle_stage {
     data_stage base;
+    shuffle_form form;
     philox_key key;
     uint64_t epoch, given; // position of the next output
-    uint32_t capacity, filled;
+    uint32_t filled;
     bool drained; // the input's epoch is over
     uint32_t *waiting;
+    uint32_t *place; // in the pool: of waiting[0..filled), then the free ones; NULL without one
 } shuffle_stage;
+
+static void shuffle_take_in(shuffle_stage *s, const data_item *item)
+{
+    s->waiting[s->filled] = item->sample;
+    if (s->form.pool != NULL) {
+        const data_ask ask = {.set = DATA_TRAIN, .sample = item->sample, .epoch = s->epoch};
+        data_pool_want(s->form.pool, s->place[s->filled], &ask);
+    }
+    s->filled++;
+}
 
 static hr_status shuffle_fill(shuffle_stage *s, hr_err *err)
 {
     data_stage *before = s->base.before;
-    while (s->filled < s->capacity && !s->drained) {
+    while (s->filled < s->form.samples && !s->drained) {
         data_item item;
         HR_TRY(before->ops->next(before, &item, err));
         s->drained = item.end;
         if (!item.end) {
-            s->waiting[s->filled++] = item.sample;
+            shuffle_take_in(s, &item);
         }
     }
     return HR_OK;
@@ -37,6 +49,25 @@ static void shuffle_begin(shuffle_stage *s, uint64_t epoch)
     s->given = 0;
     s->filled = 0;
     s->drained = false;
+    if (s->form.pool != NULL) {
+        data_pool_forget(s->form.pool);
+    }
+}
+
+// The drawn one leaves; its place in the pool is the first that is free.
+static void shuffle_give_out(shuffle_stage *s, uint32_t drawn, data_item *out)
+{
+    const uint32_t last = --s->filled;
+    out->sample = s->waiting[drawn];
+    out->epoch = s->epoch;
+    out->place = DATA_NO_PLACE;
+    s->waiting[drawn] = s->waiting[last];
+    if (s->place != NULL) {
+        out->place = s->place[drawn];
+        s->place[drawn] = s->place[last];
+        s->place[last] = out->place;
+    }
+    out->count = 1;
 }
 
 static hr_status shuffle_next(data_stage *stage, data_item *out, hr_err *err)
@@ -50,13 +81,19 @@ static hr_status shuffle_next(data_stage *stage, data_item *out, hr_err *err)
         return HR_OK;
     }
     uint32_t random[4];
-    philox(s->key, s->given++, s->epoch, random);
-    uint32_t drawn = (uint32_t)philox_below(random[0], random[1], s->filled);
-    out->sample = s->waiting[drawn];
-    out->epoch = s->epoch;
-    out->count = 1;
-    s->waiting[drawn] = s->waiting[--s->filled];
+    philox(s->key, s->given++, s->form.same_order ? 0 : s->epoch, random);
+    shuffle_give_out(s, (uint32_t)philox_below(random[0], random[1], s->filled), out);
     return HR_OK;
+}
+
+// After a seek nothing lies in the pool.
+static void shuffle_want_all(shuffle_stage *s)
+{
+    data_pool_forget(s->form.pool);
+    for (uint32_t k = 0; k < s->filled; k++) {
+        const data_ask ask = {.set = DATA_TRAIN, .sample = s->waiting[k], .epoch = s->epoch};
+        data_pool_want(s->form.pool, s->place[k], &ask);
+    }
 }
 
 static hr_status shuffle_seek(data_stage *stage, data_position p, hr_err *err)
@@ -73,6 +110,9 @@ static hr_status shuffle_seek(data_stage *stage, data_position p, hr_err *err)
         }
         HR_TRY(shuffle_next(stage, &item, err));
     }
+    if (s->form.pool != NULL) {
+        shuffle_want_all(s);
+    }
     return HR_OK;
 }
 
@@ -80,34 +120,48 @@ static void shuffle_close(data_stage *stage)
 {
     shuffle_stage *s = (shuffle_stage *)stage;
     hr_free(s->waiting);
+    hr_free(s->place);
     hr_free(s);
 }
 
 static const data_stage_ops shuffle_ops = {
     .name = "shuffle", .next = shuffle_next, .seek = shuffle_seek, .close = shuffle_close};
 
-hr_status stage_shuffle_open(data_stage *before, uint32_t samples, uint64_t seed, data_stage **out,
-                             hr_err *err)
+static hr_status shuffle_take(shuffle_stage *s, hr_err *err)
 {
-    uint64_t bytes = (uint64_t)samples * sizeof(uint32_t);
-    shuffle_stage *s = hr_calloc(1, sizeof *s);
-    *out = NULL;
-    if (s == NULL) {
-        return HR_FAIL(err, NOMEM, "shuffle stage: needed %zu bytes, had less", sizeof *s);
-    }
+    const uint32_t samples = s->form.samples;
+    const bool places = s->form.pool != NULL;
+    const uint64_t bytes = samples * (places ? 2 : 1) * sizeof(uint32_t);
     s->waiting = hr_calloc(samples, sizeof *s->waiting);
-    if (s->waiting == NULL) {
-        hr_free(s);
-        hr_status status = HR_FAIL(
+    s->place = places ? hr_calloc(samples, sizeof *s->place) : NULL;
+    if (s->waiting == NULL || (places && s->place == NULL)) {
+        const hr_status status = HR_FAIL(
             err, NOMEM, "shuffle buffer of %u samples: needed %" PRIu64 " bytes, had less", samples, bytes);
         hr_err_try(err, "-s pipeline.shuffle=1000");
         return status;
     }
-    s->base.ops = &shuffle_ops;
-    s->base.before = before;
-    s->key = philox_key_of(seed, "shuffle");
-    s->capacity = samples;
+    for (uint32_t k = 0; places && k < samples; k++) {
+        s->place[k] = k;
+    }
     data_stage_hold(&s->base, bytes);
+    return HR_OK;
+}
+
+hr_status stage_shuffle_open(data_stage *before, const shuffle_form *form, data_stage **out, hr_err *err)
+{
+    *out = NULL;
+    shuffle_stage *s = hr_calloc(1, sizeof *s);
+    if (s == NULL) {
+        return HR_FAIL(err, NOMEM, "shuffle stage: needed %zu bytes, had less", sizeof *s);
+    }
+    *s = (shuffle_stage){
+        .base = {.ops = &shuffle_ops}, .form = *form, .key = philox_key_of(form->seed, "shuffle")};
+    const hr_status status = shuffle_take(s, err);
+    if (status != HR_OK) {
+        shuffle_close(&s->base);
+        return status;
+    }
+    s->base.before = before;
     *out = &s->base;
     return HR_OK;
 }

@@ -22,6 +22,7 @@ static hr_status source_next(data_stage *stage, data_item *out, hr_err *err)
     }
     out->epoch = s->epoch;
     out->sample = (uint32_t)s->next++;
+    out->place = DATA_NO_PLACE;
     out->count = 1;
     return HR_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "data/host_plan.h"
 #include "data/map.h"
+#include "data/pool.h"
 #include "data/source.h"
 #include "data/stage.h"
 
@@ -14,9 +15,17 @@ HR_MUST_CHECK hr_status stage_source_open(const data_source *source, data_set se
                                           hr_err *err);
 
 // tf.data's shuffle: a buffer of `samples` numbers, from which each output is drawn at random and replaced by
-// the next input. The k-th draw of epoch e is Philox(seed, "shuffle", k, e). samples > 0.
-HR_MUST_CHECK hr_status stage_shuffle_open(data_stage *before, uint32_t samples, uint64_t seed,
-                                           data_stage **out, hr_err *err);
+// the next input. The k-th draw of epoch e is Philox(seed, "shuffle", k, e), or that of epoch 0 when `same_order`. samples > 0.
+// With a pool of as many places, it says there which sample is to lie where.
+typedef struct shuffle_form {
+    uint32_t samples;
+    uint64_t seed;
+    bool same_order;
+    data_pool *pool; // borrowed; NULL: numbers alone
+} shuffle_form;
+
+HR_MUST_CHECK hr_status stage_shuffle_open(data_stage *before, const shuffle_form *form, data_stage **out,
+                                           hr_err *err);
 
 // What becomes of the samples that do not fill a last batch.
 typedef enum batch_remainder {
@@ -32,6 +41,7 @@ typedef struct batch_form {
     batch_remainder remainder;
     uint32_t threads; // that read and write samples side by side; 1..BATCH_THREADS_MAX
     bool at_once;     // its own buffers are taken when it is opened, not with the first item
+    data_pool *pool;  // borrowed: where drawn samples lie; NULL: they are asked of the map
 } batch_form;
 
 enum { BATCH_THREADS_MAX = HOST_THREADS_MAX };

@@ -24,9 +24,10 @@ static remembered facts_kept[REMEMBERED];
 static uint32_t facts_next;
 
 // Knobs of the pipeline that say what is done with samples, and not which they are.
-static const hr_knob_id of_stages[] = {HR_KNOB_PIPELINE_SHUFFLE, HR_KNOB_PIPELINE_MAP_THREADS,
-                                       HR_KNOB_PIPELINE_PREFETCH, HR_KNOB_PIPELINE_DEVICE_PREFETCH,
-                                       HR_KNOB_PIPELINE_RESIDENT};
+static const hr_knob_id of_stages[] = {
+    HR_KNOB_PIPELINE_STAGES,     HR_KNOB_PIPELINE_CACHE,           HR_KNOB_PIPELINE_CACHE_PATH,
+    HR_KNOB_PIPELINE_SHUFFLE_OF, HR_KNOB_PIPELINE_SHUFFLE,         HR_KNOB_PIPELINE_MAP_THREADS,
+    HR_KNOB_PIPELINE_PREFETCH,   HR_KNOB_PIPELINE_DEVICE_PREFETCH, HR_KNOB_PIPELINE_RESIDENT};
 
 static bool names_data(hr_knob_id id)
 {

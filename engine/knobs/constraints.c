@@ -5,6 +5,7 @@
 #include "knobs/checkpoint.h"
 #include "knobs/logical.h"
 #include "knobs/loss_scale.h"
+#include "knobs/stages.h"
 #include "knobs/torch_settings.h"
 
 static bool float64_on_cuda(const hr_knobs *knobs)
@@ -77,6 +78,19 @@ static bool driver_pool_without_card(const hr_knobs *knobs)
 static bool driver_pool_in_a_graph(const hr_knobs *knobs)
 {
     return is_driver_pool(knobs) && hr_knob_is(knobs, HR_KNOB_EXECUTION_CUDA_GRAPH, "on");
+}
+
+static bool strange_stages(const hr_knobs *knobs)
+{
+    stage_order order;
+    return !stage_order_of(knobs, &order);
+}
+
+static bool caches_nowhere(const hr_knobs *knobs)
+{
+    stage_order order;
+    return !hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "none") && stage_order_of(knobs, &order) &&
+           !order.cache;
 }
 
 static bool resident_and_ahead(const hr_knobs *knobs)
@@ -402,6 +416,13 @@ static const hr_constraint constraints[] = {
     {files_from_nowhere,
      "every pipeline.source but auto and generated needs its files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
+    {strange_stages,
+     "pipeline.stages must name map and behind it batch, each stage once: cache and shuffle before batch, "
+     "prefetch right behind it",
+     HR_KNOB_PIPELINE_STAGES, "-s pipeline.stages=cache,shuffle,map,batch,prefetch"},
+    {caches_nowhere,
+     "pipeline.cache keeps samples where cache stands in pipeline.stages: needed that stage, had none",
+     HR_KNOB_PIPELINE_CACHE, "-s pipeline.cache=none"},
     {resident_and_ahead,
      "pipeline.resident copies one batch and no later one, and pipeline.device_prefetch copies later ones "
      "ahead: "

@@ -518,13 +518,40 @@ static const hr_knob_row rows[] = {
             "current folder. Archives are read in place: nothing is unpacked.",
         .applies = "with pipeline.source auto, cifar10, mnist, tokens, text and csv",
         .needs = {{"auto cifar10 mnist tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
+    ROW(PIPELINE_STAGES, TEXT, "cache,shuffle,map,batch,prefetch", "")
+        .line = "what samples pass through, in this order",
+        .explanation =
+            "The chain of a tf.data pipeline, as it stands in a program: cache, shuffle, map, batch and prefetch; map and "
+            "batch must be there. What stands before map keeps samples as their files have them, what stands behind it "
+            "keeps values, which are 4 times as large where bytes become float32. A shuffle before the cache is "
+            "drawn once: every epoch then has that order. How large a stage is stands in its own knob."},
+    ROW(PIPELINE_CACHE, CHOICE, "none", "")
+        .choices = {"none", "ram", "file"},
+        .line = "training samples that were read are kept for the next epoch",
+        .explanation =
+            "Its place in pipeline.stages decides what is kept. ram takes host memory for the whole training set, file "
+            "takes it of a disk, in pipeline.cache_path, and both take it when the run begins. It saves reading and "
+            "making samples again from the second epoch on. It does not save copies to the device: what is "
+            "copied each step stays the same. tf.data calls it cache()."},
+    ROW(PIPELINE_CACHE_PATH, TEXT, "", "")
+        .line = "folder for the cache's file",
+        .explanation =
+            "The file has no name and is gone with the process. \"\" is headroom's folder in XDG_CACHE_HOME.",
+        .applies = "with pipeline.cache=file",
+        .needs = {{"file", HR_KNOB_PIPELINE_CACHE}}},
     ROW(PIPELINE_SHUFFLE, INT, "10000", "samples")
         .min = 0, .max = 16777216,
         .line = "samples in the shuffle buffer; 0: file order",
         .explanation =
-            "Each sample is drawn at random from this many that wait. What waits are the numbers of samples, 4 "
-            "bytes each, not the samples: those are read once they are drawn. The order depends on "
-            "train.seed and the epoch only."},
+            "Each sample is drawn at random from this many that wait: their numbers, or the samples themselves "
+            "(pipeline.shuffle_of). The order depends on train.seed and the epoch only."},
+    ROW(PIPELINE_SHUFFLE_OF, CHOICE, "indices", "")
+        .choices = {"indices", "elements"},
+        .line = "what waits in the shuffle buffer",
+        .explanation =
+            "indices: the numbers of samples, 4 bytes each; a sample is read once it is drawn. elements: the samples, "
+            "as tf.data's shuffle(n) keeps them: n times the largest sample in host memory, and n of them are "
+            "read before the first batch. The order is the same."},
     ROW(PIPELINE_MAP_THREADS, INT, "0", "threads")
         .min = 0, .max = 64,
         .line = "threads that make the samples of a batch; 0: as many as it is worth",

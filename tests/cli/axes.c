@@ -23,6 +23,8 @@ static const axis_left_out left_out[] = {
     {HR_KNOB_PIPELINE_SOURCE, "text", "needs files: tests/unit/test_sources_tokens.c"},
     {HR_KNOB_PIPELINE_SOURCE, "csv", "needs files: tests/unit/test_sources_table.c"},
     {HR_KNOB_PIPELINE_PATH, NULL, "needs files: tests/unit/test_sources.c"},
+    {HR_KNOB_PIPELINE_CACHE, "file", "writes files: tests/unit/test_keep.c"},
+    {HR_KNOB_PIPELINE_CACHE_PATH, NULL, "writes files: tests/unit/test_keep.c"},
     {HR_KNOB_TRAIN_STEPS, NULL, "a test says how many steps it takes"},
     {HR_KNOB_TRAIN_SAVE, NULL, "writes files: tests/unit/test_engine_recovery.c"},
     {HR_KNOB_TRAIN_SAVE_EVERY, NULL, "writes files: tests/unit/test_engine_recovery.c"},
@@ -43,6 +45,9 @@ static const own_values own[] = {
     {HR_KNOB_PRECISION_LOSS_SCALE, "a text", {"", "dynamic", "none", "128"}},
     {HR_KNOB_CHECKPOINT_STRATEGY, "a text", {"none", "every:2", "sqrt", "blocks", "selective"}},
     {HR_KNOB_BATCH_SIZE, "a step stays in milliseconds", {"4", "1", "7"}},
+    {HR_KNOB_PIPELINE_STAGES,
+     "a text",
+     {"cache,shuffle,map,batch,prefetch", "map,cache,shuffle,batch", "shuffle,map,cache,batch,prefetch"}},
     {HR_KNOB_THREADS_COUNT, "the default is the machine's", {"1", "2"}},
     {HR_KNOB_WORKSPACE_LIMIT, "kernels of tiny models want 1 KiB to 1 MiB", {"none", "4MiB", "160KiB", "0B"}},
 };

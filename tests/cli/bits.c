@@ -167,6 +167,7 @@ static const struct {
     {HR_KNOB_OPTIMIZER_WARMUP, "another rule"},
     {HR_KNOB_WORKSPACE_LIMIT, "other kernels"},
     {HR_KNOB_THREADS_COUNT, "sums are cut into other ranges"},
+    {HR_KNOB_PIPELINE_STAGES, "another order of samples, in front of a cache"},
     {HR_KNOB_PIPELINE_SHUFFLE, "another order of samples"},
     {HR_KNOB_PIPELINE_RESIDENT, "every step takes the first batch"},
     {HR_KNOB_TRAIN_SEED, "other weights and another order"},
@@ -182,11 +183,11 @@ static bool does_arithmetic(hr_knob_id id)
 }
 
 // The axes that may not be turned for the sake of another one.
-static uint64_t fixed_axes(const axis *axes, size_t count)
+static axis_set fixed_axes(const axis *axes, size_t count)
 {
-    uint64_t fixed = 0;
+    axis_set fixed = {0};
     for (size_t a = 0; a < count; a++) {
-        fixed |= (uint64_t)does_arithmetic(axes[a].id) << a;
+        fixed.has[a] = does_arithmetic(axes[a].id);
     }
     return fixed;
 }
@@ -205,7 +206,7 @@ void bits_check_knobs(const char *model)
 {
     const axis *axes = NULL;
     const size_t count = covering_axes(&axes);
-    const uint64_t fixed = fixed_axes(axes, count);
+    const axis_set fixed = fixed_axes(axes, count);
     const configuration nothing = {{0}};
     hr_preset *preset = NULL;
     hr_err err = {0};
@@ -214,11 +215,13 @@ void bits_check_knobs(const char *model)
     hr_knobs knobs = knobs_of(preset, &nothing);
     const finding plain = train_knobs(preset, &knobs, "nothing turned");
     for (size_t a = 0; a < count; a++) {
-        for (size_t v = 1; !(fixed >> a & 1) && v < axis_value_count(&axes[a]); v++) {
+        for (size_t v = 1; !fixed.has[a] && v < axis_value_count(&axes[a]); v++) {
             char text[1024];
+            axis_set kept = fixed;
             configuration c = nothing;
+            kept.has[a] = true;
             c.value[a] = (uint8_t)v;
-            if (!configuration_mend(&c, fixed | UINT64_C(1) << a)) {
+            if (!configuration_mend(&c, &kept)) {
                 continue; // not without arithmetic
             }
             knobs = knobs_of(preset, &c);

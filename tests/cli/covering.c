@@ -91,16 +91,16 @@ static bool helps(const configuration *c, size_t a, uint8_t value, const char *b
 }
 
 // Turns one axis that is not fixed: as the advice says, else any that helps.
-static bool mend_once(configuration *c, uint64_t fixed, const hr_err *refusal)
+static bool mend_once(configuration *c, const axis_set *fixed, const hr_err *refusal)
 {
     size_t a = 0;
     uint8_t value = 0;
-    if (find_advice(refusal->hint, &a, &value) && (fixed >> a & 1) == 0 && c->value[a] != value) {
+    if (find_advice(refusal->hint, &a, &value) && !fixed->has[a] && c->value[a] != value) {
         c->value[a] = value;
         return true;
     }
     for (a = 1; a < axis_count; a++) {
-        for (value = 0; (fixed >> a & 1) == 0 && axes[a].values[value] != NULL; value++) {
+        for (value = 0; !fixed->has[a] && axes[a].values[value] != NULL; value++) {
             if (value != c->value[a] && helps(c, a, value, refusal->sentence)) {
                 c->value[a] = value;
                 return true;
@@ -110,7 +110,7 @@ static bool mend_once(configuration *c, uint64_t fixed, const hr_err *refusal)
     return false;
 }
 
-bool configuration_mend(configuration *c, uint64_t fixed)
+bool configuration_mend(configuration *c, const axis_set *fixed)
 {
     (void)covering_axes(NULL);
     for (int round = 0; round < MEND_ROUNDS; round++) {
@@ -168,7 +168,8 @@ static void cover(pairs *p, const configuration *c)
 // The best of some random configurations that have value i of axis a and value j of axis b.
 static bool candidate(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, configuration *best)
 {
-    const uint64_t fixed = UINT64_C(1) << a | UINT64_C(1) << b;
+    axis_set fixed = {0};
+    fixed.has[a] = fixed.has[b] = true;
     size_t most = 0;
     for (int n = 0; n < CANDIDATES; n++) {
         configuration c = {{0}};
@@ -177,7 +178,7 @@ static bool candidate(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, config
         }
         c.value[a] = i;
         c.value[b] = j;
-        const size_t open = configuration_mend(&c, fixed) ? count_open(p, &c) : 0;
+        const size_t open = configuration_mend(&c, &fixed) ? count_open(p, &c) : 0;
         if (open > most) {
             most = open;
             *best = c;

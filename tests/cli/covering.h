@@ -23,9 +23,13 @@ size_t covering_axes(const axis **axes); // axes_of_knobs; NULL is fine
 void configuration_apply(const configuration *c, hr_knobs *knobs);
 // "resnet50_tiny batch.size=5 …", values that are the axis' first left out. Returns text.
 const char *configuration_text(const configuration *c, char *text, size_t size);
-// Follows the constraints' advice, axis by axis but those of `fixed` (bit per axis), until nothing is refused; false
+typedef struct axis_set {
+    bool has[AXES_MAX];
+} axis_set;
+
+// Follows the constraints' advice, axis by axis but those of `fixed`, until nothing is refused; false
 // when the advice would turn a fixed axis or no axis at all.
-bool configuration_mend(configuration *c, uint64_t fixed);
+bool configuration_mend(configuration *c, const axis_set *fixed);
 
 typedef struct covering {
     configuration *list;

@@ -111,7 +111,12 @@ static const turning turnings[] = {
     {HR_KNOB_THREADS_COUNT, {"device.kind=cpu"}, "1", "2"},
     {HR_KNOB_PIPELINE_SOURCE, {NULL}, "cifar10", "generated"},
     {HR_KNOB_PIPELINE_PATH, {NULL}, "FOLDER", ""},
+    {HR_KNOB_PIPELINE_STAGES, {NULL}, "shuffle, map, batch, prefetch", "map, batch, prefetch"},
+    {HR_KNOB_PIPELINE_CACHE, {NULL}, "none", "ram"},
+    {HR_KNOB_PIPELINE_CACHE, {NULL}, "ram", "file"},
+    {HR_KNOB_PIPELINE_CACHE_PATH, {NULL}, NULL, NULL}, // tests/unit/test_keep.c: needs a folder
     {HR_KNOB_PIPELINE_SHUFFLE, {NULL}, "0", "64"},
+    {HR_KNOB_PIPELINE_SHUFFLE_OF, {NULL}, "indices", "elements"},
     {HR_KNOB_PIPELINE_MAP_THREADS, {NULL}, "1", "3"},
     {HR_KNOB_PIPELINE_PREFETCH, {NULL}, "0", "2"},
     {HR_KNOB_PIPELINE_DEVICE_PREFETCH, {NULL}, "0", "1"},

@@ -68,7 +68,11 @@
     X(THREADS_COUNT, "threads.count")                                                                        \
     X(PIPELINE_SOURCE, "pipeline.source")                                                                    \
     X(PIPELINE_PATH, "pipeline.path")                                                                        \
+    X(PIPELINE_STAGES, "pipeline.stages")                                                                    \
+    X(PIPELINE_CACHE, "pipeline.cache")                                                                      \
+    X(PIPELINE_CACHE_PATH, "pipeline.cache_path")                                                            \
     X(PIPELINE_SHUFFLE, "pipeline.shuffle")                                                                  \
+    X(PIPELINE_SHUFFLE_OF, "pipeline.shuffle_of")                                                            \
     X(PIPELINE_MAP_THREADS, "pipeline.map_threads")                                                          \
     X(PIPELINE_PREFETCH, "pipeline.prefetch")                                                                \
     X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/keep.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "knobs/stages.h"
+
+static uint32_t shuffle_of(const hr_knobs *knobs, const stage_order *order, uint64_t samples)
+{
+    const uint64_t wanted = order->shuffle ? (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_SHUFFLE) : 0;
+    return (uint32_t)(wanted < samples ? wanted : samples);
+}
+
+static data_cache_plan cache_plan_of(const hr_knobs *knobs, const data_source *source, uint64_t raw_bytes,
+                                     const data_form *batches, bool made)
+{
+    const uint64_t samples = data_source_samples(source, DATA_TRAIN);
+    return (data_cache_plan){.samples = samples,
+                             .bytes = made ? samples * data_form_packed_bytes(batches) : raw_bytes,
+                             .is_uneven = !made && source->ops->size != NULL,
+                             .source = source,
+                             .in_file = hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "file")};
+}
+
+data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *source, uint64_t raw_bytes,
+                                 const data_form *batches)
+{
+    data_keep_plan plan = {0};
+    stage_order order;
+    if (!stage_order_of(knobs, &order)) {
+        return plan;
+    }
+    const data_map map = {.source = source, .to = *batches};
+    plan.shuffle = shuffle_of(knobs, &order, data_source_samples(source, DATA_TRAIN));
+    plan.prefetch = order.prefetch ? (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH) : 0;
+    plan.has_cache = order.cache && !hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "none");
+    plan.cache_made = plan.has_cache && !order.cache_before_map;
+    plan.same_order = plan.has_cache && !order.cache_before_shuffle;
+    plan.has_pool = plan.shuffle > 1 && hr_knob_is(knobs, HR_KNOB_PIPELINE_SHUFFLE_OF, "elements");
+    plan.pool_mapped = plan.has_pool && !order.shuffle_before_map;
+    plan.pool_bytes = plan.has_pool ? data_pool_bytes(&map, plan.shuffle, plan.pool_mapped) : 0;
+    if (plan.has_cache) {
+        const data_cache_plan cache = cache_plan_of(knobs, source, raw_bytes, batches, plan.cache_made);
+        plan.cache_bytes = data_cache_host_bytes(&cache);
+        plan.cache_file_bytes = data_cache_file_bytes(&cache);
+    }
+    return plan;
+}
+
+static hr_status open_cache(const hr_knobs *knobs, uint64_t raw_bytes, data_keep *k, hr_err *err)
+{
+    char folder[PATH_MAX];
+    data_cache_plan plan = cache_plan_of(knobs, k->map.source, raw_bytes, &k->map.to, k->plan.cache_made);
+    plan.folder = hr_knob_text(knobs, HR_KNOB_PIPELINE_CACHE_PATH);
+    if (plan.in_file && plan.folder[0] == '\0') {
+        if (!file_xdg("XDG_CACHE_HOME", ".cache", "samples", folder, sizeof folder) ||
+            !file_make_folder_of(folder)) {
+            const hr_status status =
+                HR_FAIL(err, WRITE, "the cache's file: needed a folder in XDG_CACHE_HOME or HOME, had none");
+            hr_err_try(err, "-s pipeline.cache_path=FOLDER");
+            return status;
+        }
+        *strrchr(folder, '/') = '\0';
+        plan.folder = folder;
+    }
+    return data_cache_open(&plan, &k->cache, err);
+}
+
+hr_status data_keep_open(const hr_knobs *knobs, const data_source *source, const data_form *batches,
+                         data_keep *out, hr_err *err)
+{
+    *out = (data_keep){.map = {.source = source, .to = *batches}};
+    const uint64_t raw_bytes = data_source_set_bytes(source, DATA_TRAIN);
+    out->plan = data_keep_plan_of(knobs, source, raw_bytes, batches);
+    out->map.has_made = out->plan.cache_made;
+    if (out->plan.has_cache) {
+        HR_TRY(open_cache(knobs, raw_bytes, out, err));
+        *(out->plan.cache_made ? &out->map.made : &out->map.raw) = out->cache;
+    }
+    return out->plan.has_pool
+               ? data_pool_open(&out->map, out->plan.shuffle, out->plan.pool_mapped, &out->pool, err)
+               : HR_OK;
+}
+
+void data_keep_close(data_keep *k)
+{
+    data_pool_close(k->pool);
+    data_cache_close(k->cache);
+    *k = (data_keep){.pool = NULL};
+}

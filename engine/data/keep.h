@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training chain keeps of samples between the source and a batch, as pipeline.stages, cache and shuffle say it: a cache
+// before or behind map, the elements of a shuffle's buffer, or numbers alone. data_keep_plan is the one place that
+// decides it, for plans and runs.
+#ifndef DATA_KEEP_H
+#define DATA_KEEP_H
+
+#include "headroom/knobs.h"
+#include "headroom/status.h"
+
+#include "data/cache.h"
+#include "data/map.h"
+#include "data/pool.h"
+
+typedef struct data_keep_plan {
+    uint32_t shuffle;  // samples in the buffer; 0 or 1: none
+    uint32_t prefetch; // batches made ready; 0: none
+    bool same_order;   // the shuffle is drawn once
+    bool has_pool, pool_mapped;
+    bool has_cache, cache_made;
+    uint64_t pool_bytes, cache_bytes, cache_file_bytes; // of host memory, and of a file
+} data_keep_plan;
+
+// A source as it describes itself decides, `raw_bytes` of all its training samples, and the form of batches.
+data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *source, uint64_t raw_bytes,
+                                 const data_form *batches);
+
+typedef struct data_keep {
+    data_keep_plan plan;
+    data_map map; // with the cache
+    data_cache *cache;
+    data_pool *pool;
+} data_keep;
+
+// Borrows source. NOMEM and WRITE errors: `out` is to be closed then, too.
+HR_MUST_CHECK hr_status data_keep_open(const hr_knobs *knobs, const data_source *source,
+                                       const data_form *batches, data_keep *out, hr_err *err);
+void data_keep_close(data_keep *k);
+
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// pipeline.stages: in which order samples go through cache, shuffle and map on their way into a batch, as tf.data's chain of calls
+// says it.
+//
+//   cache, shuffle, map, batch, prefetch      (default)
+//
+// What stands before map holds samples as their files have them, what stands behind it holds values. A shuffle before the cache
+// is drawn once: what is cached comes in one order ever after.
+#ifndef KNOBS_STAGES_H
+#define KNOBS_STAGES_H
+
+#include <stdbool.h>
+
+#include "headroom/knobs.h"
+
+typedef struct stage_order {
+
+    bool cache, shuffle, prefetch;
+    bool cache_before_map, shuffle_before_map, cache_before_shuffle;
+} stage_order;
+
+// False when pipeline.stages is no such order.
+bool stage_order_of(const hr_knobs *knobs, stage_order *out);
+
+#endif
