@@ -56,6 +56,7 @@ static const struct source_kind {
     {.name = "tokens", .open = source_tokens_open, .is_at = source_tokens_is_at, .example = "train.bin"},
     {.name = "text", .open = source_text_open, .is_at = source_text_is_at, .example = "input.txt"},
     {.name = "csv", .open = source_csv_open, .is_at = source_csv_is_at, .example = "table.csv"},
+    {.name = "npy", .open = source_npy_open, .is_at = source_npy_is_at, .example = "data.npz"},
     {.name = "cifar10", .open = source_cifar_open, .images_only = true, .example = "cifar-10-binary.tar.gz"},
 };
 

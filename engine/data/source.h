@@ -96,6 +96,8 @@ HR_MUST_CHECK source_open source_text_open; // a folder of .txt, or any file
 bool source_text_is_at(const char *path, const data_form *model);
 HR_MUST_CHECK source_open source_csv_open; // a folder or a .csv
 bool source_csv_is_at(const char *path, const data_form *model);
+HR_MUST_CHECK source_open source_npy_open; // a folder or an .npz
+bool source_npy_is_at(const char *path, const data_form *model);
 HR_MUST_CHECK hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err);
 // For every other form: what the slots hold depends on a class that is drawn for the sample.
 HR_MUST_CHECK hr_status source_synthetic_open(const data_form *model, data_source **out, hr_err *err);
