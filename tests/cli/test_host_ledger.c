@@ -74,6 +74,30 @@ static void write_table(const data_folder *f, char path[FILE_NAME_MAX])
     (void)data_folder_file(f, "table.csv", path);
 }
 
+static void write_array(const data_folder *f, const char *leaf, const char *shape, size_t count)
+{
+    uint8_t *bytes = calloc(128 + count, 1);
+    ck_assert_ptr_nonnull(bytes);
+    memcpy(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memset(bytes + 10, ' ', 118);
+    const int length =
+        snprintf((char *)bytes + 10, 118, "{'descr': '|u1', 'fortran_order': False, 'shape': (%s), }", shape);
+    bytes[10 + length] = ' ';
+    bytes[127] = '\n';
+    data_write(f, leaf, bytes, 128 + count);
+    free(bytes);
+}
+
+static void write_arrays(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    char shape[64];
+    (void)snprintf(shape, sizeof shape, "%d, 32, 32, 3", TRAIN + HELD_OUT);
+    write_array(f, "x_train.npy", shape, (TRAIN + HELD_OUT) * 32 * 32 * 3);
+    (void)snprintf(shape, sizeof shape, "%d,", TRAIN + HELD_OUT);
+    write_array(f, "y_train.npy", shape, TRAIN + HELD_OUT);
+    (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
+}
+
 #define OF_IMAGES                                                                                            \
     "  classes: 10\n  loss: softmax_cross_entropy\n"                                                         \
     "  layers:\n    - {kind: flatten}\n    - {kind: dense, units: 10}\n"
@@ -103,6 +127,7 @@ static const struct subject {
     {"tokens", write_tokens, WORDS, true},
     {"text", write_text, WORDS, true},
     {"csv", write_table, THREE, true},
+    {"npy", write_arrays, COLOUR, false},
     {"auto", write_text, WORDS, true},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
