@@ -8,7 +8,7 @@
 //   PNG   decoded row by row (interlaced: whole, in scratch), then resized. 1 to 16 bits (the high byte counts), palette,
 //         grey, colour; alpha is dropped, as tf.io.decode_png(channels=3) does.
 //
-// Colour becomes grey by BT.601, grey becomes colour by repeating it.
+// EXIF's orientation is not applied, as in tf.io.decode_jpeg. Colour becomes grey by BT.601, grey becomes colour by repeating it.
 #ifndef DATA_IMAGE_H
 #define DATA_IMAGE_H
 

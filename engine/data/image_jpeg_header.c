@@ -18,6 +18,7 @@ enum {
     MARKER_APP14 = 0xee,
     COMPONENTS_MOST = 4,
     SAMPLING_MOST = 4,
+    SCANS_MOST = 64, // a few bytes each may cost as much as the whole image; encoders write about ten
     BLOCK_SIDE = 8,
     BLOCK_BYTES = 128, // 64 coefficients of 16 bits
 };
@@ -134,13 +135,33 @@ static hr_status read_frame(walk *w, uint8_t code, const uint8_t *segment, uint3
     return HR_OK;
 }
 
+// Bytes cannot hide a marker within a scan (T.81, B.1.1.5), so that each start of one is seen, and at worst one too many.
+static uint32_t count_scans(const walk *w)
+{
+    uint32_t scans = 1;
+    const uint8_t *at = w->file->bytes + w->at, *end = w->file->bytes + w->file->size_bytes;
+    while (at < end && (at = memchr(at, 0xff, (size_t)(end - at))) != NULL && end - at > 1) {
+        scans += at[1] == MARKER_SOS;
+        at++;
+    }
+    return scans;
+}
+
 static hr_status read_scan(walk *w, const uint8_t *segment, uint32_t count, hr_err *err)
 {
     if (!w->framed || count == 0) {
         return HR_FAIL(err, DATA, "%s: needed a JPEG frame before its first scan, had none", w->file->name);
     }
     w->header->whole |= segment[0] < w->header->components;
-    w->header->passes_bytes = w->header->whole ? coefficient_bytes(w) : 0;
+    if (!w->header->whole) {
+        return HR_OK;
+    }
+    w->header->passes_bytes = coefficient_bytes(w);
+    const uint32_t scans = count_scans(w);
+    if (scans > SCANS_MOST) {
+        return HR_FAIL(err, DATA, "%s: needed a JPEG of at most %d scans, had %" PRIu32, w->file->name,
+                       SCANS_MOST, scans);
+    }
     return HR_OK;
 }
 

@@ -5,6 +5,17 @@
 
 #include "data/image.h"
 
+// Compiled once per instruction set, chosen when the program starts (see base/narrow.c for the sanitizers).
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&     \
+    !defined(__SANITIZE_THREAD__)
+#define IMAGE_X86 1
+#define IMAGE_HOT                                                                                            \
+    __attribute__((optimize("O3"), target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define IMAGE_X86 0
+#define IMAGE_HOT
+#endif
+
 enum {
     IMAGE_ALIGN = 64,
     IMAGE_LINE_BYTES = (IMAGE_SIDE_MOST + 1) * 3 * 4, // a row of 32-bit numbers, and one more pixel
@@ -36,9 +47,18 @@ typedef struct image_rows {
 // Row y; y never falls by more than one.
 HR_MUST_CHECK hr_status image_row(image_rows *rows, uint32_t y, const uint8_t **row, hr_err *err);
 
-// out: want->height x want->width x rows->channels. Takes every row, also those that it does not use.
+// The rest: rows that nobody needed are still part of the file, and may be missing.
+HR_MUST_CHECK hr_status image_finish_rows(image_rows *rows, hr_err *err);
+
+// ---- resizing, with integers: the same bytes on every processor ---------------------------------------------------
+// out: want->height x want->width x rows->channels. They take every row, also those that they do not use.
+
 HR_MUST_CHECK hr_status image_resize(image_rows *rows, const image_want *want, const image_scratch *scratch,
-                                     uint8_t *out, hr_err *err);
+                                     uint8_t *out, hr_err *err); // by want->filter
+HR_MUST_CHECK hr_status image_bilinear(image_rows *rows, const image_want *want, const image_scratch *scratch,
+                                       uint8_t *out, hr_err *err);
+HR_MUST_CHECK hr_status image_area(image_rows *rows, const image_want *want, const image_scratch *scratch,
+                                   uint8_t *out, hr_err *err);
 
 // RGB to grey by BT.601, as libjpeg rounds it; `to` may be `from`.
 void image_grey_of_rgb(uint8_t *to, const uint8_t *from, uint64_t pixels);

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/host_mem.h"
@@ -319,6 +322,28 @@ START_TEST(the_widest_and_the_highest_image_are_resized)
 }
 END_TEST
 
+// Whichever instructions the processor has: what it chooses among gives one result.
+START_TEST(resizing_gives_the_same_bytes_on_every_machine)
+{
+    char hex[65];
+    sha256 hash;
+    sha256_init(&hash);
+    for (int k = 0; k < 120; k++) {
+        state = hash64_mix(99, (uint64_t)k);
+        const image_want want = {1 + draw(70), 1 + draw(70), k % 4 == 0 ? 1 : 3, filters[k % 3]};
+        uint8_t *pixels;
+        made m = noisy_png(1 + draw(200), 1 + draw(100), false, &pixels);
+        uint8_t *out = decoded(&m, &want);
+        sha256_add(&hash, out, out_bytes(&want));
+        free(out);
+        free(pixels);
+        made_free(&m);
+    }
+    sha256_text(&hash, hex);
+    ck_assert_str_eq(hex, "9086819330e7dd8e31bc498657928a7e1ff6fbf93a84b314da9d3ec24134dca7");
+}
+END_TEST
+
 // ---- JPEG -------------------------------------------------------------------------------------------------------------
 
 typedef struct jpeg_row {
@@ -609,6 +634,20 @@ START_TEST(jpegs_larger_than_the_limits_are_refused_from_their_header)
 END_TEST
 
 // A profile that would inflate to gigabytes, a text of a megabyte, an unknown chunk: none is looked into.
+START_TEST(a_jpeg_of_very_many_scans_is_refused)
+{
+    made m = small_file(1);
+    const uint8_t scan[] = {0xff, 0xda, 0, 8, 1, 1, 0, 1, 5, 0x00};
+    m.count -= 2;
+    for (int k = 0; k < 60; k++) {
+        made_add(&m, scan, sizeof scan);
+    }
+    made_add(&m, "\xff\xd9", 2);
+    assert_refused(m.bytes, m.count, "cat.jpg: needed a JPEG of at most 64 scans, had 70");
+    made_free(&m);
+}
+END_TEST
+
 START_TEST(chunks_without_pixels_cost_nothing)
 {
     const png_form f = {9, 7, 8, 2, false};
@@ -667,6 +706,55 @@ START_TEST(a_long_jpeg_is_decoded_at_what_fits)
 END_TEST
 
 // ---- memory and threads -------------------------------------------------------------------------------------------------
+
+// Decodes in a process that may take `more_bytes` beyond what it has.
+static hr_status decode_within(const made *m, const image_want *want, uint64_t more_bytes)
+{
+    uint8_t *scratch = guarded(image_scratch_bytes(want), 1), *out = malloc(out_bytes(want));
+    memset(out, 1, out_bytes(want));
+    const pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        unsigned long pages = 0;
+        FILE *f = fopen("/proc/self/statm", "r");
+        const bool known = f != NULL && fscanf(f, "%lu", &pages) == 1;
+        const rlim_t bytes = pages * (rlim_t)sysconf(_SC_PAGESIZE) + more_bytes;
+        const bool limited = known && setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes}) == 0;
+        const image_file file = {.bytes = m->bytes, .size_bytes = m->count, .name = "large"};
+        _exit(limited ? (int)image_decode(&file, want, scratch, out, NULL) : 99);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    guarded_free(scratch, image_scratch_bytes(want));
+    free(out);
+    return (hr_status)WEXITSTATUS(status);
+}
+
+// The largest that are accepted: coefficients of 64 MiB, the widest rows.
+START_TEST(libraries_take_no_more_than_promised)
+{
+    static const struct {
+        uint32_t width, height;
+        int sampling, flags;
+    } rows[] = {{3344, 3344, TJSAMP_444, TJFLAG_PROGRESSIVE},
+                {4720, 4720, TJSAMP_420, TJFLAG_PROGRESSIVE},
+                {IMAGE_SIDE_MOST, 21, TJSAMP_420, 0},
+                {IMAGE_SIDE_MOST, 500, TJSAMP_420, 0}};
+    const image_want want = {20, 20, 3, IMAGE_BILINEAR};
+    made first = small_file(0);
+    free(decoded(&first, &want)); // the library is there
+    uint8_t *pixels = calloc((size_t)rows[_i].width * rows[_i].height, 3);
+    made m = jpeg_make(rows[_i].width, rows[_i].height, TJPF_RGB, pixels, rows[_i].sampling, rows[_i].flags);
+    ck_assert_int_eq(decode_within(&m, &want, IMAGE_LIBRARY_MOST_BYTES), HR_OK);
+    if (rows[_i].flags == TJFLAG_PROGRESSIVE) {
+        ck_assert_int_eq(decode_within(&m, &want, 16 << 20), HR_NOMEM);
+    }
+    free(pixels);
+    made_free(&m);
+    made_free(&first);
+}
+END_TEST
 
 START_TEST(every_allocation_may_fail_once)
 {
@@ -748,6 +836,7 @@ int main(void)
     tcase_add_loop_test(forms, every_form_of_png_gives_its_pixels, 0, PNG_ROWS);
     tcase_add_loop_test(forms, a_resized_png_is_the_textbooks_within_a_level, 0, 3);
     tcase_add_loop_test(forms, the_widest_and_the_highest_image_are_resized, 0, 3);
+    tcase_add_test(forms, resizing_gives_the_same_bytes_on_every_machine);
     tcase_add_loop_test(forms, a_jpeg_is_decoded_at_the_smallest_power_of_two_that_covers, 0, JPEG_ROWS);
     tcase_add_test(forms, a_grey_jpeg_gives_three_equal_channels);
     tcase_add_loop_test(forms, ink_becomes_light, 0, 4);
@@ -760,11 +849,14 @@ int main(void)
     tcase_add_test(strangers, what_is_no_image_is_said);
     tcase_add_test(strangers, pngs_larger_than_the_limits_are_refused_from_their_header);
     tcase_add_test(strangers, jpegs_larger_than_the_limits_are_refused_from_their_header);
+    tcase_add_test(strangers, a_jpeg_of_very_many_scans_is_refused);
     tcase_add_test(strangers, chunks_without_pixels_cost_nothing);
     tcase_add_test(strangers, a_jpeg_with_bytes_too_many_is_decoded);
     tcase_add_test(strangers, a_long_jpeg_is_decoded_at_what_fits);
     suite_add_tcase(suite, strangers);
     TCase *memory = tcase_create("memory");
+    tcase_add_loop_test(memory, libraries_take_no_more_than_promised, 0,
+                        HEADROOM_SANITIZED ? 0 : 4); // address space
     tcase_add_loop_test(memory, every_allocation_may_fail_once, 0, 4);
     tcase_add_loop_test(memory, threads_give_the_same_bytes, 0, 3);
     suite_add_tcase(suite, memory);
