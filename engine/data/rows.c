@@ -188,13 +188,13 @@ bool row_number(row_field f, double *out)
 
 // ---- the index ------------------------------------------------------------------------------------------------
 
-// What is done with each row that was found: text of the first is kept, of the others only where they begin.
+// What is done with each row that was found: it is counted, then kept.
 typedef struct finding {
     const blob *file;
     uint8_t *piece;
-    char *heading;
-    uint32_t heading_bytes;
     uint64_t seen; // rows, the heading included
+    uint64_t heading;
+    uint32_t heading_bytes;
     uint64_t most_bytes;
     row_index *into; // of the second pass; NULL in the first
 } finding;
@@ -202,14 +202,14 @@ typedef struct finding {
 static hr_status row_was_found(finding *f, const row_walk *w, hr_err *err)
 {
     const uint64_t bytes = w->offset - w->begin;
-    const uint8_t *row;
     if (bytes > ROWS_MOST_BYTES) {
         return HR_FAIL(err, DATA, "%s, offset %" PRIu64 ": needed rows of at most %d bytes, had more",
                        f->file->name, w->begin, ROWS_MOST_BYTES);
     }
     if (f->seen++ == 0) {
+        f->heading = w->begin;
         f->heading_bytes = (uint32_t)bytes;
-        return blob_at(f->file, w->begin, f->heading_bytes, (uint8_t *)f->heading, &row, err);
+        return HR_OK;
     }
     f->most_bytes = bytes > f->most_bytes ? bytes : f->most_bytes;
     if (f->into == NULL) {
@@ -305,20 +305,20 @@ static hr_status find_all(finding *f, row_index *out, hr_err *err)
                        f->file->name);
     }
     out->most_bytes = (uint32_t)f->most_bytes;
+    out->heading = f->heading;
+    out->heading_bytes = f->heading_bytes;
     return HR_OK;
 }
 
-hr_status row_index_make(const blob *file, char *heading, uint32_t *heading_bytes, row_index *out,
-                         hr_err *err)
+hr_status row_index_make(const blob *file, row_index *out, hr_err *err)
 {
     *out = (row_index){0};
-    finding f = {.file = file, .heading = heading, .piece = hr_calloc(PIECE_BYTES, 1)};
+    finding f = {.file = file, .piece = hr_calloc(PIECE_BYTES, 1)};
     if (f.piece == NULL) {
         return HR_FAIL(err, NOMEM, "%s: needed %d bytes, had less", file->name, PIECE_BYTES);
     }
     const hr_status status = find_all(&f, out, err);
     hr_free(f.piece);
-    *heading_bytes = f.heading_bytes;
     if (status != HR_OK) {
         row_index_free(out);
     }

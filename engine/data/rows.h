@@ -52,16 +52,17 @@ typedef struct row_index {
     uint64_t *offset;    // count, and where the last one ends
     uint32_t count;      // behind the heading
     uint32_t most_bytes; // of a row
+    uint64_t heading;    // where the first row begins
+    uint32_t heading_bytes;
     uint64_t held_bytes; // of offset
 } row_index;
 
 // How much of the file row `index` may be: it begins at its offset, and empty lines may follow.
 uint32_t row_index_bytes(const row_index *r, uint32_t index);
 
-// Goes through all of the file, twice: what is kept is known before it is taken. The heading is row text
-// heading[0..*heading_bytes), which has ROWS_MOST_BYTES of room. DATA errors name file and offset.
-HR_MUST_CHECK hr_status row_index_make(const blob *file, char *heading, uint32_t *heading_bytes,
-                                       row_index *out, hr_err *err);
+// Goes through all of the file, twice: what is kept is known before it is taken. The first row is the heading. DATA
+// errors name file and offset.
+HR_MUST_CHECK hr_status row_index_make(const blob *file, row_index *out, hr_err *err);
 void row_index_free(row_index *r);
 
 #endif

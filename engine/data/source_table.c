@@ -181,17 +181,19 @@ static const data_source_ops table_ops = {
 
 static hr_status index_table(table_source *s, table *t, hr_err *err)
 {
-    char *heading = hr_calloc(ROWS_MOST_BYTES, 1);
-    if (heading == NULL) {
-        return HR_FAIL(err, NOMEM, "%s: needed %d bytes, had less", t->file.name, ROWS_MOST_BYTES);
-    }
-    uint32_t bytes = 0;
-    hr_status status = row_index_make(&t->file, heading, &bytes, &t->rows, err);
-    if (status == HR_OK) {
-        status = read_heading(s, t, heading, bytes, err);
-    }
-    hr_free(heading);
+    HR_TRY(row_index_make(&t->file, &t->rows, err));
     s->base.held_bytes += t->rows.held_bytes;
+    const uint32_t bytes = t->rows.heading_bytes;
+    uint8_t *room = hr_calloc(bytes, 1);
+    const uint8_t *heading;
+    if (room == NULL) {
+        return HR_FAIL(err, NOMEM, "%s: needed %u bytes, had less", t->file.name, bytes);
+    }
+    hr_status status = blob_at(&t->file, t->rows.heading, bytes, room, &heading, err);
+    if (status == HR_OK) {
+        status = read_heading(s, t, (const char *)heading, bytes, err);
+    }
+    hr_free(room);
     return status;
 }
 

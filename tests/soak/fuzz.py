@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every fuzz target of tests/fuzz for its share of the time, two at once, and prints one line of JSON.
 
-  tests/soak/fuzz.py --seconds S --seed N     S is the whole time; an hour for each of 8 targets is 4 hours
+  tests/soak/fuzz.py --seconds S --seed N [--only NAME,…]
+                                              S is the whole time; an hour for each of 8 targets is 4 hours
 
 With clang the targets are built (preset fuzz) with libFuzzer and the address and undefined sanitizers; without it
 the release build's own driver changes the corpus. What a run finds is copied to build/fuzz-findings/, and the exit
@@ -25,11 +26,15 @@ AT_ONCE = 2
 LONGEST_INPUT = 1 << 16
 
 
-def targets():
-    return sorted(os.path.basename(path) for path in glob.glob(CORPUS + "/*"))
+def targets(only):
+    names = sorted(os.path.basename(path) for path in glob.glob(CORPUS + "/*"))
+    unknown = set(only) - set(names)
+    if unknown:
+        sys.exit("tests/soak/fuzz.py: needed targets of tests/fuzz/corpus, had %s" % ", ".join(sorted(unknown)))
+    return only or names
 
 
-def built_with_libfuzzer():
+def built_with_libfuzzer(names):
     """Where the fuzzers are, or None where clang or its runtime is missing."""
     if shutil.which("clang") is None:
         return None
@@ -38,7 +43,7 @@ def built_with_libfuzzer():
         source = b"int LLVMFuzzerTestOneInput(const char *d, long n) { return d == 0 && n > 0; }"
         if subprocess.run(probe, input=source, capture_output=True, check=False).returncode != 0:
             return None
-    for step in (["cmake", "--preset", "fuzz"], ["cmake", "--build", "--preset", "fuzz"]):
+    for step in (["cmake", "--preset", "fuzz"], ["cmake", "--build", "--preset", "fuzz", "--target", *["fuzz_" + name for name in names]]):
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode != 0:
             sys.exit("tests/soak/fuzz.py: %s failed:\n%s" % (" ".join(step), done.stdout[-3000:]))
@@ -76,9 +81,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--only", default="")
     args = parser.parse_args()
-    names = targets()
-    libfuzzer = built_with_libfuzzer()
+    names = targets([name for name in args.only.split(",") if name])
+    libfuzzer = built_with_libfuzzer(names)
     each = max(1, args.seconds * AT_ONCE // len(names))
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         runs = {name: pool.submit(fuzz, libfuzzer or "build/release/tests", name, each, args.seed) for name in names}
