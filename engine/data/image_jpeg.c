@@ -174,13 +174,17 @@ hr_status jpeg_decode(const image_file *file, const image_want *want, const imag
     w.format = ink ? TJPF_CMYK : want->channels == 1 ? TJPF_GRAY : TJPF_RGB;
     HR_TRY(choose_size(&w, want, scratch->room_bytes, err));
     HR_TRY(need_jpeg(err));
+    const bool as_wanted = !ink && w.width == want->width && w.height == want->height;
+    w.room = as_wanted ? out : w.room;
     w.handle = jpeg.InitDecompress();
     if (w.handle == NULL) {
         return HR_FAIL(err, NOMEM, "%s: needed memory for a JPEG decoder, had none", file->name);
     }
     hr_status status = decompress_whole(&w, err);
     jpeg.Destroy(w.handle);
-    HR_TRY(status);
+    if (status != HR_OK || as_wanted) {
+        return status;
+    }
     if (ink) {
         light_of_ink(&w, want->channels);
     }

@@ -2,6 +2,7 @@
 #include "data/image_rows.h"
 
 #include <stddef.h>
+
 hr_status image_row(image_rows *rows, uint32_t y, const uint8_t **row, hr_err *err)
 {
     if (rows->whole != NULL) {
