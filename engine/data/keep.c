@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "knobs/stages.h"
 
+enum { PAST_CACHES_BYTES = 32 << 20 }; // a batch from which on writing around the caches is faster
+
 static uint32_t shuffle_of(const hr_knobs *knobs, const stage_order *order, uint64_t samples)
 {
     const uint64_t wanted = order->shuffle ? (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_SHUFFLE) : 0;
@@ -75,6 +77,10 @@ hr_status data_keep_open(const hr_knobs *knobs, const data_source *source, const
     const uint64_t raw_bytes = data_source_set_bytes(source, DATA_TRAIN);
     out->plan = data_keep_plan_of(knobs, source, raw_bytes, batches);
     out->map.has_made = out->plan.cache_made;
+    // What a cache takes of it is read again at once.
+    out->map.past_caches =
+        !out->plan.cache_made &&
+        (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * data_form_bytes(batches) >= PAST_CACHES_BYTES;
     if (out->plan.has_cache) {
         HR_TRY(open_cache(knobs, raw_bytes, out, err));
         *(out->plan.cache_made ? &out->map.made : &out->map.raw) = out->cache;

@@ -3,7 +3,7 @@
 
 #include "base/narrow.h"
 #include "data/cache.h"
-#include "data/record.h"
+#include "data/pixels.h"
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
@@ -18,9 +18,15 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + SCRATCH_ALIGNMENT - 1) & ~(uint64_t)(SCRATCH_ALIGNMENT - 1);
 }
 
+// Images are written as they travel; what a source writes itself is narrowed afterwards.
 static bool is_narrowed(const data_map *m, uint32_t slot)
 {
-    return m->to.slot[slot].type != m->source->form.slot[slot].type;
+    return m->source->ops->decode == NULL && m->to.slot[slot].type != m->source->form.slot[slot].type;
+}
+
+static pixels_type pixels_type_of(data_type type)
+{
+    return type == DATA_F16 ? PIXELS_F16 : type == DATA_BF16 ? PIXELS_BF16 : PIXELS_F32;
 }
 
 static map_layout layout_of(const data_map *m)
@@ -51,7 +57,8 @@ static hr_status write_wide(const data_map *m, const map_layout *at, const data_
     }
     uint8_t *image = scratch + at->image;
     HR_TRY(s->ops->decode(s, raw, scratch + at->scratch, image, err));
-    record_write_values(image, data_source_values(s), to->slot[0]);
+    pixels_write(to->slot[0], pixels_type_of(m->to.slot[0].type), image, data_source_values(s),
+                 m->past_caches);
     *(int32_t *)to->slot[1] = raw->label;
     return HR_OK;
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/pixels.h"
+
 hr_status record_read(const uint8_t *bytes, uint64_t size_bytes, uint32_t classes, const char *name,
                       uint64_t offset, data_raw *out, hr_err *err)
 {
@@ -16,41 +18,13 @@ hr_status record_read(const uint8_t *bytes, uint64_t size_bytes, uint32_t classe
     return HR_OK;
 }
 
-// to[p × channels + c] = planes[c × pixels + p]; `channels` is a constant where this is inlined.
-static inline void interleave(const uint8_t *restrict planes, uint32_t pixels, uint32_t channels,
-                              uint8_t *restrict to)
-{
-    for (uint32_t p = 0; p < pixels; p++) {
-        for (uint32_t c = 0; c < channels; c++) {
-            to[(size_t)p * channels + c] = planes[(size_t)c * pixels + p];
-        }
-    }
-}
-
-void record_interleave(const pipeline_info *info, const uint8_t *planes, uint8_t *image)
-{
-    const uint32_t pixels = info->height * info->width;
-    if (info->channels == 3) {
-        interleave(planes, pixels, 3, image);
-    } else {
-        interleave(planes, pixels, info->channels, image);
-    }
-}
-
 hr_status record_decode(const data_source *s, const data_raw *raw, uint8_t *scratch, uint8_t *image,
                         hr_err *err)
 {
     (void)scratch;
     (void)err;
-    record_interleave(&s->info, raw->bytes, image);
+    pixels_of_planes(image, raw->bytes, (uint64_t)s->info.height * s->info.width, s->info.channels);
     return HR_OK;
-}
-
-void record_write_values(const uint8_t *image, uint64_t count, float *to)
-{
-    for (uint64_t k = 0; k < count; k++) {
-        to[k] = (float)image[k] / 255.0f;
-    }
 }
 
 hr_status record_write_packed(const data_source *s, const data_raw *raw, uint8_t *scratch,

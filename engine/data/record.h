@@ -17,11 +17,8 @@ HR_MUST_CHECK hr_status record_read(const uint8_t *bytes, uint64_t size_bytes, u
 // An image of channel planes, pixel by pixel: ops->decode of sources whose samples are such planes.
 HR_MUST_CHECK hr_status record_decode(const data_source *s, const data_raw *raw, uint8_t *scratch,
                                       uint8_t *image, hr_err *err);
-void record_interleave(const pipeline_info *info, const uint8_t *planes, uint8_t *image);
 // ops->write of sources whose samples are their slots side by side (data_room_packed).
 HR_MUST_CHECK hr_status record_write_packed(const data_source *s, const data_raw *raw, uint8_t *scratch,
                                             const data_room *to, hr_err *err);
-// The values of `count` bytes of an image: floats in [0, 1].
-void record_write_values(const uint8_t *image, uint64_t count, float *to);
 
 #endif

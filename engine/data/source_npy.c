@@ -15,6 +15,7 @@
 #include "base/host_mem.h"
 #include "data/arrays.h"
 #include "data/listing.h"
+#include "data/pixels.h"
 #include "data/record.h"
 #include "data/source.h"
 #include "data/split.h"
@@ -311,7 +312,7 @@ static hr_status slots_write(const data_source *base, const data_raw *raw, uint8
         } else if (slot->type == DATA_MASK) {
             npy_to_mask(a, from, values, to->slot[k]);
         } else if (a->type == NPY_U8 && !slot->is_label) {
-            record_write_values(from, values, to->slot[k]);
+            pixels_write(to->slot[k], PIXELS_F32, from, values, false);
         } else {
             npy_to_floats(a, from, values, to->slot[k]);
         }

@@ -17,6 +17,7 @@
 #include "base/host_mem.h"
 #include "base/philox.h"
 #include "data/generated.h"
+#include "data/pixels.h"
 #include "data/record.h"
 #include "data/source.h"
 
@@ -131,10 +132,9 @@ static void write_slot(const data_source *source, const sample *s, uint32_t k, v
         break;
     case DATA_FLOAT:
         if (is_image(slot)) {
-            const pipeline_info info = {
-                .height = s->figure.height, .width = s->figure.width, .channels = s->figure.channels};
-            record_interleave(&info, s->planes, s->image);
-            record_write_values(s->image, data_slot_values(slot), to);
+            const uint64_t pixels = (uint64_t)s->figure.height * s->figure.width;
+            pixels_of_planes(s->image, s->planes, pixels, s->figure.channels);
+            pixels_write(to, PIXELS_F32, s->image, data_slot_values(slot), false);
         } else {
             write_floats(s, slot, k, to);
         }
