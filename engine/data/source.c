@@ -2,8 +2,10 @@
 // Which source the knobs mean, and whether the model can be trained on it.
 #include "data/source.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static hr_status check_model(const data_source *s, const data_shape *model, hr_err *err)
 {
@@ -77,6 +79,21 @@ static const struct source_kind *kind_meant(const hr_knobs *knobs, const char *p
     return &kinds[KIND_OF_UNKNOWN_FILES]; // says what it misses
 }
 
+// `auto` found nothing that it knows, for a model of which it knows no better guess.
+static hr_status refuse_unknown(const char *path, const data_form *model, hr_err *err)
+{
+    char text[64];
+    if (access(path, R_OK) != 0) {
+        return HR_FAIL(err, DATA, "%s: needed a file or folder that can be read, had: %s", path,
+                       strerror(errno));
+    }
+    const hr_status status =
+        HR_FAIL(err, DATA, "%s: needed data for %s that pipeline.source=auto knows, had none", path,
+                data_slot_text(&model->slot[0], text, sizeof text));
+    hr_err_try(err, "headroom knobs pipeline.source, and one of these by its name");
+    return status;
+}
+
 // Whether the kind is one for this model and has a path.
 static hr_status check_kind(const struct source_kind *kind, const hr_knobs *knobs, const data_form *model,
                             hr_err *err)
@@ -85,6 +102,9 @@ static hr_status check_kind(const struct source_kind *kind, const hr_knobs *knob
     data_shape shape;
     char text[64];
     if (kind->images_only && !data_form_is_image(model, &shape)) {
+        if (hr_knob_is(knobs, HR_KNOB_PIPELINE_SOURCE, "auto")) {
+            return refuse_unknown(hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH), model, err);
+        }
         hr_status status = HR_FAIL(err, DATA, "pipeline.source=%s has images with one class each: needed %s",
                                    source, data_slot_text(&model->slot[0], text, sizeof text));
         hr_err_try(err, "-s pipeline.source=generated");

@@ -120,6 +120,14 @@ static inline void assert_refused(const char *kind, const char *path, const data
     assert_says(&err, begin, rest);
 }
 
+// A new file under that name: writing over the old one would wait for the disk on some file systems.
+static inline void data_replace(const data_folder *f, const char *leaf, const void *bytes, size_t count)
+{
+    char path[FILE_NAME_MAX];
+    (void)unlink(data_folder_file(f, leaf, path));
+    data_write(f, leaf, bytes, count);
+}
+
 // ---- reading ----------------------------------------------------------------------------------------------------
 
 // One sample as a batch has it.

@@ -23,7 +23,7 @@ static data_form table_form(uint32_t inputs, uint32_t labels, uint32_t classes)
 
 static void write_text(const data_folder *f, const char *leaf, const char *text)
 {
-    data_write(f, leaf, text, strlen(text));
+    data_replace(f, leaf, text, strlen(text));
 }
 
 // ---- rows against a plain model -------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ START_TEST(an_index_has_every_row_and_counts_what_it_takes)
         const written w = random_table(&r);
         blob file;
         row_index index;
-        data_write(&f, "a.csv", w.text, w.size);
+        data_replace(&f, "a.csv", w.text, w.size);
         ck_assert_int_eq(blob_open(f.path, "a.csv", &file, NULL), HR_OK);
         const hr_status status = row_index_make(&file, &index, NULL);
         ck_assert_int_eq(status, w.rows < 2 ? HR_DATA : HR_OK);
@@ -356,13 +356,13 @@ START_TEST(a_row_that_is_too_long_takes_nothing)
     static char text[ROWS_MOST_BYTES + 4096];
     memset(text, ' ', sizeof text);
     memcpy(text, "a,b,c\n1,\"2", 10);
-    data_write(&f, "a.csv", text, sizeof text);
+    data_replace(&f, "a.csv", text, sizeof text);
     assert_refused("csv", data_folder_file(&f, "a.csv", path), &form, path,
                    ", offset 6: needed rows of at most 1048576 bytes, had more");
     memset(text + 6, '\n', sizeof text - 6); // empty lines are no row, however many
     memcpy(text + 6, "1,2,3", 5);
     memcpy(text + sizeof text - 6, "1,2,3", 5);
-    data_write(&f, "a.csv", text, sizeof text);
+    data_replace(&f, "a.csv", text, sizeof text);
     data_source *s = source_at("csv", path, &form);
     ck_assert_uint_eq(s->room_bytes - s->raw_bytes, 6);
     data_source_close(s);
@@ -404,7 +404,7 @@ START_TEST(every_truncation_is_refused_or_shorter)
     for (size_t cut = 0; cut < sizeof text; cut++) {
         data_source *s = NULL;
         hr_err err = {0};
-        data_write(&f, "a.csv", text, cut);
+        data_replace(&f, "a.csv", text, cut);
         if (data_source_open(&knobs, &form, &s, &err) != HR_OK) {
             ck_assert_int_eq(err.status, HR_DATA);
             ck_assert_msg(strncmp(err.sentence, path, strlen(path)) == 0, "%s", err.sentence);

@@ -88,7 +88,7 @@ START_TEST(a_listing_has_the_names_with_that_ending_in_byte_order)
                                         ".hidden.txt", "c.text", ".txt"};
     data_folder f = data_folder_make();
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        data_write(&f, names[k], "x", 1);
+        data_replace(&f, names[k], "x", 1);
     }
     listing l;
     ck_assert_int_eq(listing_read(f.path, ".txt", &l, NULL), HR_OK);
@@ -158,7 +158,7 @@ static void write_tokens(const data_folder *f, const char *stem, token_form form
     size_t size_bytes;
     uint8_t *bytes = token_bytes(form, first, count, &size_bytes);
     (void)snprintf(leaf, sizeof leaf, "%s%s", stem, endings[form]);
-    data_write(f, leaf, bytes, size_bytes);
+    data_replace(f, leaf, bytes, size_bytes);
     free(bytes);
 }
 
@@ -269,7 +269,7 @@ START_TEST(too_large_tokens_are_said_with_the_largest)
     uint8_t bytes[2 * TOKENS] = {0};
     data_form form = language(LENGTH, 300);
     memcpy(bytes + 2 * 20, (const uint8_t[]){44, 1, 45, 1, 200, 0}, 6); // 300, 301, 200
-    data_write(&f, "a.bin", bytes, sizeof bytes);
+    data_replace(&f, "a.bin", bytes, sizeof bytes);
     assert_refused("auto", f.path, &form, data_folder_file(&f, "a.bin", path),
                    ", offset 42: needed tokens below 300, as many as the model knows, had up to 301");
     form = language(LENGTH, 302);
@@ -277,7 +277,7 @@ START_TEST(too_large_tokens_are_said_with_the_largest)
     memset(bytes, 0, sizeof bytes); // deep within: found when it is read
     form = language(LENGTH, 300);
     memcpy(bytes + 2 * 800, (const uint8_t[]){255, 255}, 2);
-    data_write(&f, "a.bin", bytes, sizeof bytes);
+    data_replace(&f, "a.bin", bytes, sizeof bytes);
     data_source *s = source_at("auto", f.path, &form);
     uint32_t refused = 0;
     for (data_set set = 0; set < DATA_SET_COUNT; set++) {
@@ -328,6 +328,28 @@ START_TEST(files_cut_or_changed_while_in_use_are_errors)
 }
 END_TEST
 
+// A hundred gigabytes of nothing: none of it is looked at but what is asked for.
+START_TEST(a_sparse_file_is_opened_at_once)
+{
+    const data_form form = language(LENGTH, 256);
+    data_folder f = data_folder_make();
+    char path[FILE_NAME_MAX];
+    data_replace(&f, "a.bin", "", 0);
+    if (truncate(data_folder_file(&f, "a.bin", path), (off_t)100 << 30) ==
+        0) { // else the file system has no such files
+        data_source *s = source_at("auto", path, &form);
+        ck_assert_uint_eq(s->info.train_samples + s->info.eval_samples,
+                          (UINT64_C(100) << 30) / 2 / LENGTH - 1);
+        data_room room = sample_of(s, DATA_TRAIN, (uint32_t)s->info.train_samples - 1);
+        data_room_give_back(&room);
+        data_source_close(s);
+        ck_assert_int_eq(truncate(path, (off_t)1 << 40), 0);
+        assert_refused("auto", path, &form, path, ": needed fewer than 4294967296 samples, had more");
+    }
+    data_folder_remove(&f);
+}
+END_TEST
+
 START_TEST(every_truncation_is_refused_or_shorter)
 {
     const data_form form = language(LENGTH, 256);
@@ -335,10 +357,10 @@ START_TEST(every_truncation_is_refused_or_shorter)
     size_t size_bytes;
     uint8_t *bytes = token_bytes((token_form)_i, 0, 100, &size_bytes);
     const bool has_header = _i == LLMC_16 || _i == LLMC_32;
-    for (size_t cut = 0; cut <= size_bytes; cut++) {
+    for (size_t cut = 0; cut <= size_bytes; cut += cut > 8 && cut + 300 < size_bytes ? 13 : 1) {
         char leaf[16];
         (void)snprintf(leaf, sizeof leaf, "a%s", endings[_i]);
-        data_write(&f, leaf, bytes, cut);
+        data_replace(&f, leaf, bytes, cut);
         const size_t width = _i == BYTES ? 1 : 2;
         const bool whole = has_header ? cut == size_bytes || cut < 4 : cut % width == 0;
         const size_t windows = has_header && cut < 4 ? 0 : cut / width > 0 ? (cut / width - 1) / LENGTH : 0;
@@ -360,6 +382,10 @@ START_TEST(what_is_wrong_is_said)
     data_folder f = data_folder_make();
     char path[FILE_NAME_MAX];
     assert_refused("text", f.path, &form, f.path, ": needed files *.txt to train on, had none");
+    assert_refused("auto", "/nowhere.text", &form, "/nowhere.text",
+                   ": needed a file or folder that can be read, had: No such file or directory");
+    assert_refused("auto", f.path, &form, f.path,
+                   ": needed data for 16 ids below 256 that pipeline.source=auto knows, had none");
     assert_refused("tokens", "/nowhere.bin", &form, "/nowhere.bin",
                    ": needed a file that can be read, had: No such file or directory");
     write_tokens(&f, "val", BYTES, 0, 2 * LENGTH);
@@ -375,19 +401,19 @@ START_TEST(what_is_wrong_is_said)
     uint8_t header[1024] = {0};
     put32(header, 20240520);
     put32(header + 4, 2);
-    data_write(&f, "a.bin", header, sizeof header);
+    data_replace(&f, "a.bin", header, sizeof header);
     assert_refused("tokens", f.path, &form, data_folder_file(&f, "a.bin", path),
                    ", offset 4: needed version 1 and a header of 1024 bytes, had 2 and 1024");
     put32(header + 4, 1);
     put32(header + 8, 3);
-    data_write(&f, "a.bin", header, sizeof header);
+    data_replace(&f, "a.bin", header, sizeof header);
     assert_refused("tokens", f.path, &form, path,
                    ", offset 8: needed 1030 bytes for 3 tokens of 2, had 1024");
     write_tokens(&f, "a", PLAIN_16, 0, 100);
     write_tokens(&f, "b", LLMC_32, 0, 100);
     assert_refused("tokens", f.path, &form, data_folder_file(&f, "b.bin", path),
                    ": needed tokens of 2 bytes as in the other files, had 4");
-    data_write(&f, "b.bin", "abc", 3);
+    data_replace(&f, "b.bin", "abc", 3);
     assert_refused("tokens", f.path, &form, path, ": needed whole tokens of 2 bytes, had 3 bytes");
     const data_form image = {.count = 2,
                              .slot = {{.type = DATA_FLOAT, .rank = 3, .dim = {32, 32, 3}},
@@ -426,6 +452,7 @@ int main(void)
     tcase_add_test(tokens, what_is_held_are_names_and_places);
     tcase_add_test(tokens, too_large_tokens_are_said_with_the_largest);
     tcase_add_test(tokens, files_cut_or_changed_while_in_use_are_errors);
+    tcase_add_test(tokens, a_sparse_file_is_opened_at_once);
     tcase_add_loop_test(tokens, every_truncation_is_refused_or_shorter, 0, TOKEN_FORMS);
     tcase_add_test(tokens, what_is_wrong_is_said);
     tcase_add_loop_test(tokens, every_allocation_may_fail_once, 0, TOKEN_FORMS);
