@@ -95,7 +95,12 @@ static uint64_t batches_bytes(const host_case *c)
 
 static uint64_t source_bytes(const host_case *c)
 {
-    return c->source->held_bytes;
+    return plus(c->source->held_bytes, c->source->opening_bytes);
+}
+
+static uint64_t slices_bytes(const host_case *c)
+{
+    return c->keep.slices_bytes;
 }
 
 static uint64_t cache_bytes(const host_case *c)
@@ -145,6 +150,11 @@ static bool always(const host_case *c)
     return true;
 }
 
+static bool slices(const host_case *c)
+{
+    return c->keep.has_slices;
+}
+
 static bool caches(const host_case *c)
 {
     return c->keep.has_cache;
@@ -175,10 +185,15 @@ static const struct {
     bool (*is_there)(const host_case *c);
     uint64_t (*bytes)(const host_case *c);
 } rows[] = {
-    {"source", always, source_bytes},     {"cache", caches, cache_bytes},
-    {"shuffle", shuffles, shuffle_bytes}, {"map", maps, map_bytes},
-    {"batch", always, batch_bytes},       {"prefetch", prefetches, prefetch_bytes},
-    {"pinned", pins, batches_bytes},      {"evaluate", always, evaluate_bytes},
+    {"source", always, source_bytes},
+    {"slices", slices, slices_bytes},
+    {"cache", caches, cache_bytes},
+    {"shuffle", shuffles, shuffle_bytes},
+    {"map", maps, map_bytes},
+    {"batch", always, batch_bytes},
+    {"prefetch", prefetches, prefetch_bytes},
+    {"pinned", pins, batches_bytes},
+    {"evaluate", always, evaluate_bytes},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 _Static_assert((int)ROWS <= (int)PIPELINE_MAX_STAGES, "every stage has a place");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/host_mem.h"
 #include "knobs/stages.h"
 
 enum { PAST_CACHES_BYTES = 32 << 20 }; // a batch from which on writing around the caches is faster
@@ -15,15 +16,20 @@ static uint32_t shuffle_of(const hr_knobs *knobs, const stage_order *order, uint
     return (uint32_t)(wanted < samples ? wanted : samples);
 }
 
-static data_cache_plan cache_plan_of(const hr_knobs *knobs, const data_source *source, uint64_t raw_bytes,
-                                     const data_form *batches, bool made)
+static bool is_in_file(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "file");
+}
+
+static data_cache_plan cache_plan_of(const data_source *source, uint64_t raw_bytes, const data_form *batches,
+                                     bool made, bool in_file)
 {
     const uint64_t samples = data_source_samples(source, DATA_TRAIN);
     return (data_cache_plan){.samples = samples,
                              .bytes = made ? samples * data_form_packed_bytes(batches) : raw_bytes,
                              .is_uneven = !made && source->ops->size != NULL,
                              .source = source,
-                             .in_file = hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "file")};
+                             .in_file = in_file};
 }
 
 data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *source, uint64_t raw_bytes,
@@ -43,8 +49,14 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
     plan.has_pool = plan.shuffle > 1 && hr_knob_is(knobs, HR_KNOB_PIPELINE_SHUFFLE_OF, "elements");
     plan.pool_mapped = plan.has_pool && !order.shuffle_before_map;
     plan.pool_bytes = plan.has_pool ? data_pool_bytes(&map, plan.shuffle, plan.pool_mapped) : 0;
+    plan.has_slices = order.slices;
+    if (plan.has_slices) {
+        const data_cache_plan slices = cache_plan_of(source, raw_bytes, batches, false, false);
+        plan.slices_bytes = data_cache_host_bytes(&slices);
+    }
     if (plan.has_cache) {
-        const data_cache_plan cache = cache_plan_of(knobs, source, raw_bytes, batches, plan.cache_made);
+        const data_cache_plan cache =
+            cache_plan_of(source, raw_bytes, batches, plan.cache_made, is_in_file(knobs));
         plan.cache_bytes = data_cache_host_bytes(&cache);
         plan.cache_file_bytes = data_cache_file_bytes(&cache);
     }
@@ -54,7 +66,8 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
 static hr_status open_cache(const hr_knobs *knobs, uint64_t raw_bytes, data_keep *k, hr_err *err)
 {
     char folder[PATH_MAX];
-    data_cache_plan plan = cache_plan_of(knobs, k->map.source, raw_bytes, &k->map.to, k->plan.cache_made);
+    data_cache_plan plan =
+        cache_plan_of(k->map.source, raw_bytes, &k->map.to, k->plan.cache_made, is_in_file(knobs));
     plan.folder = hr_knob_text(knobs, HR_KNOB_PIPELINE_CACHE_PATH);
     if (plan.in_file && plan.folder[0] == '\0') {
         if (!file_xdg("XDG_CACHE_HOME", ".cache", "samples", folder, sizeof folder) ||
@@ -70,6 +83,33 @@ static hr_status open_cache(const hr_knobs *knobs, uint64_t raw_bytes, data_keep
     return data_cache_open(&plan, &k->cache, err);
 }
 
+// Copies every training sample, as from_tensor_slices copies the arrays it is given.
+static hr_status fill_slices(data_keep *k, uint8_t *room, hr_err *err)
+{
+    const data_source *source = k->map.source;
+    const uint64_t samples = data_source_samples(source, DATA_TRAIN);
+    for (uint64_t n = 0; n < samples; n++) {
+        data_raw raw;
+        HR_TRY(data_source_fetch(source, DATA_TRAIN, (uint32_t)n, room, &raw, err));
+        HR_TRY(data_cache_keep(k->slices, (uint32_t)n, &raw, err));
+    }
+    return HR_OK;
+}
+
+static hr_status open_slices(uint64_t raw_bytes, data_keep *k, hr_err *err)
+{
+    const data_cache_plan plan = cache_plan_of(k->map.source, raw_bytes, &k->map.to, false, false);
+    HR_TRY(data_cache_open(&plan, &k->slices, err));
+    uint8_t *room = hr_calloc(k->map.source->room_bytes, 1);
+    if (room == NULL) {
+        return HR_FAIL(err, NOMEM, "slices: needed %u bytes, had less", k->map.source->room_bytes);
+    }
+    const hr_status status = fill_slices(k, room, err);
+    hr_free(room);
+    k->map.slices = k->slices;
+    return status;
+}
+
 hr_status data_keep_open(const hr_knobs *knobs, const data_source *source, const data_form *batches,
                          data_keep *out, hr_err *err)
 {
@@ -81,6 +121,7 @@ hr_status data_keep_open(const hr_knobs *knobs, const data_source *source, const
     out->map.past_caches =
         !out->plan.cache_made &&
         (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * data_form_bytes(batches) >= PAST_CACHES_BYTES;
+    HR_TRY(out->plan.has_slices ? open_slices(raw_bytes, out, err) : HR_OK);
     if (out->plan.has_cache) {
         HR_TRY(open_cache(knobs, raw_bytes, out, err));
         *(out->plan.cache_made ? &out->map.made : &out->map.raw) = out->cache;
@@ -94,5 +135,6 @@ void data_keep_close(data_keep *k)
 {
     data_pool_close(k->pool);
     data_cache_close(k->cache);
+    data_cache_close(k->slices);
     *k = (data_keep){.pool = NULL};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training chain keeps of samples between the source and a batch, as pipeline.stages, cache and shuffle say it: a cache
-// before or behind map, the elements of a shuffle's buffer, or numbers alone. data_keep_plan is the one place that
+// What a training chain keeps of samples between the source and a batch, as pipeline.stages, cache and shuffle say it: a copy of
+// everything, a cache before or behind map, the elements of a shuffle's buffer, or numbers alone. data_keep_plan is the one place that
 // decides it, for plans and runs.
 #ifndef DATA_KEEP_H
 #define DATA_KEEP_H
@@ -18,7 +18,8 @@ typedef struct data_keep_plan {
     bool same_order;   // the shuffle is drawn once
     bool has_pool, pool_mapped;
     bool has_cache, cache_made;
-    uint64_t pool_bytes, cache_bytes, cache_file_bytes; // of host memory, and of a file
+    bool has_slices;
+    uint64_t slices_bytes, pool_bytes, cache_bytes, cache_file_bytes; // of host memory, and of a file
 } data_keep_plan;
 
 // A source as it describes itself decides, `raw_bytes` of all its training samples, and the form of batches.
@@ -28,7 +29,7 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
 typedef struct data_keep {
     data_keep_plan plan;
     data_map map; // with the cache
-    data_cache *cache;
+    data_cache *slices, *cache;
     data_pool *pool;
 } data_keep;
 

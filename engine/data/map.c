@@ -70,6 +70,10 @@ hr_status data_map_fetch(const data_map *m, const data_ask *ask, uint8_t *scratc
     if (cache != NULL) {
         HR_TRY(data_cache_find(cache, ask->sample, scratch, &found, out, err));
     }
+    if (!found && ask->set == DATA_TRAIN && m->slices != NULL) {
+        HR_TRY(data_cache_find(m->slices, ask->sample, scratch, &found, out, err));
+        return cache == NULL ? HR_OK : data_cache_keep(cache, ask->sample, out, err);
+    }
     if (!found) {
         HR_TRY(data_source_fetch(m->source, ask->set, ask->sample, scratch, out, err));
     }

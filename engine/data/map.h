@@ -15,9 +15,10 @@ typedef struct data_cache data_cache;
 typedef struct data_map {
     const data_source *source; // borrowed
     data_form to;              // of batches: the source's form, narrowed
-    data_cache *raw, *made;    // of training samples as fetched, and as written; borrowed; NULL: none
-    bool has_made;             // there is one of samples as written: scratch has room for such a sample
-    bool past_caches;          // batches are larger than the processor's caches, and written past them
+    data_cache *slices; // has all training samples as fetched, instead of the source; borrowed; NULL: none
+    data_cache *raw, *made; // of training samples as fetched, and as written; borrowed; NULL: none
+    bool has_made;          // there is one of samples as written: scratch has room for such a sample
+    bool past_caches;       // batches are larger than the processor's caches, and written past them
 } data_map;
 
 typedef struct data_ask {

@@ -148,6 +148,9 @@ static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_form *m
                           const pipeline_wire *wire, hr_err *err)
 {
     HR_TRY(data_source_open(knobs, model, &p->source, err));
+    HR_TRY(p->source->ops->load != NULL
+               ? p->source->ops->load(p->source, host_plan_threads(knobs, model), err)
+               : HR_OK);
     return open_chains(p, knobs, wire, err);
 }
 
@@ -318,11 +321,14 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
         count += s->in_flight_bytes > 0 ? 2 : 1;
     }
-    count += p->keep.plan.cache_bytes > 0;
+    count += (p->keep.plan.slices_bytes > 0 ? 1u : 0u) + (p->keep.plan.cache_bytes > 0 ? 1u : 0u);
     uint32_t place = count;
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
         if (s->before == NULL && p->keep.plan.cache_bytes > 0) {
             fixed_facts("cache", p->keep.plan.cache_bytes, &out[--place]);
+        }
+        if (s->before == NULL && p->keep.plan.slices_bytes > 0) {
+            fixed_facts("slices", p->keep.plan.slices_bytes, &out[--place]);
         }
         stage_facts(s, s->ops->name, &out[--place]);
         if (s->in_flight_bytes > 0) {

@@ -118,6 +118,41 @@ static hr_status check_kind(const struct source_kind *kind, const hr_knobs *knob
     return HR_OK;
 }
 
+// ---- arrays -----------------------------------------------------------------------------------------------------
+
+static uint32_t array_value_bytes(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_PIPELINE_ARRAY, "uint8")     ? 1
+           : hr_knob_is(knobs, HR_KNOB_PIPELINE_ARRAY, "float32") ? 4
+           : hr_knob_is(knobs, HR_KNOB_PIPELINE_ARRAY, "float64") ? 8
+                                                                  : 0;
+}
+
+// *s becomes the array of what it was; after an error it is as it was.
+static hr_status open_array(const hr_knobs *knobs, data_source **s, hr_err *err)
+{
+    const uint32_t value_bytes = array_value_bytes(knobs);
+    data_source *array;
+    if (value_bytes == 0) {
+        return HR_OK;
+    }
+    HR_TRY(source_array_open(*s, value_bytes, hr_knob_is(knobs, HR_KNOB_PIPELINE_LOAD, "eager_stack"), &array,
+                             err));
+    *s = array;
+    return HR_OK;
+}
+
+bool data_source_depends_on(hr_knob_id id)
+{
+    static const hr_knob_id ids[] = {HR_KNOB_PIPELINE_SOURCE, HR_KNOB_PIPELINE_PATH, HR_KNOB_PIPELINE_ARRAY,
+                                     HR_KNOB_PIPELINE_LOAD};
+    bool depends = false;
+    for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
+        depends = depends || ids[k] == id;
+    }
+    return depends;
+}
+
 hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_source **out, hr_err *err)
 {
     const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
@@ -127,14 +162,16 @@ hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_s
     *out = NULL;
     HR_TRY(check_kind(kind, knobs, model, err));
     HR_TRY(kind->open(path, model, &s, err));
-    if (data_form_is_image(model, &shape) && s->ops->decode != NULL) {
-        const hr_status status = check_model(s, &shape, err);
-        if (status != HR_OK) {
-            data_source_close(s);
-            return status;
-        }
-    }
     s->form = *model;
+    hr_status status =
+        data_form_is_image(model, &shape) && s->ops->decode != NULL ? check_model(s, &shape, err) : HR_OK;
+    if (status == HR_OK) {
+        status = open_array(knobs, &s, err);
+    }
+    if (status != HR_OK) {
+        data_source_close(s);
+        return status;
+    }
     *out = s;
     return HR_OK;
 }

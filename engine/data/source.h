@@ -34,6 +34,9 @@ typedef struct data_source data_source;
 
 // One of decode and write is there: decode for images with one class each, write for all else.
 typedef struct data_source_ops {
+    // Takes what it holds, on `threads` threads, before the first sample is asked for; NULL: nothing. A source that is only to
+    // describe itself is not loaded.
+    hr_status (*load)(data_source *s, uint32_t threads, hr_err *err);
     // room has s->room_bytes. DATA errors name file and offset.
     hr_status (*fetch)(const data_source *s, data_set set, uint32_t index, uint8_t *room, data_raw *out,
                        hr_err *err);
@@ -53,6 +56,7 @@ struct data_source {
     data_form form;         // the model's
     pipeline_info info;     // sample counts are 1..UINT32_MAX
     uint64_t held_bytes;    // host memory that it keeps: of the data itself, of its index
+    uint64_t opening_bytes; // beside them, while it is loaded
     uint32_t raw_bytes;     // of the largest sample, as fetch gives it
     uint32_t room_bytes;    // what fetch wants
     uint32_t scratch_bytes; // what decode or write wants
@@ -64,6 +68,9 @@ HR_MUST_CHECK hr_status data_source_open(const hr_knobs *knobs, const data_form 
                                          hr_err *err);
 // NULL is fine.
 void data_source_close(data_source *s);
+
+// Whether that knob says which data there is, and how a source has it: the others are of the stages behind it.
+bool data_source_depends_on(hr_knob_id id);
 
 // index < the set's samples; room has s->room_bytes. DATA errors name file and offset.
 HR_MUST_CHECK hr_status data_source_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room,
@@ -101,5 +108,10 @@ bool source_npy_is_at(const char *path, const data_form *model);
 HR_MUST_CHECK hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err);
 // For every other form: what the slots hold depends on a class that is drawn for the sample.
 HR_MUST_CHECK hr_status source_synthetic_open(const data_form *model, data_source **out, hr_err *err);
+
+// The training set as one array in memory, of 1 (bytes), 4 or 8 (floats) bytes a value of images; what is no image is held as
+// the model's slots take it. On success it owns `inner`.
+HR_MUST_CHECK hr_status source_array_open(data_source *inner, uint32_t value_bytes, bool as_list,
+                                          data_source **out, hr_err *err);
 
 #endif

@@ -53,7 +53,8 @@ hr_status stage_source_open(const data_source *source, data_set set, data_stage 
     }
     s->base.ops = &source_ops;
     s->samples = set == DATA_EVAL ? source->info.eval_samples : source->info.train_samples;
-    data_stage_hold(&s->base, source->held_bytes);
+    data_stage_hold(&s->base, source->held_bytes + source->opening_bytes);
+    data_stage_release(&s->base, source->opening_bytes);
     *out = &s->base;
     return HR_OK;
 }

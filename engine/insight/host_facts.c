@@ -23,22 +23,6 @@ static pthread_mutex_t facts_lock = PTHREAD_MUTEX_INITIALIZER;
 static remembered facts_kept[REMEMBERED];
 static uint32_t facts_next;
 
-// Knobs of the pipeline that say what is done with samples, and not which they are.
-static const hr_knob_id of_stages[] = {
-    HR_KNOB_PIPELINE_STAGES,     HR_KNOB_PIPELINE_CACHE,           HR_KNOB_PIPELINE_CACHE_PATH,
-    HR_KNOB_PIPELINE_SHUFFLE_OF, HR_KNOB_PIPELINE_SHUFFLE,         HR_KNOB_PIPELINE_MAP_THREADS,
-    HR_KNOB_PIPELINE_PREFETCH,   HR_KNOB_PIPELINE_DEVICE_PREFETCH, HR_KNOB_PIPELINE_RESIDENT};
-
-static bool names_data(hr_knob_id id)
-{
-    static const char group[] = "pipeline.";
-    bool names = strncmp(hr_knob_rows(NULL)[id].key, group, sizeof group - 1) == 0;
-    for (size_t k = 0; k < sizeof of_stages / sizeof *of_stages; k++) {
-        names = names && of_stages[k] != id;
-    }
-    return names;
-}
-
 // ---- files that change ----------------------------------------------------------------------------------------
 
 static uint64_t stamp_of(const char *name, const struct stat *s)
@@ -94,7 +78,7 @@ static void key_of(const hr_knobs *knobs, const data_form *form, uint64_t key[2]
     uint64_t parts[HR_KNOB_COUNT + 2] = {0};
     char value[HR_KNOB_TEXT_MAX];
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        if (names_data((hr_knob_id)id)) {
+        if (data_source_depends_on((hr_knob_id)id)) {
             const char *text = hr_knob_format(knobs, (hr_knob_id)id, value);
             parts[id] = hash64(text, strlen(text), 1);
         }

@@ -417,7 +417,8 @@ static const hr_constraint constraints[] = {
      "every pipeline.source but auto and generated needs its files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
     {strange_stages,
-     "pipeline.stages must name map and behind it batch, each stage once: cache and shuffle before batch, "
+     "pipeline.stages must name map and behind it batch, each stage once: slices first, cache and shuffle "
+     "before batch, "
      "prefetch right behind it",
      HR_KNOB_PIPELINE_STAGES, "-s pipeline.stages=cache,shuffle,map,batch,prefetch"},
     {caches_nowhere,

@@ -3,15 +3,16 @@
 
 #include <string.h>
 
-typedef enum stage_word { CACHE, SHUFFLE, MAP, BATCH, PREFETCH, STAGE_WORDS } stage_word;
+typedef enum stage_word { SLICES, CACHE, SHUFFLE, MAP, BATCH, PREFETCH, STAGE_WORDS } stage_word;
 
 static const char *const words[STAGE_WORDS] = {
-    [CACHE] = "cache", [SHUFFLE] = "shuffle", [MAP] = "map", [BATCH] = "batch", [PREFETCH] = "prefetch",
+    [SLICES] = "slices", [CACHE] = "cache", [SHUFFLE] = "shuffle",
+    [MAP] = "map",       [BATCH] = "batch", [PREFETCH] = "prefetch",
 };
 
 static stage_word word_of(const char *text, size_t length)
 {
-    stage_word word = CACHE;
+    stage_word word = SLICES;
     while (word < STAGE_WORDS && (strlen(words[word]) != length || memcmp(words[word], text, length) != 0)) {
         word++;
     }
@@ -43,12 +44,13 @@ bool stage_order_of(const hr_knobs *knobs, stage_order *out)
     if (!places_of(hr_knob_text(knobs, HR_KNOB_PIPELINE_STAGES), at)) {
         return false;
     }
-    *out = (stage_order){.cache = at[CACHE] > 0,
+    *out = (stage_order){.slices = at[SLICES] > 0,
+                         .cache = at[CACHE] > 0,
                          .shuffle = at[SHUFFLE] > 0,
                          .prefetch = at[PREFETCH] > 0,
                          .cache_before_map = at[CACHE] < at[MAP],
                          .shuffle_before_map = at[SHUFFLE] < at[MAP],
                          .cache_before_shuffle = at[CACHE] < at[SHUFFLE]};
     return at[MAP] > 0 && at[MAP] < at[BATCH] && at[CACHE] < at[BATCH] && at[SHUFFLE] < at[BATCH] &&
-           (at[PREFETCH] == 0 || at[PREFETCH] == at[BATCH] + 1);
+           at[SLICES] <= 1 && (at[PREFETCH] == 0 || at[PREFETCH] == at[BATCH] + 1);
 }

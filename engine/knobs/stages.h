@@ -4,6 +4,7 @@
 //
 //   cache, shuffle, map, batch, prefetch      (default)
 //
+// slices, in front of all others, copies the whole training set when the run begins, as from_tensor_slices does.
 // What stands before map holds samples as their files have them, what stands behind it holds values. A shuffle before the cache
 // is drawn once: what is cached comes in one order ever after.
 #ifndef KNOBS_STAGES_H
@@ -15,7 +16,7 @@
 
 typedef struct stage_order {
 
-    bool cache, shuffle, prefetch;
+    bool slices, cache, shuffle, prefetch;
     bool cache_before_map, shuffle_before_map, cache_before_shuffle;
 } stage_order;
 

@@ -7,13 +7,20 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "data/source.h"
 #include "train/engine_impl.h"
 #include "train/wire.h"
 
 static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
 {
-    return strcmp(hr_knob_text(a, HR_KNOB_PIPELINE_SOURCE), hr_knob_text(b, HR_KNOB_PIPELINE_SOURCE)) == 0 &&
-           strcmp(hr_knob_text(a, HR_KNOB_PIPELINE_PATH), hr_knob_text(b, HR_KNOB_PIPELINE_PATH)) == 0;
+    bool same = true;
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        char x[HR_KNOB_TEXT_MAX], y[HR_KNOB_TEXT_MAX];
+        same =
+            same && (!data_source_depends_on((hr_knob_id)id) ||
+                     strcmp(hr_knob_format(a, (hr_knob_id)id, x), hr_knob_format(b, (hr_knob_id)id, y)) == 0);
+    }
+    return same;
 }
 
 static hr_status open_data(hr_engine *e, const pipeline_wire *wire, hr_err *err)

@@ -33,6 +33,18 @@ static const axis_left_out left_out[] = {
 };
 enum { LEFT_OUT = sizeof left_out / sizeof *left_out };
 
+// What holds or copies all of a data set, which generated ones are too large for in so many runs.
+static const axis_left_out whole_sets[] = {
+    {HR_KNOB_PIPELINE_ARRAY, "uint8", "tests/cli/test_host_ledger.c"},
+    {HR_KNOB_PIPELINE_ARRAY, "float32", "tests/cli/test_host_ledger.c"},
+    {HR_KNOB_PIPELINE_ARRAY, "float64", "tests/cli/test_host_ledger.c"},
+    {HR_KNOB_PIPELINE_STAGES, "slices,map,shuffle,cache,batch", "tests/cli/test_host_ledger.c"},
+    {HR_KNOB_PIPELINE_SHUFFLE_OF, "elements", "tests/cli/test_host_ledger.c"},
+};
+enum { WHOLE_SETS = sizeof whole_sets / sizeof *whole_sets };
+
+bool axes_have_whole_sets;
+
 typedef struct own_values {
     hr_knob_id id;
     const char *why;
@@ -48,7 +60,8 @@ static const own_values own[] = {
     {HR_KNOB_BATCH_SIZE, "a step stays in milliseconds", {"4", "1", "7"}},
     {HR_KNOB_PIPELINE_STAGES,
      "a text",
-     {"cache,shuffle,map,batch,prefetch", "map,cache,shuffle,batch", "shuffle,map,cache,batch,prefetch"}},
+     {"cache,shuffle,map,batch,prefetch", "map,cache,shuffle,batch", "slices,map,shuffle,cache,batch",
+      "shuffle,map,cache,batch,prefetch"}},
     {HR_KNOB_THREADS_COUNT, "the default is the machine's", {"1", "2"}},
     {HR_KNOB_WORKSPACE_LIMIT, "kernels of tiny models want 1 KiB to 1 MiB", {"none", "4MiB", "160KiB", "0B"}},
 };
@@ -60,20 +73,35 @@ const axis_left_out *axes_left_out(size_t *count)
     return left_out;
 }
 
-static bool is_left_out(hr_knob_id id, const char *value)
+static bool names(const axis_left_out *rows, size_t count, hr_knob_id id, const char *value)
 {
-    for (size_t k = 0; k < LEFT_OUT; k++) {
-        const char *out = left_out[k].value;
-        if (left_out[k].id == id && (value == NULL ? out == NULL : out != NULL && strcmp(out, value) == 0)) {
+    for (size_t k = 0; k < count; k++) {
+        const char *out = rows[k].value;
+        if (rows[k].id == id && (value == NULL ? out == NULL : out != NULL && strcmp(out, value) == 0)) {
             return true;
         }
     }
     return false;
 }
 
+static bool is_left_out(hr_knob_id id, const char *value)
+{
+    return names(left_out, LEFT_OUT, id, value) ||
+           (!axes_have_whole_sets && names(whole_sets, WHOLE_SETS, id, value));
+}
+
 bool axis_is_left_out(hr_knob_id id)
 {
     return is_left_out(id, NULL);
+}
+
+bool axis_takes_whole_sets(hr_knob_id id)
+{
+    bool takes = false;
+    for (size_t k = 0; k < WHOLE_SETS; k++) {
+        takes = takes || whole_sets[k].id == id;
+    }
+    return takes;
 }
 
 size_t axis_value_count(const axis *a)
@@ -159,7 +187,9 @@ static void fill(axis *a, const hr_knob_row *row)
     *a = (axis){.id = row->id, .key = row->key};
     for (size_t k = 0; k < OWN; k++) {
         for (size_t v = 0; own[k].id == row->id && own[k].values[v] != NULL; v++) {
-            add(a, own[k].values[v]);
+            if (!is_left_out(row->id, own[k].values[v])) {
+                add(a, own[k].values[v]);
+            }
         }
     }
     if (a->values[0] != NULL) {

@@ -20,6 +20,10 @@ typedef struct axis {
     char text[AXIS_VALUES_MAX][AXIS_TEXT_MAX];
 } axis;
 
+// Whether values are axes that take all of a data set into memory; set before axes_of_knobs.
+extern bool axes_have_whole_sets;
+bool axis_takes_whole_sets(hr_knob_id id);
+
 // axes[0] is the model. Fails the program when a list names what is not there.
 size_t axes_of_knobs(const axis **axes);
 size_t axis_value_count(const axis *a);

@@ -380,6 +380,7 @@ END_TEST
 int main(void)
 {
     hr_preset_search_beside(".");
+    axes_have_whole_sets = true; // these are small
     draw_all();
     printf("%zu configurations of %zu axes and %d sources\n", kept_count, host_axis_count, (int)SUBJECTS);
     fflush(stdout);

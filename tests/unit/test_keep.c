@@ -258,6 +258,48 @@ START_TEST(host_bytes_are_the_formula)
 }
 END_TEST
 
+// ---- arrays in memory -----------------------------------------------------------------------------------------
+
+// C1, C10 and K11: a script that reads everything first holds everything, twice once from_tensor_slices has it.
+START_TEST(an_array_takes_its_bytes_and_gives_the_same_samples)
+{
+    static const struct {
+        const char *type;
+        uint64_t bytes;
+    } types[] = {{"uint8", 1}, {"float32", 4}, {"float64", 8}};
+    const uint64_t array = TRAIN * (IMAGE * types[_i].bytes + 4), slices = array + TRAIN;
+    hr_knobs plain = base_knobs(), knobs = plain;
+    set(&knobs, "array", types[_i].type);
+    set(&knobs, "stages", "slices,shuffle,map,batch,prefetch");
+    pipeline *q = open_pipeline(&plain);
+    for (uint32_t stacked = 0; stacked < 2; stacked++) {
+        pipeline_stage_info info[PIPELINE_MAX_STAGES];
+        set(&knobs, "load", stacked ? "eager_stack" : "stream");
+        pipeline *p = open_pipeline(&knobs);
+        ck_assert_uint_ge(pipeline_stages(p, info), 5);
+        ck_assert_str_eq(info[0].name, "source");
+        ck_assert_uint_eq(info[0].host_bytes, array);
+        ck_assert_uint_eq(info[0].peak_host_bytes,
+                          array + (stacked ? TRAIN * (IMAGE * types[_i].bytes + sizeof(void *)) : 0));
+        ck_assert_uint_eq(stage_bytes(p, "slices"), slices);
+        ck_assert_int_eq(pipeline_seek(q, (data_position){0}, NULL), HR_OK);
+        for (data_item b = {0}; !b.end;) {
+            b = next_item(q);
+            const uint64_t expected = hash_of(&b);
+            const data_item a = next_item(p);
+            ck_assert_uint_eq(hash_of(&a), expected);
+        }
+        data_item a, b;
+        ck_assert_int_eq(pipeline_next_eval(p, EVAL, &a, NULL), HR_OK);
+        const uint64_t held_out = hash_of(&a);
+        ck_assert_int_eq(pipeline_next_eval(q, EVAL, &b, NULL), HR_OK);
+        ck_assert_uint_eq(hash_of(&b), held_out);
+        pipeline_close(p);
+    }
+    pipeline_close(q);
+}
+END_TEST
+
 // ---- what goes wrong ------------------------------------------------------------------------------------------
 
 static hr_status two_epochs(const hr_knobs *knobs)
@@ -280,6 +322,8 @@ START_TEST(every_allocation_may_fail_once)
     set(&knobs, "stages", orders[_i % ORDERS]);
     set(&knobs, "cache", _i < ORDERS ? "ram" : "file");
     set(&knobs, "shuffle_of", "elements");
+    set(&knobs, "array", _i % 2 == 0 ? "off" : "float64");
+    set(&knobs, "load", _i % 4 < 2 ? "stream" : "eager_stack");
     const int64_t live = hr_host_mem_live();
     bool failed = true;
     for (uint64_t nth = 1; failed; nth++) {
@@ -361,6 +405,7 @@ int main(void)
     tcase_add_loop_test(c, every_sample_comes_once_an_epoch_through_kills_at_any_point, 0, 114);
     tcase_add_loop_test(c, a_cache_reads_each_sample_once, 0, 2 * ORDERS);
     tcase_add_test(c, host_bytes_are_the_formula);
+    tcase_add_loop_test(c, an_array_takes_its_bytes_and_gives_the_same_samples, 0, 3);
     tcase_add_loop_test(c, every_allocation_may_fail_once, 0, 2 * ORDERS);
     tcase_add_loop_test(c, every_operation_on_the_caches_file_may_fail_once, 0, ORDERS);
     tcase_add_test(c, a_folder_that_takes_no_file_is_said);
