@@ -217,15 +217,9 @@ bool pixels_has(pixels_isa isa)
            (isa == PIXELS_AVX512 && __builtin_cpu_supports("x86-64-v4"));
 }
 
+#define WRITERS(type) type##_plain, type##_avx2, type##_avx512
 #else
-#define f32_avx512  f32_plain
-#define f64_avx512  f64_plain
-#define f16_avx512  f16_plain
-#define bf16_avx512 bf16_plain
-#define f32_avx2    f32_plain
-#define f64_avx2    f64_plain
-#define f16_avx2    f16_plain
-#define bf16_avx2   bf16_plain
+#define WRITERS(type) type##_plain, type##_plain, type##_plain
 
 static void stored_past_caches(void)
 {
@@ -243,10 +237,10 @@ static const struct {
     uint32_t bytes;
     writer write[PIXELS_ISA_COUNT];
 } types[] = {
-    [PIXELS_F32] = {4, {f32_plain, f32_avx2, f32_avx512}},
-    [PIXELS_F64] = {8, {f64_plain, f64_avx2, f64_avx512}},
-    [PIXELS_F16] = {2, {f16_plain, f16_avx2, f16_avx512}},
-    [PIXELS_BF16] = {2, {bf16_plain, bf16_avx2, bf16_avx512}},
+    [PIXELS_F32] = {4, {WRITERS(f32)}},
+    [PIXELS_F64] = {8, {WRITERS(f64)}},
+    [PIXELS_F16] = {2, {WRITERS(f16)}},
+    [PIXELS_BF16] = {2, {WRITERS(bf16)}},
 };
 _Static_assert(sizeof types / sizeof *types == PIXELS_TYPE_COUNT, "every type has its writers");
 
