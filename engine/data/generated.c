@@ -233,6 +233,7 @@ hr_status source_generated_open(const data_shape *model, data_source **out, hr_e
                  .eval_samples = GENERATED_EVAL_SAMPLES},
         .raw_bytes = shape.height * shape.width * shape.channels,
         .room_bytes = (uint32_t)generated_scratch_bytes(&shape),
+        .is_endless = true,
     };
     *out = s;
     return HR_OK;

@@ -136,16 +136,27 @@ static hr_status open_array(const hr_knobs *knobs, data_source **s, hr_err *err)
     if (value_bytes == 0) {
         return HR_OK;
     }
-    HR_TRY(source_array_open(*s, value_bytes, hr_knob_is(knobs, HR_KNOB_PIPELINE_LOAD, "eager_stack"), &array,
+    HR_TRY(source_array_open(*s, value_bytes, hr_knob_is(knobs, HR_KNOB_PIPELINE_MODE, "eager_stack"), &array,
                              err));
     *s = array;
     return HR_OK;
 }
 
+// ---- how many ----------------------------------------------------------------------------------------------------
+
+static void take_samples(const hr_knobs *knobs, data_source *s)
+{
+    const uint64_t wanted = (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_SAMPLES);
+    uint64_t *samples = &s->info.train_samples;
+    if (hr_knob_is_set(knobs, HR_KNOB_PIPELINE_SAMPLES) && (s->is_endless || wanted < *samples)) {
+        *samples = wanted;
+    }
+}
+
 bool data_source_depends_on(hr_knob_id id)
 {
-    static const hr_knob_id ids[] = {HR_KNOB_PIPELINE_SOURCE, HR_KNOB_PIPELINE_PATH, HR_KNOB_PIPELINE_ARRAY,
-                                     HR_KNOB_PIPELINE_LOAD};
+    static const hr_knob_id ids[] = {HR_KNOB_PIPELINE_SOURCE, HR_KNOB_PIPELINE_PATH, HR_KNOB_PIPELINE_SAMPLES,
+                                     HR_KNOB_PIPELINE_ARRAY, HR_KNOB_PIPELINE_MODE};
     bool depends = false;
     for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
         depends = depends || ids[k] == id;
@@ -163,6 +174,7 @@ hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_s
     HR_TRY(check_kind(kind, knobs, model, err));
     HR_TRY(kind->open(path, model, &s, err));
     s->form = *model;
+    take_samples(knobs, s);
     hr_status status =
         data_form_is_image(model, &shape) && s->ops->decode != NULL ? check_model(s, &shape, err) : HR_OK;
     if (status == HR_OK) {

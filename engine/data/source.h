@@ -60,6 +60,7 @@ struct data_source {
     uint32_t raw_bytes;     // of the largest sample, as fetch gives it
     uint32_t room_bytes;    // what fetch wants
     uint32_t scratch_bytes; // what decode or write wants
+    bool is_endless;        // samples are drawn, not read: a set has as many as are wanted
 };
 
 // Opens what pipeline.source and pipeline.path name, and checks that it is what this model can be trained on.

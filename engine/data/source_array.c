@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pipeline.array: the training set decoded and held as one array of a type, as a script holds it that reads its data before it
-// trains. With pipeline.load=eager_stack it is made as such scripts make it: a list of the samples, each by itself, that is then
+// trains. With pipeline.mode=eager_stack it is made as such scripts make it: a list of the samples, each by itself, that is then
 // stacked into the array. The held-out set stays where it is.
 #include <inttypes.h>
 #include <string.h>

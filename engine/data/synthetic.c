@@ -249,6 +249,7 @@ hr_status source_synthetic_open(const data_form *model, data_source **out, hr_er
                  .eval_samples = GENERATED_EVAL_SAMPLES},
         .raw_bytes = (uint32_t)data_form_packed_bytes(model),
         .room_bytes = (uint32_t)(data_form_packed_bytes(model) + figure_room(&figure)),
+        .is_endless = true,
     };
     *out = s;
     return HR_OK;

@@ -519,6 +519,14 @@ static const hr_knob_row rows[] = {
             "current folder. Archives are read in place: nothing is unpacked.",
         .applies = "with pipeline.source auto, cifar10, mnist, npy, tokens, text and csv",
         .needs = {{"auto cifar10 mnist npy tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
+    ROW(PIPELINE_SAMPLES, INT, "", "samples")
+        .steps = {"all", "1000", "10000", "50000"},
+        .min = 1, .max = 16777216, .unset = "all",
+        .line = "training samples that are taken: the first so many",
+        .explanation =
+            "An epoch has so many samples, of files as of generated ones; where there are fewer, those. Of generated data "
+            "all is 10000, and more are drawn when more are wanted: what 50,000 images of a kind take in memory is seen without "
+            "their files. tf.data calls it take()."},
     ROW(PIPELINE_ARRAY, CHOICE, "off", "")
         .choices = {"off", "uint8", "float32", "float64"},
         .line = "the training set is held as one array in host memory",
@@ -527,7 +535,7 @@ static const hr_knob_row rows[] = {
             "trains: uint8 as they are, float32 and float64 divided by 255. NumPy's x / 255 makes float64, 8 "
             "times the bytes: 1.23 GB for the 50,000 images of CIFAR-10. What travels to the device is another matter. What "
             "is no image is held as the model takes it. off streams: a sample is read when a batch is made of it."},
-    ROW(PIPELINE_LOAD, CHOICE, "stream", "")
+    ROW(PIPELINE_MODE, CHOICE, "stream", "")
         .choices = {"stream", "eager_stack"},
         .line = "how pipeline.array is made: sample by sample in its place, or by a list",
         .explanation =

@@ -58,6 +58,7 @@ static const own_values own[] = {
     {HR_KNOB_PRECISION_LOSS_SCALE, "a text", {"", "dynamic", "none", "128"}},
     {HR_KNOB_CHECKPOINT_STRATEGY, "a text", {"none", "every:2", "sqrt", "blocks", "selective"}},
     {HR_KNOB_BATCH_SIZE, "a step stays in milliseconds", {"4", "1", "7"}},
+    {HR_KNOB_PIPELINE_SAMPLES, "an epoch needs whole batches", {"all", "24"}},
     {HR_KNOB_PIPELINE_STAGES,
      "a text",
      {"cache,shuffle,map,batch,prefetch", "map,cache,shuffle,batch", "slices,map,shuffle,cache,batch",

@@ -196,6 +196,32 @@ START_TEST(the_remainder_is_dropped_kept_or_padded)
 }
 END_TEST
 
+// 7 and 70 of a set of 53 are 7 and 53; generated ones are as many as are wanted.
+START_TEST(an_epoch_has_the_samples_that_are_taken)
+{
+    static const struct {
+        const char *source, *pair;
+        uint32_t samples;
+    } cases[] = {{"cifar10", "pipeline.samples=7", 7},
+                 {"cifar10", "pipeline.samples=70", TRAIN},
+                 {"generated", "pipeline.samples=7", 7},
+                 {"generated", "pipeline.samples=10009", 10009}};
+    hr_knobs knobs = data_knobs(cases[_i].source, folder.path);
+    hr_err err = {0};
+    pipeline *p = NULL;
+    uint32_t count = 0;
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, cases[_i].pair, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "batch.remainder=keep", NULL), HR_OK);
+    ck_assert_msg(pipeline_open(&knobs, &cifar_form, &as_it_is, &p, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_uint_eq(pipeline_get_info(p)->train_samples, cases[_i].samples);
+    for (data_item item = next_item(p); !item.end; item = next_item(p)) {
+        count += item.count;
+    }
+    ck_assert_uint_eq(count, cases[_i].samples);
+    pipeline_close(p);
+}
+END_TEST
+
 START_TEST(a_batch_larger_than_the_set)
 {
     pipeline *p = open_pipeline((setting){.batch = 128, .remainder = "pad", .shuffle = 10});
@@ -629,6 +655,7 @@ int main(void)
     tcase_add_loop_test(c, every_sample_comes_once_an_epoch, 0, 12);
     tcase_add_test(c, images_are_interleaved_and_between_zero_and_one);
     tcase_add_loop_test(c, the_remainder_is_dropped_kept_or_padded, 0, 3);
+    tcase_add_loop_test(c, an_epoch_has_the_samples_that_are_taken, 0, 4);
     tcase_add_test(c, a_batch_larger_than_the_set);
     tcase_add_loop_test(c, a_sample_comes_no_earlier_than_the_buffer_reaches, 0, 3);
     tcase_add_test(c, seed_and_epoch_decide_the_order);

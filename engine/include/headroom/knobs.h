@@ -68,8 +68,9 @@
     X(THREADS_COUNT, "threads.count")                                                                        \
     X(PIPELINE_SOURCE, "pipeline.source")                                                                    \
     X(PIPELINE_PATH, "pipeline.path")                                                                        \
+    X(PIPELINE_SAMPLES, "pipeline.samples")                                                                  \
     X(PIPELINE_ARRAY, "pipeline.array")                                                                      \
-    X(PIPELINE_LOAD, "pipeline.load")                                                                        \
+    X(PIPELINE_MODE, "pipeline.mode")                                                                        \
     X(PIPELINE_STAGES, "pipeline.stages")                                                                    \
     X(PIPELINE_CACHE, "pipeline.cache")                                                                      \
     X(PIPELINE_CACHE_PATH, "pipeline.cache_path")                                                            \
