@@ -37,18 +37,26 @@ static void find_neighbours(uint32_t k, uint32_t wanted, uint32_t had, uint32_t 
     }
 }
 
+// What a neighbour gives, of WEIGHT_ONE: the first in the lower half, the second in the upper one.
+static uint32_t shares_of(uint32_t weight)
+{
+    return weight << 16 | (WEIGHT_ONE - weight);
+}
+
+// From number k on.
 IMAGE_HOT static void blend_rows(uint16_t *restrict line, const uint8_t *top, const uint8_t *bottom,
-                                 uint32_t weight, uint32_t count)
+                                 uint32_t weight, uint32_t k, uint32_t count)
 {
     const uint32_t first = WEIGHT_ONE - weight;
-    for (uint32_t k = 0; k < count; k++) {
+    for (; k < count; k++) {
         line[k] = (uint16_t)((top[k] * first + bottom[k] * weight + (1u << (LINE_DROPS - 1))) >> LINE_DROPS);
     }
 }
 
-static uint8_t between(uint32_t left, uint32_t right, uint32_t weight)
+static uint8_t between(uint32_t left, uint32_t right, uint32_t shares)
 {
-    return (uint8_t)((left * (WEIGHT_ONE - weight) + right * weight + (1u << (OUT_DROPS - 1))) >> OUT_DROPS);
+    return (uint8_t)((left * (shares & 0xffff) + right * (shares >> 16) + (1u << (OUT_DROPS - 1))) >>
+                     OUT_DROPS);
 }
 
 // From pixel x on. line has one pixel more than the source: a weight of 0 still multiplies it.
@@ -56,11 +64,11 @@ static void blend_pixels(uint8_t *restrict out, const uint16_t *restrict line, c
                          uint32_t x, uint32_t width)
 {
     for (out += 3 * x; x < width; x++, out += 3) {
-        const uint16_t *from = line + 3 * scratch->at[x];
-        const uint32_t weight = scratch->weight[x];
-        out[0] = between(from[0], from[3], weight);
-        out[1] = between(from[1], from[4], weight);
-        out[2] = between(from[2], from[5], weight);
+        const uint16_t *from = line + scratch->at[x];
+        const uint32_t shares = scratch->weight[x];
+        out[0] = between(from[0], from[3], shares);
+        out[1] = between(from[1], from[4], shares);
+        out[2] = between(from[2], from[5], shares);
     }
 }
 
@@ -74,46 +82,85 @@ static void blend_grey_pixels(uint8_t *restrict out, const uint16_t *restrict li
 }
 
 #if IMAGE_X86
-// One pixel: the neighbours' channels side by side, times their shares: four sums of 32 bits, the last of them nothing.
-__attribute__((target("arch=x86-64-v3"))) static __m128i blend_one(const uint16_t *line, uint32_t at,
-                                                                   uint32_t weight)
+#define IMAGE_AVX2 __attribute__((target("arch=x86-64-v3"), optimize("O3")))
+
+// Sixteen numbers, each as the neighbours above and below side by side, times their shares.
+IMAGE_AVX2 static inline __m256i blend_sixteen(const uint8_t *top, const uint8_t *bottom, __m256i shares)
 {
-    const __m128i pairs = _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1);
-    const __m128i both = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(line + 3 * at)), pairs);
-    const __m128i shares = _mm_set1_epi32((int)(weight << 16 | (WEIGHT_ONE - weight)));
-    const __m128i sum = _mm_add_epi32(_mm_madd_epi16(both, shares), _mm_set1_epi32(1 << (OUT_DROPS - 1)));
-    return _mm_srli_epi32(sum, OUT_DROPS);
+    const __m256i round = _mm256_set1_epi32(1 << (LINE_DROPS - 1));
+    const __m256i above = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)top));
+    const __m256i below = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)bottom));
+    const __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(above, below), shares);
+    const __m256i high = _mm256_madd_epi16(_mm256_unpackhi_epi16(above, below), shares);
+    return _mm256_packs_epi32(_mm256_srli_epi32(_mm256_add_epi32(low, round), LINE_DROPS),
+                              _mm256_srli_epi32(_mm256_add_epi32(high, round), LINE_DROPS));
+}
+
+// Returns how many.
+IMAGE_AVX2 static uint32_t blend_sixteens(uint16_t *line, const uint8_t *top, const uint8_t *bottom,
+                                          uint32_t weight, uint32_t count)
+{
+    const __m256i shares = _mm256_set1_epi32((int)shares_of(weight));
+    uint32_t k = 0;
+    for (; k + 16 <= count; k += 16) {
+        _mm256_storeu_si256((void *)(line + k), blend_sixteen(top + k, bottom + k, shares));
+    }
+    return k;
+}
+
+// Two pixels: of each the neighbours' channels side by side, times their shares: four sums of 32 bits, the last of them nothing.
+IMAGE_AVX2 static inline __m256i blend_two(const uint16_t *line, const uint32_t *at, const uint32_t *shares)
+{
+    const __m256i pairs =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1));
+    const __m256i each = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
+    const __m256i both =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)(line + at[0]))),
+                                _mm_loadu_si128((const void *)(line + at[1])), 1);
+    const __m256i weights =
+        _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(_mm_loadl_epi64((const void *)shares)), each);
+    const __m256i sum = _mm256_add_epi32(_mm256_madd_epi16(_mm256_shuffle_epi8(both, pairs), weights),
+                                         _mm256_set1_epi32(1 << (OUT_DROPS - 1)));
+    return _mm256_srli_epi32(sum, OUT_DROPS);
 }
 
 // Four pixels at once, as long as the 16 bytes that are written stay within the row. Returns how many.
-__attribute__((target("arch=x86-64-v3"))) static uint32_t
-blend_fours(uint8_t *out, const uint16_t *line, const image_scratch *scratch, uint32_t width)
+IMAGE_AVX2 static uint32_t blend_fours(uint8_t *out, const uint16_t *line, const image_scratch *scratch,
+                                       uint32_t width)
 {
-    const __m128i tight = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
-    const uint32_t *at = scratch->at, *weight = scratch->weight;
+    const __m128i tight = _mm_setr_epi8(0, 1, 2, 8, 9, 10, 4, 5, 6, 12, 13, 14, -1, -1, -1, -1);
+    const uint32_t *at = scratch->at, *shares = scratch->weight;
     uint32_t x = 0;
     for (; x + 6 <= width; x += 4) {
-        const __m128i first =
-            _mm_packs_epi32(blend_one(line, at[x], weight[x]), blend_one(line, at[x + 1], weight[x + 1]));
-        const __m128i second = _mm_packs_epi32(blend_one(line, at[x + 2], weight[x + 2]),
-                                               blend_one(line, at[x + 3], weight[x + 3]));
-        _mm_storeu_si128((void *)(out + 3 * x), _mm_shuffle_epi8(_mm_packus_epi16(first, second), tight));
+        // Pixels 0 and 2 in one half, 1 and 3 in the other.
+        const __m256i words = _mm256_packs_epi32(blend_two(line, at + x, shares + x),
+                                                 blend_two(line, at + x + 2, shares + x + 2));
+        const __m128i bytes =
+            _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+        _mm_storeu_si128((void *)(out + 3 * x), _mm_shuffle_epi8(bytes, tight));
     }
     return x;
 }
 
-static bool has_fours(void)
+static bool has_vectors(void)
 {
     return __builtin_cpu_supports("x86-64-v3");
 }
 #else
+static uint32_t blend_sixteens(uint16_t *line, const uint8_t *top, const uint8_t *bottom, uint32_t weight,
+                               uint32_t count)
+{
+    (void)line, (void)top, (void)bottom, (void)weight, (void)count;
+    return 0;
+}
+
 static uint32_t blend_fours(uint8_t *out, const uint16_t *line, const image_scratch *scratch, uint32_t width)
 {
     (void)out, (void)line, (void)scratch, (void)width;
     return 0;
 }
 
-static bool has_fours(void)
+static bool has_vectors(void)
 {
     return false;
 }
@@ -125,7 +172,7 @@ static void blend_line(uint8_t *out, const uint16_t *line, const image_scratch *
     if (channels == 1) {
         blend_grey_pixels(out, line, scratch, width);
     } else {
-        blend_pixels(out, line, scratch, has_fours() ? blend_fours(out, line, scratch, width) : 0, width);
+        blend_pixels(out, line, scratch, has_vectors() ? blend_fours(out, line, scratch, width) : 0, width);
     }
 }
 
@@ -133,9 +180,13 @@ hr_status image_bilinear(image_rows *rows, const image_want *want, const image_s
                          hr_err *err)
 {
     const uint32_t count = rows->width * rows->channels;
+    const bool vectors = has_vectors();
     uint16_t *line = scratch->line;
     for (uint32_t x = 0; x < want->width; x++) {
-        find_neighbours(x, want->width, rows->width, &scratch->at[x], &scratch->weight[x]);
+        uint32_t at, weight;
+        find_neighbours(x, want->width, rows->width, &at, &weight);
+        scratch->at[x] = at * rows->channels;
+        scratch->weight[x] = shares_of(weight);
     }
     memset(line + count, 0, sizeof *line * LINE_PADDING);
     for (uint32_t y = 0; y < want->height; y++) {
@@ -144,7 +195,8 @@ hr_status image_bilinear(image_rows *rows, const image_want *want, const image_s
         find_neighbours(y, want->height, rows->height, &at, &weight);
         HR_TRY(image_row(rows, weight > 0 ? at + 1 : at, &bottom, err));
         HR_TRY(image_row(rows, at, &top, err));
-        blend_rows(line, top, bottom, weight, count);
+        blend_rows(line, top, bottom, weight, vectors ? blend_sixteens(line, top, bottom, weight, count) : 0,
+                   count);
         blend_line(out, line, scratch, want->width, rows->channels);
         out += (uint64_t)want->width * rows->channels;
     }
