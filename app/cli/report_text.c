@@ -68,7 +68,8 @@ static void print_flops(uint64_t flops)
 
 static uint64_t limit_of(const hr_report *r)
 {
-    return was_built(r) || r->oom.cause == HR_OOM_NONE ? r->memory.limit_bytes : r->oom.limit_bytes;
+    const bool of_device = r->oom.cause != HR_OOM_NONE && r->oom.cause != HR_OOM_PIPELINE;
+    return was_built(r) || !of_device ? r->memory.limit_bytes : r->oom.limit_bytes;
 }
 
 // A simulated device calls itself by its card; the card is named once. Its own limit gives way to device.vram.
@@ -412,11 +413,31 @@ static void print_fixes(const hr_report *r)
         fputs(k == 0 ? "  try: " : "   or: ", stdout);
         print_options(fix->knobs);
         printf("# peak %s p", hr_bytes_human(fix->peak_bytes, peak));
+        if (fix->host_bytes != HR_NONE) {
+            printf(", host %s p", hr_bytes_human(fix->host_bytes, peak));
+        }
         if (isfinite(fix->seconds)) {
             printf(", a step %s %c", report_seconds(fix->seconds, seconds), letter);
         }
         putchar('\n');
     }
+}
+
+// The host's ledger, stage by stage as it would have been.
+static void print_host_oom(const hr_report *r)
+{
+    const hr_report_oom *o = &r->oom;
+    puts("\nhost memory that it would hold");
+    for (size_t k = 0; k < r->host.stage_count; k++) {
+        const hr_report_stage *stage = &r->host.stages[k];
+        bytes_row(stage->name, stage->peak_bytes, REPORT_PLANNED,
+                  strcmp(stage->name, o->tensor) == 0 ? "crosses the limit" : "");
+    }
+    bytes_row("all stages", r->host.peak_bytes, REPORT_PLANNED, "");
+    bytes_row("limit", o->limit_bytes, REPORT_PLANNED, "pipeline.ram_limit");
+    fputs("\ndoes not fit: ", stdout);
+    say_paragraph(o->sentence, 14);
+    print_fixes(r);
 }
 
 static void print_oom(const hr_report *r, const report_style *style)
@@ -455,7 +476,9 @@ void report_print_text(const hr_report *r, const report_style *style)
         print_tensors(r, style);
         report_print_workspaces(r, letter_of_category(r, style, HR_CATEGORY_TEMPORARIES));
     }
-    if (r->oom.cause != HR_OOM_NONE) {
+    if (r->oom.cause == HR_OOM_PIPELINE) {
+        print_host_oom(r);
+    } else if (r->oom.cause != HR_OOM_NONE) {
         print_oom(r, style);
     } else if (was_built(r)) {
         print_verdict(r);

@@ -41,7 +41,8 @@ static bool was_built(const hr_report *r)
 
 static uint64_t limit_of(const hr_report *r)
 {
-    return r->oom.cause == HR_OOM_NONE ? r->memory.limit_bytes : r->oom.limit_bytes;
+    const bool of_device = r->oom.cause != HR_OOM_NONE && r->oom.cause != HR_OOM_PIPELINE;
+    return of_device ? r->oom.limit_bytes : r->memory.limit_bytes;
 }
 
 // ---- before ---------------------------------------------------------------------------------------------------
@@ -223,6 +224,9 @@ static void say_fixes(const progress *p, const hr_report *r)
             pair += length + (pair[length] == ' ');
         }
         fprintf(p->out, ", in %s at the peak (planned)", hr_bytes_human(fix->peak_bytes, peak));
+        if (fix->host_bytes != HR_NONE) {
+            fprintf(p->out, ", %s on the host (planned)", hr_bytes_human(fix->host_bytes, peak));
+        }
         if (isfinite(fix->seconds)) {
             fprintf(p->out, " and %s a step (%s)", report_seconds(fix->seconds, seconds),
                     word_of(r->device.simulated ? REPORT_SIMULATED : REPORT_ESTIMATED));
@@ -233,7 +237,11 @@ static void say_fixes(const progress *p, const hr_report *r)
 
 static void say_oom(const progress *p, const hr_report *r)
 {
-    fprintf(p->out, "It ran out of memory at %s", r->oom.instruction_name);
+    if (r->oom.cause == HR_OOM_PIPELINE) {
+        fputs("It ran out of the host's memory before the pipeline was opened", p->out);
+    } else {
+        fprintf(p->out, "It ran out of memory at %s", r->oom.instruction_name);
+    }
     end_sentence(p);
     fprintf(p->out, "The cause is %s", r->oom.sentence); // "capacity: the step asks for …"
     end_sentence(p);
@@ -308,7 +316,12 @@ void sentences_end(const progress *p, const hr_report *r, const report_style *st
 static void say_answer(const progress *p, const char *batch, const hr_whatif *w, bool simulated)
 {
     char peak[HR_BYTES_TEXT_MAX], rest[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
-    if (!w->fits) {
+    if (hr_whatif_lacks_host(w)) {
+        fprintf(
+            p->out,
+            "With -s batch.size=%s it would not fit: the host would hold %s (planned), %s beyond its limit",
+            batch, hr_bytes_human(w->host_bytes, peak), hr_bytes_human(w->host_missing_bytes, rest));
+    } else if (!w->fits) {
         fprintf(p->out,
                 "With -s batch.size=%s it would not fit: that needs %s (planned), %s more than there are",
                 batch, hr_bytes_human(w->limit_bytes + w->missing_bytes, peak),

@@ -305,6 +305,7 @@ static const hr_field fix[] = {
     HR_FIELD(hr_report_fix, knobs, "knobs", PAIRS),
     HR_FIELD(hr_report_fix, peak_bytes, "peak_bytes", BYTES),
     HR_FIELD(hr_report_fix, limit_bytes, "limit_bytes", BYTES),
+    HR_FIELD(hr_report_fix, host_bytes, "host_bytes", BYTES),
     HR_FIELD(hr_report_fix, seconds, "seconds", REAL),
     HR_FIELD_END,
 };

@@ -79,3 +79,9 @@ void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const progr
     out->pipeline = host_plan_make(knobs, &facts, &wire, pinned);
     (void)hr_add_bytes(out->offloaded_bytes, out->pipeline.bytes, &out->bytes);
 }
+
+uint64_t host_outlook_beyond(const host_outlook *outlook, const hr_knobs *knobs)
+{
+    const uint64_t limit_bytes = hr_knob_bytes(knobs, HR_KNOB_PIPELINE_RAM_LIMIT, UINT64_MAX);
+    return outlook->known && outlook->bytes > limit_bytes ? outlook->bytes - limit_bytes : 0;
+}

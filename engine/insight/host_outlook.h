@@ -22,6 +22,9 @@ typedef struct host_outlook {
 void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const program *train,
                        const program *eval, bool pinned, host_outlook *out);
 
+// Bytes beyond pipeline.ram_limit; 0: none is set, it is kept, or the pipeline's part is not known.
+uint64_t host_outlook_beyond(const host_outlook *outlook, const hr_knobs *knobs);
+
 // What samples are to the model.
 data_form host_form(const hr_model *model);
 // The types of the program's batches, one a slot.

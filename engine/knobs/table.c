@@ -611,6 +611,16 @@ static const hr_knob_row rows[] = {
             "batch lies in the device's memory before it begins. The batch is the first of the epoch at hand. The data "
             "does not change: epochs do not end, and what is learned is that one batch by heart. An evaluation "
             "reads its own data; the batch is copied again behind it."},
+    ROW(PIPELINE_RAM_LIMIT, BYTES, "", "B")
+        .steps = {"none", "64MiB", "256MiB", "1GiB", "4GiB", "16GiB", "64GiB"},
+        .min = 0, .max = BYTES_MAX,
+        .line = "most host memory that a run may hold for its data and what is offloaded",
+        .explanation =
+            "What counts is the host's ledger as a plan has it, all stages of the pipeline (source, slices, cache, shuffle, map, "
+            "batches made ready, pinned ones, the held-out batch) and what offload.* keeps on the host; not counted are weights on "
+            "the way to a file, libraries and the program itself. More than that is out of memory by cause pipeline: a plan and "
+            "a run refuse it before the pipeline is opened, name the stage that crosses the limit, and what would "
+            "fit. Exactly as much fits. none: the machine's memory is the limit."},
     ROW(TRAIN_STEPS, INT, "0", "steps")
         .min = 0, .max = 1e12, .hot = true,
         .line = "training steps to do; 0: until stopped, or 400 without a workbench",

@@ -107,6 +107,7 @@ static void put_plan(wire_out *o, const hr_whatif *w)
     wire_put(o, &w->step_seconds_low, sizeof w->step_seconds_low);
     wire_put(o, &w->step_seconds_high, sizeof w->step_seconds_high);
     wire_put_u64(o, w->host_bytes);
+    wire_put_u64(o, w->host_missing_bytes);
     wire_put_u64(o, w->h2d_bytes);
 }
 
@@ -128,6 +129,7 @@ static void get_plan(wire_in *in, hr_whatif *w)
     get_time(in, &w->step_seconds_low);
     get_time(in, &w->step_seconds_high);
     w->host_bytes = wire_get_u64(in);
+    w->host_missing_bytes = wire_get_u64(in);
     w->h2d_bytes = wire_get_u64(in);
 }
 

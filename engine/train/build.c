@@ -87,11 +87,19 @@ static bool is_of_memory(hr_knob_id id)
            strncmp(hr_knob_rows(NULL)[id].key, group, sizeof group - 1) == 0;
 }
 
+// Stages of the host, behind which a program sees the same batches.
+static bool is_of_host(hr_knob_id id)
+{
+    return id == HR_KNOB_PIPELINE_STAGES || id == HR_KNOB_PIPELINE_CACHE || id == HR_KNOB_PIPELINE_SHUFFLE ||
+           id == HR_KNOB_PIPELINE_SHUFFLE_OF || id == HR_KNOB_PIPELINE_MAP_THREADS ||
+           id == HR_KNOB_PIPELINE_PREFETCH || id == HR_KNOB_PIPELINE_RAM_LIMIT;
+}
+
 bool build_compiles_alike(const hr_knobs *a, const hr_knobs *b)
 {
     char mine[HR_KNOB_TEXT_MAX], yours[HR_KNOB_TEXT_MAX];
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        if (!is_of_memory((hr_knob_id)id) &&
+        if (!is_of_memory((hr_knob_id)id) && !is_of_host((hr_knob_id)id) &&
             strcmp(hr_knob_format(a, (hr_knob_id)id, mine), hr_knob_format(b, (hr_knob_id)id, yours)) != 0) {
             return false;
         }

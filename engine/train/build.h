@@ -61,7 +61,8 @@ HR_MUST_CHECK hr_status build_compile(build *b, const build_request *request, hr
 HR_MUST_CHECK hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err);
 // The same for its full batches alone, under other knobs that it would have been compiled alike for.
 HR_MUST_CHECK hr_status build_play_full(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err);
-// Whether programs compiled for one are those for the other: they differ in allocator and limit alone.
+// Whether programs compiled for one are those for the other: they differ in allocator and limit alone, and in stages
+// of the host.
 bool build_compiles_alike(const hr_knobs *a, const hr_knobs *b);
 // The heap in which the dry run does not fit, as it was when the request was refused.
 HR_MUST_CHECK hr_status build_failure_heap(const build *b, const hr_knobs *knobs, heap_snapshot *out,

@@ -6,6 +6,7 @@
 #include "headroom/engine.h"
 
 #include "data/pipeline.h"
+#include "insight/host_outlook.h"
 #include "train/build.h"
 #include "train/feed.h"
 #include "train/inside.h"
@@ -32,9 +33,11 @@ struct hr_engine {
     bool rehearses; // it is to say whether it would stand, and never fills a build
     trace_bus bus;
     hr_engine_state state;
-    hr_err error;          // of OOM and FAILED
-    hr_report_oom oom;     // of the OOM state
-    hr_heap *failure_heap; // of the last out-of-memory, where it is kept and host memory was there
+    hr_err error;                 // of OOM and FAILED
+    hr_report_oom oom;            // of the OOM state
+    host_outlook refused_host;    // of HR_OOM_PIPELINE: what the host would have held
+    uint64_t refused_limit_bytes; // of the same: the device's limit
+    hr_heap *failure_heap;        // of the last out-of-memory, where it is kept and host memory was there
 
     build *build;         // NULL before the first and after a failed one
     const build *refused; // whose dry run does not fit, while the stream is told of it
@@ -110,5 +113,8 @@ void engine_say_remedies(const hr_report_oom *oom, hr_err *err);
 // HR_OOM.
 hr_status engine_oom(hr_engine *e, const build *b, const program *p, const executor_oom *facts,
                      bool in_a_step, hr_err *err);
+
+// host_limit.c: whether the host may hold what this build's run would, by pipeline.ram_limit: HR_OK, or HR_OOM as above.
+HR_MUST_CHECK hr_status engine_check_host(hr_engine *e, const build *fresh, hr_err *err);
 
 #endif

@@ -247,6 +247,7 @@ static hr_status replace_build(hr_engine *e, build *fresh, hr_err *err)
 static hr_status add_data(hr_engine *e, build *fresh, build_request *request, hr_err *err)
 {
     HR_TRY(dry_run(e, fresh, err));
+    HR_TRY(engine_check_host(e, fresh, err));
     if (!fresh->arithmetic) {
         return HR_OK;
     }

@@ -8,15 +8,9 @@
 #include "headroom/units.h"
 
 #include "base/text.h"
-#include "device/cost.h"
-#include "train/engine_impl.h"
+#include "train/remedy_proof.h"
 
 #define REMEDY_VRAM_BYTES (4096 * HR_GIB)
-
-enum { REMEDY_PAIRS = 3 };
-
-// Instructions that are compiled in search of what fits: half a second of it. What changes least is tried first.
-enum { REMEDY_INSTRS = 1 << 19 };
 
 // What a candidate turns. Of two that turn the same, the first that fits is named.
 enum {
@@ -85,91 +79,14 @@ static const candidate stop_the_leak = {0, {"execution.retain=none"}};
 
 typedef struct search {
     const hr_engine *e;
-    const build *refused;                // what does not fit
+    remedy_proof proof;
     uint64_t weights_bytes, slots_bytes; // on the device, of its weights and their optimizer's state
-    int64_t instrs_left;                 // to compile
     hr_report_oom *oom;                  // to be given its fixes
     uint32_t turned;                     // by the fixes so far
     uint32_t room;                       // how many fixes there may be
-    bool keeps_limit;                    // a fix that raises it is none
 } search;
 
-// ---- one dry run ------------------------------------------------------------------------------------------------
-
-static bool is_sized(const hr_knobs *knobs)
-{
-    return hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM) || hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
-}
-
-// The knobs turned so, and in `fix` the pairs that change something; false when none does, or it is refused.
-static bool apply(const candidate *c, hr_knobs *knobs, hr_report_fix *fix)
-{
-    const size_t size = sizeof fix->knobs;
-    const bool was_sized = is_sized(knobs);
-    size_t length = 0;
-    fix->knobs[0] = '\0';
-    for (size_t k = 0; k < REMEDY_PAIRS && c->pairs[k] != NULL; k++) {
-        const hr_knobs before = *knobs;
-        if (hr_knobs_set_pair(knobs, c->pairs[k], NULL) != HR_OK) {
-            return false;
-        }
-        if (memcmp(&before, knobs, sizeof before) != 0) {
-            length += (size_t)snprintf(fix->knobs + length, size - length, "%s%s", length > 0 ? " " : "",
-                                       c->pairs[k]);
-        }
-    }
-    // To take the one size away that there is would be no remedy.
-    return length > 0 && length < size && is_sized(knobs) == was_sized &&
-           hr_knobs_validate(knobs, NULL) == HR_OK;
-}
-
-// A device that computes may refuse what its card has room for: the host behind it has less.
-static bool is_admitted(const hr_engine *e, const build *planned, const play_result *played)
-{
-    const bool same = e->build != NULL && e->build->device == planned->device;
-    const build *b = same ? e->build : planned; // the one that runs knows what it has of the card
-    bool computes = !e->plan_only && !b->device->simulated;
-    return !computes || b->device->admit == NULL ||
-           b->device->admit(b->context, played->peak.in_use_bytes, played->stats.peak_pool_bytes, NULL) ==
-               HR_OK;
-}
-
-static int64_t instrs_of(const build *b)
-{
-    int64_t sum = 0;
-    for (int k = 0; k < BUILD_PROGRAMS; k++) {
-        sum += b->programs[k] == NULL ? 0 : (int64_t)b->programs[k]->instr_count;
-    }
-    return sum;
-}
-
-static bool plays(const search *s, const build *b, const hr_knobs *knobs, hr_report_fix *fix)
-{
-    play_result played = {0};
-    bool fits =
-        build_play_full(b, knobs, &played, NULL) == HR_OK && played.fits &&
-        cost_step_seconds(b->device, b->context, b->programs[BUILD_TRAIN], &fix->seconds, NULL) == HR_OK;
-    const uint64_t limit_bytes = played.stats.limit_bytes;
-    fix->peak_bytes = played.peak.in_use_bytes;
-    fix->limit_bytes = hr_limit_is_none(limit_bytes) ? HR_NONE : limit_bytes;
-    return fits && (!s->keeps_limit || limit_bytes <= s->oom->limit_bytes) && is_admitted(s->e, b, &played);
-}
-
-static bool would_fit(search *s, const hr_knobs *knobs, hr_report_fix *fix)
-{
-    const build_request request = {.model = s->e->model, .knobs = knobs, .plan_only = true};
-    build *b = NULL;
-    if (build_compiles_alike(knobs, &s->e->knobs)) {
-        return plays(s, s->refused, knobs, fix);
-    }
-    if (s->instrs_left <= 0 || build_prepare(&request, &b, NULL) != HR_OK) {
-        return false;
-    }
-    bool fits = plays(s, b, knobs, fix);
-    s->instrs_left -= instrs_of(b);
-    build_destroy(b);
-    return fits;
-}
+// ---- one candidate -----------------------------------------------------------------------------------------------
 
 static bool is_full(const search *s)
 {
@@ -200,10 +117,9 @@ static bool is_hopeless(const search *s, const candidate *c)
 
 static bool find(search *s, const candidate *c, hr_report_fix *fix)
 {
-    hr_knobs knobs = s->e->knobs;
-    *fix = (hr_report_fix){.seconds = 0};
-    return (c->turns & s->turned) == 0 && !is_hopeless(s, c) && apply(c, &knobs, fix) &&
-           would_fit(s, &knobs, fix);
+    hr_knobs knobs;
+    return (c->turns & s->turned) == 0 && !is_hopeless(s, c) && remedy_apply(s->e, c->pairs, &knobs, fix) &&
+           remedy_fits(&s->proof, &knobs, fix);
 }
 
 static bool try_candidate(search *s, const candidate *c)
@@ -346,10 +262,10 @@ static void search_all(search *s)
     // Recording nothing is what was asked for: a tape that records would be another experiment.
     s->turned = hr_knob_is(&s->e->knobs, HR_KNOB_EXECUTION_TAPE, "none") ? TAPE : 0;
     s->room = HR_FIXES_MAX - (lifted ? 1 : 0);
-    s->keeps_limit = own_limit;
+    s->proof.most_limit_bytes = own_limit ? s->oom->limit_bytes : UINT64_MAX;
     search_within(s);
     s->room = HR_FIXES_MAX;
-    s->keeps_limit = false;
+    s->proof.most_limit_bytes = UINT64_MAX;
     if (lifted) {
         s->oom->fixes[s->oom->fix_count++] = lift;
     }
@@ -386,15 +302,16 @@ void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom 
 {
     const program *p = refused->programs[BUILD_TRAIN];
     search s = {.e = e,
-                .refused = refused,
+                .proof = remedy_proof_of(e, refused),
                 .weights_bytes = persistent_bytes(p, HR_CATEGORY_WEIGHTS),
                 .slots_bytes = persistent_bytes(p, HR_CATEGORY_OPTIMIZER),
-                .instrs_left = REMEDY_INSTRS,
                 .oom = oom,
                 .room = HR_FIXES_MAX};
     oom->fix_count = 0;
     oom->hint[0] = '\0';
-    if (oom->cause == HR_OOM_LEAK) {
+    if (oom->cause == HR_OOM_PIPELINE) {
+        remedy_search_host(e, refused, oom);
+    } else if (oom->cause == HR_OOM_LEAK) {
         (void)try_candidate(&s, &stop_the_leak); // any other change only runs out later
     } else {
         search_all(&s);
@@ -415,7 +332,8 @@ void engine_say_remedies(const hr_report_oom *oom, hr_err *err)
             (size_t)snprintf(words + length, sizeof words - length, "%s%s", k > 0 ? ", or " : "", options);
     }
     hr_err_try(err, "%s",
-               length > 0                     ? words
-               : oom->cause == HR_OOM_OUTSIDE ? "nvidia-smi, which lists who holds the rest of the card"
-                                              : "headroom cards: nothing else that was tried makes it fit");
+               length > 0                      ? words
+               : oom->cause == HR_OOM_PIPELINE ? "-s pipeline.ram_limit=none"
+               : oom->cause == HR_OOM_OUTSIDE  ? "nvidia-smi, which lists who holds the rest of the card"
+                                               : "headroom cards: nothing else that was tried makes it fit");
 }

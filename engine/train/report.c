@@ -268,28 +268,39 @@ static void add_host_stage(hr_report *r, const char *name, uint64_t bytes)
     (void)hr_add_bytes(r->host.peak_bytes, bytes, &r->host.peak_bytes);
 }
 
-// A run that has no pipeline yet, or never opens one, says what is planned.
+static void add_host_stages(const host_outlook *outlook, hr_report *r)
+{
+    if (outlook->offloaded_bytes > 0) {
+        add_host_stage(r, "offload", outlook->offloaded_bytes);
+    }
+    for (uint32_t k = 0; k < outlook->pipeline.count; k++) {
+        add_host_stage(r, outlook->pipeline.stages[k].name, outlook->pipeline.stages[k].bytes);
+    }
+    (void)text_copy(r->host.unknown, sizeof r->host.unknown, outlook->why);
+}
+
+// A run that has no pipeline yet, or never opens one, says what is planned; what was refused, what it would have been.
 static void fill_planned_host(const hr_engine *e, hr_report *r)
 {
-    host_outlook outlook;
-    wire_foresee(e->build, e->model, &e->knobs, &outlook);
-    for (uint32_t k = 0; k < outlook.pipeline.count; k++) {
-        add_host_stage(r, outlook.pipeline.stages[k].name, outlook.pipeline.stages[k].bytes);
+    host_outlook outlook = e->refused_host;
+    if (e->oom.cause != HR_OOM_PIPELINE && e->build == NULL) {
+        return;
     }
-    (void)text_copy(r->host.unknown, sizeof r->host.unknown, outlook.why);
+    if (e->oom.cause != HR_OOM_PIPELINE) {
+        wire_foresee(e->build, e->model, &e->knobs, &outlook);
+    }
+    add_host_stages(&outlook, r);
 }
 
 static void fill_host(const hr_engine *e, hr_report *r)
 {
+    if (e->data == NULL || e->oom.cause == HR_OOM_PIPELINE) {
+        fill_planned_host(e, r);
+        return;
+    }
     const uint64_t offloaded = e->build == NULL ? 0 : host_offloaded_bytes(e->build->programs[BUILD_TRAIN]);
     if (offloaded > 0) {
         add_host_stage(r, "offload", offloaded);
-    }
-    if (e->data == NULL) {
-        if (e->build != NULL) {
-            fill_planned_host(e, r);
-        }
-        return;
     }
     pipeline_stage_info info[PIPELINE_MAX_STAGES];
     const uint32_t stages = pipeline_stages(e->data, info);
@@ -343,8 +354,9 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
                    .driver = {HR_NONE, HR_NONE, HR_NONE},
                    .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
                    .step = {.seconds = (double)NAN, .seconds_low = (double)NAN, .seconds_high = (double)NAN},
-                   .memory.limit_bytes = e->oom.limit_bytes, // also where nothing could be built under it
                    .oom = e->oom};
+    r.memory.limit_bytes = // also where nothing could be built under it
+        e->oom.cause == HR_OOM_PIPELINE ? e->refused_limit_bytes : e->oom.limit_bytes;
     (void)text_copy(r.preset, sizeof r.preset, e->preset_name);
     fill_device(e, &r);
     fill_host(e, &r);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the host holds is planned to the byte: every kind of source, under configurations in which every two values of the
 // pipeline's knobs meet. A new knob of the pipeline is in them by its row; a new kind of source has to say what files it reads.
+#include <inttypes.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -292,20 +293,28 @@ START_TEST(what_the_host_holds_is_what_was_planned)
 }
 END_TEST
 
-// One plan of it, as the report has it.
-static hr_report planned(const hr_preset *preset, const hr_knobs *knobs)
+// One step, planned or run, and how it ended.
+static hr_engine_state one_step(const hr_preset *preset, const hr_knobs *knobs, bool plan_only,
+                                hr_report *out)
 {
     const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 1};
-    const hr_engine_options plan = {.plan_only = true};
+    const hr_engine_options options = {.plan_only = plan_only};
     hr_engine *e = NULL;
-    hr_report r;
-    ck_assert_int_eq(hr_engine_create(preset, knobs, &plan, &e, NULL), HR_OK);
+    ck_assert_int_eq(hr_engine_create(preset, knobs, &options, &e, NULL), HR_OK);
     ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
     for (bool idle = false; !idle;) {
         hr_engine_advance(e, &idle);
     }
-    ck_assert_int_eq(hr_engine_report(e, &r, NULL), HR_OK);
+    const hr_engine_state state = hr_engine_get_state(e);
+    ck_assert_int_eq(hr_engine_report(e, out, NULL), HR_OK);
     hr_engine_destroy(e);
+    return state;
+}
+
+static hr_report planned(const hr_preset *preset, const hr_knobs *knobs)
+{
+    hr_report r;
+    (void)one_step(preset, knobs, true, &r);
     return r;
 }
 
@@ -337,6 +346,97 @@ START_TEST(a_what_if_has_the_plans_host_bytes)
     ck_assert_uint_eq(whatif.host_bytes, r.host.peak_bytes);
     ck_assert_uint_eq(whatif.h2d_bytes, r.h2d_bytes_per_step);
     hr_planner_close(planner);
+    hr_report_deinit(&r);
+    hr_preset_close(preset);
+    data_folder_remove(&files);
+    data_folder_remove(&models);
+}
+END_TEST
+
+// ---- its limit ------------------------------------------------------------------------------------------------
+
+static void set_limit(hr_knobs *knobs, uint64_t bytes)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%" PRIu64 "B", bytes);
+    ck_assert_int_eq(hr_knobs_set(knobs, HR_KNOB_PIPELINE_RAM_LIMIT, text, NULL), HR_OK);
+}
+
+// What is named to be tried is planned again, and keeps the limit it is under.
+static void judge_fixes(const hr_preset *preset, const hr_knobs *knobs, const hr_report_oom *oom)
+{
+    ck_assert_uint_gt(oom->fix_count, 0); // the limit itself, at least
+    for (uint32_t k = 0; k < oom->fix_count; k++) {
+        char pairs[sizeof oom->fixes[k].knobs], *rest = NULL;
+        hr_knobs turned = *knobs;
+        hr_report r;
+        (void)snprintf(pairs, sizeof pairs, "%s", oom->fixes[k].knobs);
+        for (char *pair = strtok_r(pairs, " ", &rest); pair != NULL; pair = strtok_r(NULL, " ", &rest)) {
+            ck_assert_msg(hr_knobs_set_pair(&turned, pair, NULL) == HR_OK, "%s", oom->fixes[k].knobs);
+        }
+        ck_assert_msg(one_step(preset, &turned, true, &r) == HR_ENGINE_IDLE, "%s", oom->fixes[k].knobs);
+        ck_assert_uint_eq(r.host.peak_bytes, oom->fixes[k].host_bytes);
+        ck_assert_uint_eq(r.memory.peak_in_use_bytes, oom->fixes[k].peak_bytes);
+        ck_assert_uint_le(r.host.peak_bytes, hr_knob_bytes(&turned, HR_KNOB_PIPELINE_RAM_LIMIT, UINT64_MAX));
+        hr_report_deinit(&r);
+    }
+}
+
+// The first stage with which the sum is beyond the limit.
+static const char *crossing(const hr_report *ledger, uint64_t limit_bytes)
+{
+    uint64_t sum_bytes = 0;
+    for (uint32_t k = 0; k < ledger->host.stage_count; k++) {
+        sum_bytes += ledger->host.stages[k].peak_bytes;
+        if (sum_bytes > limit_bytes) {
+            return ledger->host.stages[k].name;
+        }
+    }
+    return "none";
+}
+
+// Plan and run say the same of a limit: kept it is as if there were none, else both refuse in the same words, and the report has
+// the ledger that was refused.
+static void judge_limit(const hr_preset *preset, const hr_knobs *knobs, const hr_report *free,
+                        uint64_t limit_bytes)
+{
+    const bool keeps = free->host.peak_bytes <= limit_bytes;
+    hr_knobs limited = *knobs;
+    hr_report r[2];
+    set_limit(&limited, limit_bytes);
+    for (int k = 0; k < 2; k++) {
+        const hr_engine_state state = one_step(preset, &limited, k == 0, &r[k]);
+        ck_assert_msg(state == (keeps ? HR_ENGINE_IDLE : HR_ENGINE_OOM), "%s of %" PRIu64 " under %" PRIu64,
+                      k == 0 ? "plan" : "run", free->host.peak_bytes, limit_bytes);
+        ck_assert_uint_eq(r[k].host.peak_bytes, free->host.peak_bytes);
+        ck_assert_int_eq(r[k].oom.cause, keeps ? HR_OOM_NONE : HR_OOM_PIPELINE);
+        ck_assert_str_eq(r[k].oom.tensor, keeps ? "" : crossing(free, limit_bytes));
+    }
+    ck_assert_str_eq(r[0].oom.sentence, r[1].oom.sentence);
+    ck_assert_str_eq(r[0].oom.hint, r[1].oom.hint);
+    if (!keeps) {
+        judge_fixes(preset, &limited, &r[0].oom);
+    }
+    hr_report_deinit(&r[0]);
+    hr_report_deinit(&r[1]);
+}
+
+START_TEST(a_limit_that_is_the_ledger_holds_and_one_byte_less_does_not)
+{
+    const drawn *d = &kept[_i];
+    const struct subject *s = &subjects[d->subject];
+    char path[FILE_NAME_MAX];
+    const data_folder files = data_folder_make(), models = data_folder_make();
+    s->write(&files, path);
+    hr_preset *preset = open_model(&models, s->model);
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_SOURCE, s->source, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_PATH, path, NULL), HR_OK);
+    ck_assert(apply(d, &knobs));
+    hr_report r = planned(preset, &knobs);
+    judge_limit(preset, &knobs, &r, r.host.peak_bytes);
+    judge_limit(preset, &knobs, &r, r.host.peak_bytes - 1);
+    judge_limit(preset, &knobs, &r, r.host.peak_bytes / 128 * (uint64_t)(_i % 160));
     hr_report_deinit(&r);
     hr_preset_close(preset);
     data_folder_remove(&files);
@@ -390,6 +490,8 @@ int main(void)
     tcase_add_test(tests, every_value_meets_every_source);
     tcase_add_loop_test(tests, what_the_host_holds_is_what_was_planned, 0, (int)kept_count);
     tcase_add_loop_test(tests, a_what_if_has_the_plans_host_bytes, 0, (int)kept_count);
+    tcase_add_loop_test(tests, a_limit_that_is_the_ledger_holds_and_one_byte_less_does_not, 0,
+                        (int)kept_count);
     tcase_add_loop_test(tests, a_plan_reads_its_files_anew_when_they_change, 0, SUBJECTS);
     Suite *suite = suite_create("host ledger");
     suite_add_tcase(suite, tests);

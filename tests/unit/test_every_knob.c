@@ -125,6 +125,7 @@ static const turning turnings[] = {
     {HR_KNOB_PIPELINE_PREFETCH, {NULL}, "0", "2"},
     {HR_KNOB_PIPELINE_DEVICE_PREFETCH, {NULL}, "0", "1"},
     {HR_KNOB_PIPELINE_RESIDENT, {NULL}, "off", "on"},
+    {HR_KNOB_PIPELINE_RAM_LIMIT, {NULL}, "none", "1B"},
     {HR_KNOB_TRAIN_STEPS, {NULL}, "3", "4"},
     {HR_KNOB_TRAIN_SEED, {NULL}, "1", "2"},
     {HR_KNOB_TRAIN_SAVE, {NULL}, "", "SAVE"},

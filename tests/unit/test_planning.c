@@ -79,6 +79,8 @@ static bool same_plan(const hr_whatif *a, const hr_whatif *b)
     return a->fits == b->fits && a->limit_bytes == b->limit_bytes && a->static_bytes == b->static_bytes &&
            a->saved_for_backward_bytes == b->saved_for_backward_bytes &&
            a->peak_in_use_bytes == b->peak_in_use_bytes && a->missing_bytes == b->missing_bytes &&
+           a->host_bytes == b->host_bytes && a->host_missing_bytes == b->host_missing_bytes &&
+           a->h2d_bytes == b->h2d_bytes &&
            memcmp(&a->step_seconds, &b->step_seconds, sizeof a->step_seconds) == 0 &&
            memcmp(&a->step_seconds_low, &b->step_seconds_low, sizeof a->step_seconds_low) == 0 &&
            memcmp(&a->step_seconds_high, &b->step_seconds_high, sizeof a->step_seconds_high) == 0;

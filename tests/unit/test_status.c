@@ -27,7 +27,7 @@ START_TEST(failure_says_which_needed_had_and_what_to_try)
     ck_assert_int_eq(HR_FAIL(&err, OOM, "conv1/out: needed %d MiB, had %d MiB", 12, 4), HR_OOM);
     char text[512];
     int length = hr_err_format(&err, text, sizeof text);
-    ck_assert_str_eq(text, "headroom: device memory failed: conv1/out: needed 12 MiB, had 4 MiB.\n"
+    ck_assert_str_eq(text, "headroom: memory failed: conv1/out: needed 12 MiB, had 4 MiB.\n"
                            "  try: -s batch.size=N with a smaller N\n");
     ck_assert_int_eq(length, (int)strlen(text));
     hr_err_try(&err, "-s batch.size=%d", 64);

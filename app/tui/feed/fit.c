@@ -75,7 +75,7 @@ static bool stands_before(const fit_points *fit, size_t one, size_t other)
         return a->plan.fits;
     }
     if (!a->plan.fits) {
-        return a->plan.missing_bytes < b->plan.missing_bytes;
+        return hr_whatif_missing_bytes(&a->plan) < hr_whatif_missing_bytes(&b->plan);
     }
     double slower = fit_seconds(a) - fit_seconds(b);
     return slower < 0 || (!(slower > 0) && a->plan.peak_in_use_bytes < b->plan.peak_in_use_bytes);

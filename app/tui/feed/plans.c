@@ -106,8 +106,9 @@ bool feed_judge_turn(feed *f)
     char missing[HR_BYTES_TEXT_MAX];
     if (says) {
         feed_say(f, MESSAGE_NOTE,
-                 "these knobs do not fit when they run: %s are missing p; 4 shows what would",
-                 hr_bytes_human(plan->missing_bytes, missing));
+                 "these knobs do not fit when they run: %s %sare missing p; 4 shows what would",
+                 hr_bytes_human(hr_whatif_missing_bytes(plan), missing),
+                 hr_whatif_lacks_host(plan) ? "of the host's " : "");
     }
     f->judges_turn = f->judges_turn && !(f->answers.question == f->question && f->answers.present.known);
     return says;

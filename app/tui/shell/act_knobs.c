@@ -156,9 +156,10 @@ static void say_turned(feed *f, hr_knob_id id, const whatif_cell *plan)
         hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
         feed_say(f, MESSAGE_NOTE, "%s=%s from the next step on: planned peak %s", key, text, bytes);
     } else {
-        hr_bytes_human(plan->plan.peak_in_use_bytes, bytes);
-        feed_say(f, MESSAGE_NOTE, "%s=%s does not fit: it is planned to need %s; z turns it back", key, text,
-                 bytes);
+        const bool host = hr_whatif_lacks_host(&plan->plan);
+        hr_bytes_human(host ? plan->plan.host_bytes : plan->plan.peak_in_use_bytes, bytes);
+        feed_say(f, MESSAGE_NOTE, "%s=%s does not fit: it is planned to need %s%s; z turns it back", key,
+                 text, bytes, host ? " of the host" : "");
     }
 }
 

@@ -100,9 +100,10 @@ static void offer_value(looking *l, const hr_knob_row *row, const char *text)
     for (int side = 0; side < WHATIF_SIDES; side++) {
         const whatif_cell *cell = feed_whatif(&l->app->feed, row->id, side);
         if (cell != NULL && !cell->refused && strcmp(cell->value, text) == 0) {
-            hr_bytes_human(cell->plan.peak_in_use_bytes, bytes);
-            snprintf(note, sizeof note, cell->plan.fits ? "planned peak %s" : "does not fit: needs %s",
-                     bytes);
+            const bool host = hr_whatif_lacks_host(&cell->plan);
+            hr_bytes_human(host ? cell->plan.host_bytes : cell->plan.peak_in_use_bytes, bytes);
+            snprintf(note, sizeof note, "%s %s%s", cell->plan.fits ? "planned peak" : "does not fit: needs",
+                     bytes, host ? " of the host" : "");
         }
     }
     offer(l, text, note, false);

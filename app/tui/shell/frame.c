@@ -55,7 +55,8 @@ static role left_text(const feed *f, char left[48])
     char missing[HR_BYTES_TEXT_MAX];
     left[0] = '\0';
     if (plan != NULL && !plan->fits) {
-        snprintf(left, 48, "%s short p", hr_bytes_human(plan->missing_bytes, missing));
+        snprintf(left, 48, "%s%s short p", hr_whatif_lacks_host(plan) ? "host " : "",
+                 hr_bytes_human(hr_whatif_missing_bytes(plan), missing));
         return ROLE_BAD;
     }
     if (plan != NULL && plan->limit_bytes > 0) {

@@ -126,17 +126,27 @@ HR_MUST_CHECK hr_status hr_engine_plan_repeat(hr_engine *engine, uint32_t repeat
 
 // What-if: knobs in, answer out, nothing else touched.
 typedef struct hr_whatif {
-    bool fits;
+    bool fits;            // on the device, and on the host by pipeline.ram_limit
     uint64_t limit_bytes; // 0: there is none
     uint64_t static_bytes, saved_for_backward_bytes;
-    uint64_t peak_in_use_bytes; // when it fits; otherwise limit + missing bytes
+    uint64_t peak_in_use_bytes; // when it fits on the device; otherwise limit + missing bytes
     uint64_t missing_bytes; // from the limit to the smallest that was tried and holds it with this allocator
     double step_seconds;    // simulated; NaN when the device cannot tell: no card, no calibration
     double step_seconds_low,
-        step_seconds_high; // between which it lies as a rule; NaN when the device cannot tell
-    uint64_t host_bytes;   // that the host holds for it; HR_NONE: its data set cannot be read
-    uint64_t h2d_bytes;    // copied to the device, a step
+        step_seconds_high;       // between which it lies as a rule; NaN when the device cannot tell
+    uint64_t host_bytes;         // that the host holds for it; HR_NONE: its data set cannot be read
+    uint64_t host_missing_bytes; // of them, beyond pipeline.ram_limit; 0: it is kept, or none is set
+    uint64_t h2d_bytes;          // copied to the device, a step
 } hr_whatif;
+// What is missing where it does not fit: of the device, or, where that would do, of the host.
+static inline uint64_t hr_whatif_missing_bytes(const hr_whatif *w)
+{
+    return w->missing_bytes > 0 ? w->missing_bytes : w->host_missing_bytes;
+}
+static inline bool hr_whatif_lacks_host(const hr_whatif *w)
+{
+    return w->missing_bytes == 0 && w->host_missing_bytes > 0;
+}
 typedef struct hr_planner hr_planner;
 // Reads the preset's model; the planner does not need the preset any longer. Its plans may be made by several threads
 // at once, beside every engine. What the cpu device's library says of its workspaces is kept on disk from one planner

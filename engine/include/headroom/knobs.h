@@ -80,6 +80,7 @@
     X(PIPELINE_PREFETCH, "pipeline.prefetch")                                                                \
     X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \
     X(PIPELINE_RESIDENT, "pipeline.resident")                                                                \
+    X(PIPELINE_RAM_LIMIT, "pipeline.ram_limit")                                                              \
     X(TRAIN_STEPS, "train.steps")                                                                            \
     X(TRAIN_SEED, "train.seed")                                                                              \
     X(TRAIN_SAVE, "train.save")                                                                              \

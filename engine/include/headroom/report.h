@@ -116,7 +116,8 @@ typedef struct hr_report_memory {
     X(OTHER_STREAM, "other_stream")                                                                          \
     X(OUTSIDE, "outside")                                                                                    \
     X(LIMIT, "limit")                                                                                        \
-    X(LEAK, "leak")
+    X(LEAK, "leak")                                                                                          \
+    X(PIPELINE, "pipeline")
 
 typedef enum hr_oom_cause {
 #define X(id, text) HR_OOM_##id,
@@ -132,11 +133,15 @@ typedef struct hr_report_fix {
     char knobs[128];      // "execution.mode=graph allocator.growth=off": pairs, one space between two
     uint64_t peak_bytes;  // in use
     uint64_t limit_bytes; // with it; HR_NONE: there is none
-    double seconds;       // of a step, from the cost model; NaN when the device cannot tell
+    uint64_t
+        host_bytes; // that the host holds with it; HR_NONE: pipeline.ram_limit is none, or it is not known
+    double seconds; // of a step, from the cost model; NaN when the device cannot tell
 } hr_report_fix;
 
 enum { HR_FIXES_MAX = 3, HR_HOLES_MAX = 8 };
 
+// Of HR_OOM_PIPELINE the numbers are the host's: `tensor` is the stage that crosses pipeline.ram_limit, which is limit_bytes,
+// it asks for requested_bytes, and those before it hold in_use_bytes. What all stages would hold stands in the report's `host`.
 typedef struct hr_report_oom {
     hr_oom_cause cause; // HR_OOM_NONE: there was none
     char tensor[HR_NAME_MAX];

@@ -13,7 +13,7 @@
 #define HR_STATUS_MAP(X)                                                                                     \
     X(OK, 0, "", "")                                                                                         \
     X(NOMEM, 1, "host memory", "close other programs, or lower batch.size")                                  \
-    X(OOM, 1, "device memory", "-s batch.size=N with a smaller N")                                           \
+    X(OOM, 1, "memory", "-s batch.size=N with a smaller N")                                                  \
     X(CHECK, 1, "check", "headroom plan PRESET --at-peak")                                                   \
     X(USAGE, 2, "command line", "headroom --help")                                                           \
     X(KNOB, 2, "knob", "headroom knobs")                                                                     \
@@ -70,7 +70,7 @@ hr_status hr_err_set(hr_err *err, hr_status status, const char *file, int line, 
 void hr_err_try(hr_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 const char *hr_status_name(hr_status status); // "OOM"; never NULL
-const char *hr_status_what(hr_status status); // "device memory"
+const char *hr_status_what(hr_status status); // "memory"
 const char *hr_status_try(hr_status status);  // the row's default
 int hr_status_exit_code(hr_status status);
 

@@ -95,7 +95,7 @@ static void draw_plan(const canvas *c, int y, int x, const feed *f, hr_knob_id i
     } else if (look == PLAN_MARKS) {
         draw_mark(c, y, x, &cell->plan, &present->plan);
     } else if (!cell->plan.fits) {
-        say_missing(f, cell->plan.missing_bytes, text);
+        say_missing(f, hr_whatif_missing_bytes(&cell->plan), text);
         paint_right(c, y, x, PEAK_WIDTH, ROLE_BAD, text);
     } else {
         draw_change(c, y, x, f, &cell->plan, &present->plan);
@@ -281,9 +281,9 @@ static void draw_neighbour(const canvas *c, int y, const feed *f, int side)
                     &cell->plan, forms[0], sizeof forms[0]);
         draw_shortest(c, y, ROLE_TEXT, forms, 3);
     } else {
-        format_bytes(cell->plan.missing_bytes, unit, text);
-        snprintf(forms[0], sizeof forms[0], "%s %s misses by %s %s %s", arrow, value, text, unit.name,
-                 source);
+        format_bytes(hr_whatif_missing_bytes(&cell->plan), unit, text);
+        snprintf(forms[0], sizeof forms[0], "%s %s misses by %s %s%s %s", arrow, value, text, unit.name,
+                 hr_whatif_lacks_host(&cell->plan) ? " of host" : "", source);
         snprintf(forms[1], sizeof forms[1], "%s %s: OOM+%s %s %s", arrow, value, text, unit.name, source);
         snprintf(forms[2], sizeof forms[2], "%s OOM+%s %s %s", arrow, text, unit.name, source);
         draw_shortest(c, y, ROLE_BAD, forms, 3);

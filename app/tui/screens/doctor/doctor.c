@@ -166,6 +166,38 @@ static int draw_holes(const canvas *c, int y, const hr_report_oom *oom)
     return y + paint_wrapped(c, y, ROLE_TEXT, text);
 }
 
+// Of the host: its stages, the one that crosses the limit in the colour of what is wrong.
+static void draw_host_stages(const canvas *c, int y, const feed *f)
+{
+    const hr_report *r = &f->report;
+    byte_unit unit = feed_unit(f);
+    char text[FORMAT_MAX];
+    uint64_t largest = 1;
+    for (uint32_t i = 0; i < r->host.stage_count; i++) {
+        largest = r->host.stages[i].peak_bytes > largest ? r->host.stages[i].peak_bytes : largest;
+    }
+    for (uint32_t i = 0; i < r->host.stage_count; i++) {
+        const hr_report_stage *stage = &r->host.stages[i];
+        const role as = strcmp(stage->name, r->oom.tensor) == 0 ? ROLE_BAD : ROLE_DIM;
+        const int cells = (int)((double)stage->peak_bytes / (double)largest * BAR_WIDTH + 0.99);
+        if (stage->peak_bytes == 0) {
+            continue;
+        }
+        paint_text(c, y, 2, NAME_WIDTH, as, stage->name);
+        paint_right(c, y, 2 + NAME_WIDTH, BYTES_WIDTH, ROLE_TEXT,
+                    format_bytes(stage->peak_bytes, unit, text));
+        for (int x = 0; x < cells; x++) {
+            paint_cell(c, y, 4 + NAME_WIDTH + BYTES_WIDTH + x, theme_role(c->theme, as),
+                       glyphs_bar(c->glyphs, 8));
+        }
+        y++;
+    }
+    paint_text(c, y, 2, NAME_WIDTH, ROLE_DIM, "host");
+    paint_right(c, y, 2 + NAME_WIDTH, BYTES_WIDTH, ROLE_TEXT, format_bytes(r->host.peak_bytes, unit, text));
+    paint_format(c, y, 4 + NAME_WIDTH + BYTES_WIDTH, c->area.w, ROLE_DIM, "limit %s",
+                 format_bytes(r->oom.limit_bytes, unit, text));
+}
+
 static void draw_verdict(const canvas *c, const feed *f)
 {
     const hr_report_oom *oom = &f->report.oom;
@@ -177,6 +209,10 @@ static void draw_verdict(const canvas *c, const feed *f)
     paint_format(c, y++, x + 2, c->area.w - x - 2, ROLE_TEXT, "%s%s",
                  says_cause ? "" : "cause: ", says_cause ? "" : cause);
     y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
+    if (oom->cause == HR_OOM_PIPELINE) {
+        draw_host_stages(c, y, f);
+        return;
+    }
     int air = c->area.h >= 18 ? 1 : 0;
     const int holes_rows = holes_matter(oom) ? HOLES_ROWS : 0;
     const bool is_close = y + NUMBERS_ROWS + holes_rows + (category_rows(oom) + 1) / 2 > c->area.h;
@@ -196,7 +232,13 @@ static const char *waiting_text(const hr_whatif *plan, char text[256])
 {
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     hr_bytes_human(plan->limit_bytes, limit);
-    if (plan->limit_bytes == 0) {
+    if (hr_whatif_lacks_host(plan)) {
+        snprintf(text, 256,
+                 "The knobs as they are turned do not fit: the host would hold %s p, %s beyond "
+                 "pipeline.ram_limit. No "
+                 "step has been done with them.",
+                 hr_bytes_human(plan->host_bytes, limit), hr_bytes_human(plan->host_missing_bytes, left));
+    } else if (plan->limit_bytes == 0) {
         snprintf(text, 256,
                  "The knobs as they are turned have no limit. No step has been done with them: r does.");
     } else if (plan->fits) {
@@ -220,7 +262,12 @@ static const char *unstarted_text(const feed *f, char text[256])
     const whatif_cell *present = &f->answers.present;
     const bool known = f->answers.question == f->question && present->known && !present->refused;
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
-    if (known && present->plan.limit_bytes == 0) {
+    if (known && hr_whatif_lacks_host(&present->plan)) {
+        snprintf(text, 256,
+                 "Nothing has run. It would not fit: the host would hold %s p, %s beyond pipeline.ram_limit.",
+                 hr_bytes_human(present->plan.host_bytes, limit),
+                 hr_bytes_human(present->plan.host_missing_bytes, left));
+    } else if (known && present->plan.limit_bytes == 0) {
         snprintf(text, 256, "Nothing has run, and there is no limit: %s", no_limit);
     } else if (known && present->plan.fits) {
         snprintf(text, 256, "Nothing has run. It would fit: at its peak a step leaves %s of %s p.",

@@ -38,6 +38,23 @@ bool doctor_misses(const feed *f)
     return plan != NULL && !plan->fits && !doctor_has_oom(f);
 }
 
+// Bytes that are short are the host's: then peaks are the host's too.
+static bool is_of_host(const feed *f)
+{
+    const hr_whatif *plan = feed_waiting_plan(f);
+    return doctor_has_oom(f) ? f->report.oom.cause == HR_OOM_PIPELINE
+                             : plan != NULL && hr_whatif_lacks_host(plan);
+}
+
+// Of a turn that is planned: what decides whether it fits. There is no share of a limit where it is the host's.
+static void take_plan(const feed *f, const hr_whatif *plan, fix_row *row)
+{
+    const bool host = is_of_host(f);
+    row->peak_bytes = host ? plan->host_bytes : plan->peak_in_use_bytes;
+    row->limit_bytes = host ? 0 : plan->limit_bytes;
+    row->seconds = plan->step_seconds > 0 ? plan->step_seconds : UNKNOWN;
+}
+
 static const whatif_cell *present_of(const feed *f)
 {
     const whatif_cell *present = &f->answers.present;
@@ -51,11 +68,12 @@ static size_t add_dry_runs(const feed *f, fix_row rows[FIX_ROWS_MAX])
     size_t count = 0;
     for (; count < oom->fix_count && count < HR_FIXES_MAX; count++) {
         const hr_report_fix *fix = &oom->fixes[count];
-        rows[count] = (fix_row){.dry_run = (int)count,
-                                .point = -1,
-                                .peak_bytes = fix->peak_bytes,
-                                .limit_bytes = fix->limit_bytes == HR_NONE ? 0 : fix->limit_bytes,
-                                .seconds = fix->seconds};
+        rows[count] =
+            (fix_row){.dry_run = (int)count,
+                      .point = -1,
+                      .peak_bytes = is_of_host(f) ? fix->host_bytes : fix->peak_bytes,
+                      .limit_bytes = fix->limit_bytes == HR_NONE || is_of_host(f) ? 0 : fix->limit_bytes,
+                      .seconds = fix->seconds};
     }
     return count;
 }
@@ -104,11 +122,8 @@ static size_t add_points(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count
     for (size_t i = 0; i < PAIRS_MAX * points && count < FIX_ROWS_MAX; i++) {
         const unsigned char point = fit->order[i % points];
         const hr_fit_point *p = &fit->point[point];
-        const fix_row row = {.dry_run = -1,
-                             .point = point,
-                             .peak_bytes = p->plan.peak_in_use_bytes,
-                             .limit_bytes = p->plan.limit_bytes,
-                             .seconds = p->plan.step_seconds > 0 ? p->plan.step_seconds : UNKNOWN};
+        fix_row row = {.dry_run = -1, .point = point};
+        take_plan(f, &p->plan, &row);
         if (p->plan.fits && pairs_of(p->knobs) == 1 + (int)(i / points) && !fit->learns[point] &&
             !is_told(f, rows, count, &row)) {
             rows[count++] = row;
@@ -126,10 +141,7 @@ static size_t add_turns(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count,
         fix_row row = {
             .dry_run = -1, .point = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
         if (helps(f, row.id, row.side, below_bytes) && !is_told(f, rows, dry_runs, &row)) {
-            const whatif_cell *cell = feed_whatif(f, row.id, row.side);
-            row.peak_bytes = cell->plan.peak_in_use_bytes;
-            row.limit_bytes = cell->plan.limit_bytes;
-            row.seconds = cell->plan.step_seconds > 0 ? cell->plan.step_seconds : UNKNOWN;
+            take_plan(f, &feed_whatif(f, row.id, row.side)->plan, &row);
             rows[count++] = row;
         }
     }
@@ -144,15 +156,22 @@ static uint64_t limit_of(const feed *f)
                              : feed_run_state(f)->limit_bytes;
 }
 
+static bool is_lift(const feed *f, const fix_row *row)
+{
+    static const char of_host[] = "pipeline.ram_limit=";
+    const uint64_t limit_bytes = limit_of(f);
+    char text[HR_KNOB_TEXT_MAX];
+    return is_of_host(f) ? strncmp(doctor_fix_text(f, row, text), of_host, sizeof of_host - 1) == 0
+                         : limit_bytes > 0 && (row->limit_bytes == 0 || row->limit_bytes > limit_bytes);
+}
+
 // Who set a limit wants to fit into it. The order is kept otherwise.
 static void put_lifts_last(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count)
 {
-    const uint64_t limit_bytes = limit_of(f);
     fix_row lifts[FIX_ROWS_MAX];
     size_t kept = 0, lifted = 0;
-    for (size_t i = 0; limit_bytes > 0 && i < count; i++) {
-        const bool lifts_it = rows[i].limit_bytes == 0 || rows[i].limit_bytes > limit_bytes;
-        if (lifts_it) {
+    for (size_t i = 0; i < count; i++) {
+        if (is_lift(f, &rows[i])) {
             lifts[lifted++] = rows[i];
         } else {
             rows[kept++] = rows[i];
@@ -308,8 +327,8 @@ static bool wants_fit(const feed *f)
 static void draw(const canvas *c, const pane_view *v)
 {
     char right[96];
-    snprintf(right, sizeof right, "%s · %s · a applies", feed_unit(v->feed).name,
-             wants_fit(v->feed) ? "planned to fit" : "need less");
+    snprintf(right, sizeof right, "%s%s · %s · a applies", is_of_host(v->feed) ? "host · " : "",
+             feed_unit(v->feed).name, wants_fit(v->feed) ? "planned to fit" : "need less");
     if (count(v->feed) == 0 && is_planning(v->feed)) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         pane_table_rule(c, v, right);
@@ -345,9 +364,9 @@ static void say(const pane_view *v, char text[PANE_TEXT_MAX])
         return;
     }
     const byte_unit unit = feed_unit(f);
-    snprintf(text, PANE_TEXT_MAX, "%zu turns are planned to %s; %s would peak at %s %s and take %s a step.",
+    snprintf(text, PANE_TEXT_MAX, "%zu turns are planned to %s; %s would peak at %s %s%s and take %s a step.",
              fixes, wants_fit(f) ? "fit" : "need less", doctor_fix_text(f, &rows[at], words),
-             format_bytes(rows[at].peak_bytes, unit, peak), unit.name,
+             format_bytes(rows[at].peak_bytes, unit, peak), unit.name, is_of_host(f) ? " of the host" : "",
              format_seconds(rows[at].seconds, seconds));
 }
 

@@ -82,7 +82,7 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
         break;
     case COLUMN_MISSING:
         if (!p->plan.fits) {
-            format_bytes(p->plan.missing_bytes, fit_unit(f), value);
+            format_bytes(hr_whatif_missing_bytes(&p->plan), fit_unit(f), value);
         }
         break;
     case COLUMN_SECONDS:
@@ -100,7 +100,7 @@ static double number(const void *of, size_t row, unsigned column)
     const feed *f = of;
     const hr_fit_point *p = point_at(f, row);
     return column == COLUMN_PEAK      ? (double)p->plan.peak_in_use_bytes
-           : column == COLUMN_MISSING ? (double)p->plan.missing_bytes
+           : column == COLUMN_MISSING ? (double)hr_whatif_missing_bytes(&p->plan)
            : column == COLUMN_SECONDS ? fit_seconds(p)
                                       : fit_slowdown(&f->fit, p);
 }

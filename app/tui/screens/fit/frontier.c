@@ -299,7 +299,7 @@ static void draw_axes(const canvas *c, const scatter *s, int rows, bool counts)
 // The picked point in words: how it fits, or by how much it misses, and what it changes.
 static const char *picked_text(const pane_view *v, char text[PICKED_MAX])
 {
-    char peak[FORMAT_MAX], missing[FORMAT_MAX], seconds[FORMAT_MAX], misses[FORMAT_MAX + 16] = "";
+    char peak[FORMAT_MAX], missing[FORMAT_MAX], seconds[FORMAT_MAX], misses[FORMAT_MAX + 24] = "";
     char change[HR_FIT_CHANGE_MAX];
     size_t point = fit_picked(v);
     text[0] = '\0';
@@ -309,14 +309,15 @@ static const char *picked_text(const pane_view *v, char text[PICKED_MAX])
     const hr_fit_point *p = &v->feed->fit.point[point];
     byte_unit unit = fit_unit(v->feed);
     format_bytes(p->plan.peak_in_use_bytes, unit, peak);
-    format_bytes(p->plan.missing_bytes, unit, missing);
+    format_bytes(hr_whatif_missing_bytes(&p->plan), unit, missing);
     char range[HR_SECONDS_RANGE_MAX] = "";
     bool ranges = p->plan.step_seconds_high > 0;
     if (ranges) {
         hr_seconds_range(p->plan.step_seconds_low, p->plan.step_seconds_high, range);
     }
     if (!p->plan.fits) {
-        snprintf(misses, sizeof misses, ", misses by %s", missing);
+        snprintf(misses, sizeof misses, ", misses by %s%s", missing,
+                 hr_whatif_lacks_host(&p->plan) ? " of host" : "");
     }
     fit_change(&v->feed->fit, point, change);
     snprintf(text, PICKED_MAX, "%s %s, %s%s%s%s%s: %s%s%s", peak, unit.name,
