@@ -8,6 +8,10 @@
 enum {
     MARKER_TEM = 0x01,
     MARKER_SOF0 = 0xc0,
+    MARKER_SOF1 = 0xc1,
+    MARKER_SOF2 = 0xc2,
+    MARKER_SOF9 = 0xc9,
+    MARKER_SOF10 = 0xca,
     MARKER_SOF15 = 0xcf,
     MARKER_DHT = 0xc4,
     MARKER_JPG = 0xc8,
@@ -107,11 +111,31 @@ static uint64_t coefficient_bytes(const walk *w)
     return blocks * BLOCK_BYTES;
 }
 
+static bool is_frame(uint8_t code)
+{
+    return code >= MARKER_SOF0 && code <= MARKER_SOF15 && code != MARKER_DHT && code != MARKER_JPG &&
+           code != MARKER_DAC;
+}
+
+// Sequential and progressive frames of cosines, by Huffman or arithmetic codes. The others a library may decode as well, but a
+// lossless one without scaling (libjpeg-turbo 3): it writes pixels where a smaller image was to come.
+static bool is_decoded(uint8_t code)
+{
+    return code == MARKER_SOF0 || code == MARKER_SOF1 || code == MARKER_SOF2 || code == MARKER_SOF9 ||
+           code == MARKER_SOF10;
+}
+
 static hr_status read_frame(walk *w, uint8_t code, const uint8_t *segment, uint32_t count, hr_err *err)
 {
     jpeg_header *h = w->header;
     if (w->framed) {
         return HR_FAIL(err, DATA, "%s: needed one JPEG frame, had two", w->file->name);
+    }
+    if (!is_decoded(code)) {
+        return HR_FAIL(
+            err, DATA,
+            "%s: needed a JPEG of frames C0, C1, C2, C9 or CA (not lossless, not hierarchical), had %02X",
+            w->file->name, code);
     }
     if (count < 6 || count != 6u + 3u * segment[5]) {
         return HR_FAIL(err, DATA, "%s: needed a JPEG frame header, had one of %" PRIu32 " bytes",
@@ -163,12 +187,6 @@ static hr_status read_scan(walk *w, const uint8_t *segment, uint32_t count, hr_e
                        SCANS_MOST, scans);
     }
     return HR_OK;
-}
-
-static bool is_frame(uint8_t code)
-{
-    return code >= MARKER_SOF0 && code <= MARKER_SOF15 && code != MARKER_DHT && code != MARKER_JPG &&
-           code != MARKER_DAC;
 }
 
 hr_status jpeg_read_header(const image_file *file, jpeg_header *header, hr_err *err)

@@ -12,6 +12,7 @@
 #include "base/host_mem.h"
 #include "data/image.h"
 #include "data/image_files.h"
+#include "data/image_rows.h"
 
 enum { CANARY = 0xa5, CANARY_BYTES = 64 };
 
@@ -633,6 +634,32 @@ START_TEST(jpegs_larger_than_the_limits_are_refused_from_their_header)
 }
 END_TEST
 
+// libjpeg-turbo 3 decodes lossless frames (C3) without scaling: into a room for fewer pixels. Whatever library is at hand, none
+// of the frames that are not sequential or progressive is given to it.
+START_TEST(only_frames_that_are_scaled_are_decoded)
+{
+    for (int code = 0xc0; code <= 0xcf; code++) {
+        made m = jpeg_head(64, 48, (uint8_t)code, 3);
+        jpeg_header header;
+        hr_err err = {0};
+        const image_file file = {.name = "cat.jpg", .bytes = m.bytes, .size_bytes = m.count};
+        const bool is_frame = code != 0xc4 && code != 0xc8 && code != 0xcc;
+        const bool is_taken = code <= 0xc2 || code == 0xc9 || code == 0xca;
+        ck_assert_int_eq(jpeg_read_header(&file, &header, &err), is_taken ? HR_OK : HR_DATA);
+        char sentence[128];
+        (void)snprintf(
+            sentence, sizeof sentence,
+            "cat.jpg: needed a JPEG of frames C0, C1, C2, C9 or CA (not lossless, not hierarchical), "
+            "had %02X",
+            code);
+        if (is_frame && !is_taken) {
+            ck_assert_str_eq(err.sentence, sentence);
+        }
+        made_free(&m);
+    }
+}
+END_TEST
+
 // A profile that would inflate to gigabytes, a text of a megabyte, an unknown chunk: none is looked into.
 START_TEST(a_jpeg_of_very_many_scans_is_refused)
 {
@@ -849,6 +876,7 @@ int main(void)
     tcase_add_test(strangers, what_is_no_image_is_said);
     tcase_add_test(strangers, pngs_larger_than_the_limits_are_refused_from_their_header);
     tcase_add_test(strangers, jpegs_larger_than_the_limits_are_refused_from_their_header);
+    tcase_add_test(strangers, only_frames_that_are_scaled_are_decoded);
     tcase_add_test(strangers, a_jpeg_of_very_many_scans_is_refused);
     tcase_add_test(strangers, chunks_without_pixels_cost_nothing);
     tcase_add_test(strangers, a_jpeg_with_bytes_too_many_is_decoded);
