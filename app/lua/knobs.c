@@ -21,6 +21,7 @@ static const struct {
     bool writes;
 } path_knobs[] = {
     {HR_KNOB_PIPELINE_PATH, false},
+    {HR_KNOB_PIPELINE_CACHE_PATH, true},
     {HR_KNOB_TRAIN_RESUME, false},
     {HR_KNOB_TRAIN_SAVE, true},
 };

@@ -36,12 +36,13 @@ static void put_quoted(text *out, const char *value)
     text_append(out, "\"");
 }
 
-// A relative path counts from the file it stands in: data that was named from here is named from the root.
+// A relative path counts from the file it stands in: what was named from here is named from the root.
 static const char *value_of(const hr_knobs *knobs, const hr_knob_row *row, char value[PATH_MAX])
 {
     char typed[HR_KNOB_TEXT_MAX];
     (void)hr_knob_format(knobs, row->id, typed);
-    if (row->id != HR_KNOB_PIPELINE_PATH || typed[0] == '\0' || realpath(typed, value) == NULL) {
+    const bool is_path = row->id == HR_KNOB_PIPELINE_PATH || row->id == HR_KNOB_PIPELINE_CACHE_PATH;
+    if (!is_path || typed[0] == '\0' || realpath(typed, value) == NULL) {
         (void)text_copy(value, PATH_MAX, typed);
     }
     return value;

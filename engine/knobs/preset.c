@@ -128,13 +128,13 @@ static bool is_card_path(const char *words)
     return search_is_path(base);
 }
 
-// A relative pipeline.path, or file of a card, counts from the file it stands in.
+// A relative path of data or of a cache, or file of a card, counts from the file it stands in.
 static const char *value_text(const visit *here, const hr_knob_row *row, const char *words,
                               char path[SEARCH_PATH_MAX])
 {
     char folder[SEARCH_PATH_MAX];
-    const bool is_path =
-        row->id == HR_KNOB_PIPELINE_PATH || (row->id == HR_KNOB_DEVICE_CARD && is_card_path(words));
+    const bool is_path = row->id == HR_KNOB_PIPELINE_PATH || row->id == HR_KNOB_PIPELINE_CACHE_PATH ||
+                         (row->id == HR_KNOB_DEVICE_CARD && is_card_path(words));
     if (!is_path || words[0] == '\0') {
         return words;
     }
@@ -198,7 +198,8 @@ static hr_status check_card(const loader *l, const visit *here, const hr_knob_ro
 static bool needs_trust(const hr_knob_row *row, const char *words)
 {
     const bool is_card = row->id == HR_KNOB_DEVICE_CARD && is_card_path(words);
-    return (is_card || row->id == HR_KNOB_TRAIN_SAVE || row->id == HR_KNOB_TRAIN_RESUME) &&
+    return (is_card || row->id == HR_KNOB_TRAIN_SAVE || row->id == HR_KNOB_TRAIN_RESUME ||
+            row->id == HR_KNOB_PIPELINE_CACHE_PATH) &&
            search_leaves_folder(words);
 }
 

@@ -281,6 +281,7 @@ START_TEST(knobs_name_no_file_outside)
                        "  assert(not pcall(function() hr.knobs.train.save = path end), path)\n"
                        "  assert(not pcall(function() hr.knobs.train.resume = path end), path)\n"
                        "  assert(not pcall(function() hr.knobs.pipeline.path = path end), path)\n"
+                       "  assert(not pcall(function() hr.knobs.pipeline.cache_path = path end), path)\n"
                        "  assert(not pcall(hr.plan, {train = {save = path}}), path)\n"
                        "  assert(not pcall(hr.plan, {['pipeline.path'] = path}), path)\n"
                        "  assert(not pcall(hr.preset, path .. '.yaml'), path)\n"
@@ -301,7 +302,11 @@ START_TEST(saves_go_below_headroom_out)
              "hr.knobs.train.save = 'headroom-out/v'\n"
              "assert(hr.knobs.train.save == 'headroom-out/v')\n"
              "assert(not pcall(function() hr.knobs.train.save = 'link/v' end))\n"
-             "assert(not pcall(function() hr.knobs.train.save = 'away' end))\n");
+             "assert(not pcall(function() hr.knobs.train.save = 'away' end))\n"
+             "hr.knobs.pipeline.cache = 'file'\n"
+             "hr.knobs.pipeline.cache_path = '.'\n"
+             "assert(hr.knobs.pipeline.cache_path == 'headroom-out/.')\n"
+             "assert(not pcall(function() hr.knobs.pipeline.cache_path = 'link' end))\n");
     hr_preset_search_beside(getcwd(before, sizeof before));
     ck_assert_int_eq(chdir(r.folder), 0);
     ck_assert_int_eq(mkdir("headroom-out", 0700), 0);

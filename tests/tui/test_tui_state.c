@@ -211,7 +211,8 @@ START_TEST(paths_of_the_moment_are_not_remembered)
 {
     app *a = bench();
     screen_advance(a, 5);
-    screen_keys(a, ":set train.save w.safetensors\n:set pipeline.path here\n:set batch.size 64\n");
+    screen_keys(a, ":set train.save w.safetensors\n:set pipeline.path here\n"
+                   ":set pipeline.cache_path here\n:set batch.size 64\n");
     char *text = remember_text(a);
     ck_assert_ptr_nonnull(strstr(text, "\nturned batch.size=64\n"));
     free(text);

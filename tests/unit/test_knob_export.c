@@ -90,8 +90,9 @@ START_TEST(a_written_preset_opens_as_what_was_turned)
         const char *had = hr_knob_format(hr_preset_knobs(opened), id, other),
                    *wanted = hr_knob_format(&knobs, id, one);
         const char *tail =
-            strrchr(had, '/') == NULL ? had : strrchr(had, '/') + 1; // pipeline.path counts from the file
-        ck_assert_msg(strcmp(wanted, id == HR_KNOB_PIPELINE_PATH ? tail : had) == 0, "%s is %s, was %s",
+            strrchr(had, '/') == NULL ? had : strrchr(had, '/') + 1; // these paths count from the file
+        const bool is_path = id == HR_KNOB_PIPELINE_PATH || id == HR_KNOB_PIPELINE_CACHE_PATH;
+        ck_assert_msg(strcmp(wanted, is_path ? tail : had) == 0, "%s is %s, was %s",
                       hr_knob_rows(NULL)[k].key, had, wanted);
     }
     hr_preset_close(opened);
@@ -103,6 +104,25 @@ START_TEST(a_written_preset_opens_as_what_was_turned)
     ck_assert_int_eq(hr_preset_open(path, true, &opened, NULL, &err), HR_OK);
     ck_assert_str_eq(hr_knob_format(hr_preset_knobs(opened), HR_KNOB_BATCH_SIZE, one),
                      hr_knob_format(hr_preset_knobs(preset), HR_KNOB_BATCH_SIZE, other));
+    hr_preset_close(opened);
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+// From the folder that it was named in, whatever folder the new preset is written to.
+START_TEST(a_relative_folder_is_written_as_the_folder_that_it_is)
+{
+    char path[128], here[1024], *problems = NULL;
+    hr_preset *opened = NULL;
+    hr_err err = {0};
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    (void)snprintf(path, sizeof path, "%s/mine.yaml", folder);
+    ck_assert_ptr_nonnull(getcwd(here, sizeof here));
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_CACHE_PATH, ".", NULL), HR_OK);
+    ck_assert_msg(hr_knob_export_file("preset", preset, &knobs, path, false, &err) == HR_OK, "%s",
+                  err.sentence);
+    ck_assert_msg(hr_preset_open(path, true, &opened, &problems, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_str_eq(hr_knob_text(hr_preset_knobs(opened), HR_KNOB_PIPELINE_CACHE_PATH), here);
     hr_preset_close(opened);
     ck_assert_int_eq(unlink(path), 0);
 }
@@ -221,6 +241,7 @@ int main(void)
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_add_loop_test(all, a_written_preset_opens_as_what_was_turned, 0, 40);
     tcase_add_loop_test(all, no_knob_is_left_out, 0, 20);
+    tcase_add_test(all, a_relative_folder_is_written_as_the_folder_that_it_is);
     tcase_add_test(all, every_failed_allocation_is_survived);
     tcase_add_test(all, frameworks_say_what_people_look_for);
     tcase_add_test(all, the_lines_are_python);

@@ -172,6 +172,9 @@ START_TEST(a_relative_data_path_counts_from_its_file)
     close_preset();
     open_good(write_preset("top.yaml", "extends: models/base\npipeline: {path: /srv/x}\n"));
     ck_assert_str_eq(hr_knob_text(hr_preset_knobs(preset), HR_KNOB_PIPELINE_PATH), "/srv/x");
+    close_preset();
+    open_good(write_preset("top.yaml", "model: {name: m}\npipeline: {cache: file, cache_path: models}\n"));
+    ck_assert_str_eq(hr_knob_text(hr_preset_knobs(preset), HR_KNOB_PIPELINE_CACHE_PATH), path_of("models"));
 }
 END_TEST
 
@@ -230,6 +233,10 @@ static const struct {
      "bad.yaml:1:15: train.save '../x.safetensors' leaves this folder: needs --trust"},
     {"train: {resume: /x.safetensors}\n",
      "bad.yaml:1:17: train.resume '/x.safetensors' leaves this folder: needs --trust"},
+    {"pipeline: {cache: file, cache_path: /srv/cache}\n",
+     "bad.yaml:1:37: pipeline.cache_path '/srv/cache' leaves this folder: needs --trust"},
+    {"pipeline: {cache: file, cache_path: a/../../b}\n",
+     "bad.yaml:1:37: pipeline.cache_path 'a/../../b' leaves this folder: needs --trust"},
     {"extends: bad\n", "bad.yaml:1:10: 'extends: bad' leads back to this preset itself"},
     {"model: without\n", "bad.yaml:1:8: preset 'without' has no model"},
 };

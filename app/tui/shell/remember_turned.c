@@ -6,8 +6,8 @@
 // Saves are of one training; a relative path is another one in another folder.
 static bool is_of_the_moment(hr_knob_id id, const char *text)
 {
-    const bool is_path =
-        id == HR_KNOB_PIPELINE_PATH || (id == HR_KNOB_DEVICE_CARD && strchr(text, '.') != NULL);
+    const bool is_path = id == HR_KNOB_PIPELINE_PATH || id == HR_KNOB_PIPELINE_CACHE_PATH ||
+                         (id == HR_KNOB_DEVICE_CARD && strchr(text, '.') != NULL);
     return id == HR_KNOB_TRAIN_RESUME || id == HR_KNOB_TRAIN_SAVE || (is_path && text[0] != '/');
 }
 
