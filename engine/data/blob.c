@@ -30,6 +30,7 @@ static hr_status blob_open_named(blob *b, hr_err *err)
         return blob_refuse(b, "something that is not a plain file", err);
     }
     b->size_bytes = (uint64_t)facts.st_size;
+    b->mtime = facts.st_mtim;
     (void)posix_fadvise(b->fd, 0, 0, POSIX_FADV_WILLNEED); // only a hint: shuffled reads find it in the cache
     return HR_OK;
 }
@@ -55,6 +56,19 @@ hr_status blob_open_path(const char *path, blob *out, hr_err *err)
 {
     blob b = BLOB_NONE;
     return blob_open_as(&b, snprintf(b.name, sizeof b.name, "%s", path), out, err);
+}
+
+hr_status blob_open_again(const blob *from, const char *leaf, blob *out, hr_err *err)
+{
+    blob b = *from;
+    *out = BLOB_NONE;
+    (void)snprintf(b.name, sizeof b.name, "%.300s: %s", from->name, leaf);
+    b.fd = fcntl(from->fd, F_DUPFD_CLOEXEC, 0);
+    if (b.fd < 0) {
+        return blob_refuse(&b, strerror(errno), err);
+    }
+    *out = b;
+    return HR_OK;
 }
 
 hr_status blob_hold(const char *from, const char *leaf, uint64_t size_bytes, uint64_t *held_bytes, blob *out,
@@ -92,6 +106,26 @@ void blob_close(blob *b)
 bool blob_is_open(const blob *b)
 {
     return b->held != NULL || b->fd >= 0;
+}
+
+hr_status blob_check_same(const blob *b, hr_err *err)
+{
+    struct stat facts;
+    if (b->fd < 0) {
+        return HR_OK;
+    }
+    if (fstat(b->fd, &facts) != 0) {
+        return blob_refuse(b, strerror(errno), err);
+    }
+    if ((uint64_t)facts.st_size == b->size_bytes && facts.st_mtim.tv_sec == b->mtime.tv_sec &&
+        facts.st_mtim.tv_nsec == b->mtime.tv_nsec) {
+        return HR_OK;
+    }
+    const hr_status status = HR_FAIL(
+        err, DATA, "%s: needed the file of %" PRIu64 " bytes that was opened, had one of %" PRIu64 " bytes",
+        b->name, b->size_bytes, (uint64_t)facts.st_size);
+    hr_err_try(err, "start again: files that are trained on must stay as they are");
+    return status;
 }
 
 // Fills to[0..count); returns how many bytes there were, with errno of a failed read in *error.

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "headroom/status.h"
 
@@ -17,8 +18,9 @@ enum { BLOB_NAME_MAX = 384 };
 typedef struct blob {
     char name[BLOB_NAME_MAX]; // "folder/test_batch.bin", "cifar.tar.gz: test_batch.bin": for sentences
     uint64_t size_bytes;
-    uint8_t *held; // the bytes; NULL: they are behind fd
-    int fd;        // -1: none
+    struct timespec mtime; // of the file when it was opened
+    uint8_t *held;         // the bytes; NULL: they are behind fd
+    int fd;                // -1: none
 } blob;
 
 #define BLOB_NONE ((blob){.fd = -1})
@@ -29,6 +31,9 @@ HR_MUST_CHECK hr_status blob_open(const char *folder, const char *leaf, blob *ou
 // The same of a whole path.
 HR_MUST_CHECK hr_status blob_open_path(const char *path, blob *out, hr_err *err);
 
+// The same file once more, under another name: whatever lies at its path by now. DATA error when there is no descriptor for it.
+HR_MUST_CHECK hr_status blob_open_again(const blob *from, const char *leaf, blob *out, hr_err *err);
+
 // Zeroed bytes to fill, for what comes out of `from` under the name `leaf` (NULL: the name is `from`). Adds them
 // to *held_bytes, which may come to BLOB_MOST_HELD_BYTES: more is a DATA error and takes nothing.
 HR_MUST_CHECK hr_status blob_hold(const char *from, const char *leaf, uint64_t size_bytes,
@@ -36,6 +41,9 @@ HR_MUST_CHECK hr_status blob_hold(const char *from, const char *leaf, uint64_t s
 void blob_close(blob *b); // back to BLOB_NONE
 
 bool blob_is_open(const blob *b);
+
+// DATA error when the file that is behind it was cut or written to since. Thread-safe.
+HR_MUST_CHECK hr_status blob_check_same(const blob *b, hr_err *err);
 
 // *out points at `count` bytes from `offset`, in the blob or in scratch[0..count). DATA error when the file ends
 // before. Thread-safe.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/rows.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -129,7 +130,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static row_field trim(row_field f)
+row_field row_trim(row_field f)
 {
     while (f.length > 0 && is_blank(f.text[0])) {
         f.text++;
@@ -174,7 +175,7 @@ static bool short_number(row_field f, double *out)
 bool row_number(row_field f, double *out)
 {
     char copy[NUMBER_TEXT_MAX];
-    f = trim(f);
+    f = row_trim(f);
     if (short_number(f, out)) {
         return true;
     }
@@ -183,7 +184,11 @@ bool row_number(row_field f, double *out)
     }
     memcpy(copy, f.text, f.length);
     copy[f.length] = '\0';
-    return text_to_real(copy, out) && isfinite((float)*out);
+    if (!text_to_real(copy, out) || !isfinite((float)*out)) {
+        return false;
+    }
+    *out = fabs(*out) < DBL_MIN ? 0.0 : *out; // a thread may take it for zero
+    return true;
 }
 
 // ---- the index ------------------------------------------------------------------------------------------------
@@ -192,7 +197,8 @@ bool row_number(row_field f, double *out)
 typedef struct finding {
     const blob *file;
     uint8_t *piece;
-    uint64_t seen; // rows, the heading included
+    uint64_t seen;     // rows, the heading included
+    bool heading_only; // then it is done
     uint64_t heading;
     uint32_t heading_bytes;
     uint64_t most_bytes;
@@ -211,6 +217,12 @@ static hr_status row_was_found(finding *f, const row_walk *w, hr_err *err)
         f->heading_bytes = (uint32_t)bytes;
         return HR_OK;
     }
+    if (f->seen > ROWS_MOST + UINT64_C(1)) {
+        const hr_status status =
+            HR_FAIL(err, DATA, "%s: needed at most %d rows, had more", f->file->name, ROWS_MOST);
+        hr_err_try(err, "head -n 30000000 '%s' >part.csv, then -s pipeline.path=part.csv", f->file->name);
+        return status;
+    }
     f->most_bytes = bytes > f->most_bytes ? bytes : f->most_bytes;
     if (f->into == NULL) {
         return HR_OK;
@@ -224,9 +236,14 @@ static hr_status row_was_found(finding *f, const row_walk *w, hr_err *err)
     return HR_OK;
 }
 
+static bool is_done(const finding *f)
+{
+    return f->heading_only && f->seen > 0;
+}
+
 static hr_status walk_piece(finding *f, row_walk *w, const char *bytes, uint32_t count, hr_err *err)
 {
-    for (size_t at = 0; at < count;) {
+    for (size_t at = 0; at < count && !is_done(f);) {
         bool ended;
         at += row_walk_on(w, bytes + at, count - at, &ended);
         if (ended) {
@@ -258,7 +275,7 @@ static hr_status walk_file(finding *f, hr_err *err)
     row_walk w = {0};
     f->seen = 0;
     HR_TRY(text_begin(f->file, &w.offset, err));
-    while (w.offset < f->file->size_bytes) {
+    while (w.offset < f->file->size_bytes && !is_done(f)) {
         const uint64_t left = f->file->size_bytes - w.offset;
         const uint32_t count = left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
         const uint8_t *bytes;
@@ -274,9 +291,9 @@ static hr_status walk_file(finding *f, hr_err *err)
 static hr_status take_offsets(finding *f, row_index *out, hr_err *err)
 {
     const uint64_t count = f->seen; // the rows and one end
-    if (count < 2 || count > UINT32_MAX) {
-        return HR_FAIL(err, DATA, "%s: needed a heading and 1 to 4294967294 rows, had %" PRIu64 " lines",
-                       f->file->name, count);
+    if (count < 2) {
+        return HR_FAIL(err, DATA, "%s: needed a heading and 1 to %d rows, had %" PRIu64 " lines",
+                       f->file->name, ROWS_MOST, count);
     }
     out->offset = hr_calloc(count, sizeof *out->offset);
     if (out->offset == NULL) {
@@ -305,9 +322,20 @@ static hr_status find_all(finding *f, row_index *out, hr_err *err)
                        f->file->name);
     }
     out->most_bytes = (uint32_t)f->most_bytes;
-    out->heading = f->heading;
-    out->heading_bytes = f->heading_bytes;
     return HR_OK;
+}
+
+hr_status row_find_heading(const blob *file, uint64_t *offset, uint32_t *bytes, hr_err *err)
+{
+    finding f = {.file = file, .heading_only = true, .piece = hr_calloc(PIECE_BYTES, 1)};
+    if (f.piece == NULL) {
+        return HR_FAIL(err, NOMEM, "%s: needed %d bytes, had less", file->name, PIECE_BYTES);
+    }
+    const hr_status status = walk_file(&f, err);
+    hr_free(f.piece);
+    *offset = f.heading;
+    *bytes = f.heading_bytes;
+    return status;
 }
 
 hr_status row_index_make(const blob *file, row_index *out, hr_err *err)

@@ -12,7 +12,8 @@
 
 #include "data/blob.h"
 
-enum { ROWS_MOST_BYTES = 1 << 20, ROWS_MOST_FIELDS = 1 << 16 };
+// Of a row, and of a table: where its rows begin takes at most 256 MiB.
+enum { ROWS_MOST_BYTES = 1 << 20, ROWS_MOST_FIELDS = 1 << 16, ROWS_MOST = (1 << 25) - 1 };
 
 // Where rows begin and end, in pieces of any size. Starts zeroed.
 typedef struct row_walk {
@@ -40,11 +41,15 @@ typedef struct row_cursor {
     bool after_comma; // one more field comes, if only an empty one
 } row_cursor;
 
+// Without the blanks around it.
+row_field row_trim(row_field f);
+
 row_cursor row_begin(const char *row, size_t count);
 // False at the end of the row. *good is false where a quoted field does not end, or is followed by other than a comma.
 bool row_next(row_cursor *c, row_field *out, bool *good);
 
-// The whole field, less blanks around it, as a decimal number that a float can hold.
+// The whole field, less blanks around it, as a decimal number that a float can hold. The same on every thread: what no double holds
+// in full is zero.
 bool row_number(row_field f, double *out);
 
 // Where every row of a file begins.
@@ -52,16 +57,17 @@ typedef struct row_index {
     uint64_t *offset;    // count, and where the last one ends
     uint32_t count;      // behind the heading
     uint32_t most_bytes; // of a row
-    uint64_t heading;    // where the first row begins
-    uint32_t heading_bytes;
     uint64_t held_bytes; // of offset
 } row_index;
 
 // How much of the file row `index` may be: it begins at its offset, and empty lines may follow.
 uint32_t row_index_bytes(const row_index *r, uint32_t index);
 
-// Goes through all of the file, twice: what is kept is known before it is taken. The first row is the heading. DATA
-// errors name file and offset.
+// The first row, with its line end: no more of the file is read. *bytes is 0 where there is none. DATA errors name file and offset, here
+// and below.
+HR_MUST_CHECK hr_status row_find_heading(const blob *file, uint64_t *offset, uint32_t *bytes, hr_err *err);
+
+// Goes through all of the file, twice: what is kept is known before it is taken. The first row is the heading.
 HR_MUST_CHECK hr_status row_index_make(const blob *file, row_index *out, hr_err *err);
 void row_index_free(row_index *r);
 

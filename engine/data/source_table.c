@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/host_mem.h"
+#include "base/real.h"
 #include "data/listing.h"
 #include "data/record.h"
 #include "data/rows.h"
@@ -38,6 +39,7 @@ typedef struct table_source {
 
 static bool is_label_name(row_field f)
 {
+    f = row_trim(f);
     static const char *const names[] = {"label", "target", "class"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         if (f.length == strlen(names[k]) && strncasecmp(f.text, names[k], f.length) == 0) {
@@ -52,9 +54,11 @@ static hr_status read_heading(const table_source *s, table *t, const char *row, 
     row_cursor c = row_begin(row, bytes);
     row_field f;
     bool good = true;
-    uint32_t named = 0;
+    uint32_t named = 0, numbers = 0;
+    double number;
     t->columns = 0;
     while (good && row_next(&c, &f, &good)) {
+        numbers += row_number(f, &number);
         if (is_label_name(f)) {
             t->label = t->columns;
             named++;
@@ -68,6 +72,13 @@ static hr_status read_heading(const table_source *s, table *t, const char *row, 
     if (t->columns != (uint64_t)s->inputs + s->labels) {
         return HR_FAIL(err, DATA, "%s: needed %u columns for this model and %u for its label, had %u",
                        t->file.name, s->inputs, s->labels, t->columns);
+    }
+    if (numbers == t->columns) {
+        const hr_status status =
+            HR_FAIL(err, DATA, "%s: needed a heading with the names of its columns, had a row of numbers",
+                    t->file.name);
+        hr_err_try(err, "write a first line of names into it, as in: height,width,label");
+        return status;
     }
     if (s->labels != 1 || named != 1) { // none of them, or no telling which
         t->label = s->inputs;
@@ -106,7 +117,7 @@ static hr_status read_label(const table_source *s, const row_place *at, uint32_t
         if (!row_number(f, &value)) {
             return refuse_field(at, column, f, "a number", err);
         }
-        ((float *)to)[column - at->table->label] = (float)value;
+        ((float *)to)[column - at->table->label] = float_of_double(value);
         return HR_OK;
     }
     if (!row_number(f, &value) || value < 0 || value >= s->classes || value != floor(value)) {
@@ -135,7 +146,7 @@ static hr_status read_row(const table_source *s, const row_place *at, const char
         if (column >= t->label && column - t->label < s->labels) {
             HR_TRY(read_label(s, at, column, f, to->slot[1], err));
         } else if (row_number(f, &value)) {
-            *input++ = (float)value;
+            *input++ = float_of_double(value);
         } else {
             return refuse_field(at, column, f, "a number", err);
         }
@@ -158,6 +169,7 @@ static hr_status table_fetch(const data_source *base, data_set set, uint32_t ind
     const uint32_t bytes = row_index_bytes(&t->rows, at.row);
     const data_room to = data_room_packed(&base->form, room);
     const uint8_t *row;
+    HR_TRY(blob_check_same(&t->file, err));
     HR_TRY(blob_at(&t->file, t->rows.offset[at.row], bytes, room + base->raw_bytes, &row, err));
     HR_TRY(read_row(s, &at, (const char *)row, bytes, &to, err));
     *out = (data_raw){.bytes = room, .size_bytes = base->raw_bytes};
@@ -179,21 +191,69 @@ static const data_source_ops table_ops = {
 
 // ---- opening --------------------------------------------------------------------------------------------------
 
+// The heading as it stands in the file; the caller frees *text with hr_free, also after an error.
+static hr_status take_heading(const table *t, uint8_t **text, uint32_t *bytes, hr_err *err)
+{
+    uint64_t offset;
+    const uint8_t *at;
+    *text = NULL;
+    HR_TRY(row_find_heading(&t->file, &offset, bytes, err));
+    *text = hr_calloc(*bytes + UINT64_C(1), 1);
+    if (*text == NULL) {
+        return HR_FAIL(err, NOMEM, "%s: needed %u bytes, had less", t->file.name, *bytes);
+    }
+    HR_TRY(blob_at(&t->file, offset, *bytes, *text, &at, err));
+    return HR_OK;
+}
+
+// The heading first: a table for another model is refused before it is gone through.
 static hr_status index_table(table_source *s, table *t, hr_err *err)
 {
-    HR_TRY(row_index_make(&t->file, &t->rows, err));
-    s->base.held_bytes += t->rows.held_bytes;
-    const uint32_t bytes = t->rows.heading_bytes;
-    uint8_t *room = hr_calloc(bytes, 1);
-    const uint8_t *heading;
-    if (room == NULL) {
-        return HR_FAIL(err, NOMEM, "%s: needed %u bytes, had less", t->file.name, bytes);
-    }
-    hr_status status = blob_at(&t->file, t->rows.heading, bytes, room, &heading, err);
-    if (status == HR_OK) {
+    uint8_t *heading;
+    uint32_t bytes = 0;
+    hr_status status = take_heading(t, &heading, &bytes, err);
+    if (status == HR_OK && bytes > 0) {
         status = read_heading(s, t, (const char *)heading, bytes, err);
     }
-    hr_free(room);
+    hr_free(heading);
+    HR_TRY(status);
+    HR_TRY(row_index_make(&t->file, &t->rows, err));
+    s->base.held_bytes += t->rows.held_bytes;
+    return HR_OK;
+}
+
+// Both have as many columns, by read_heading.
+static hr_status compare_names(const table *train, const table *eval, row_cursor one, row_cursor other,
+                               hr_err *err)
+{
+    row_field f, g;
+    bool good;
+    for (uint32_t column = 1; row_next(&one, &f, &good) && row_next(&other, &g, &good); column++) {
+        f = row_trim(f);
+        g = row_trim(g);
+        if (f.length != g.length || memcmp(f.text, g.text, f.length) != 0) {
+            return HR_FAIL(err, DATA, "%s: needed the columns of %s, had another name for column %u",
+                           eval->file.name, train->file.name, column);
+        }
+    }
+    return HR_OK;
+}
+
+// Columns in another order would be taken for each other.
+static hr_status check_headings(const table *train, const table *eval, hr_err *err)
+{
+    uint8_t *one, *other = NULL;
+    uint32_t one_bytes = 0, other_bytes = 0;
+    hr_status status = take_heading(train, &one, &one_bytes, err);
+    if (status == HR_OK) {
+        status = take_heading(eval, &other, &other_bytes, err);
+    }
+    if (status == HR_OK) {
+        status = compare_names(train, eval, row_begin((const char *)one, one_bytes),
+                               row_begin((const char *)other, other_bytes), err);
+    }
+    hr_free(one);
+    hr_free(other);
     return status;
 }
 
@@ -269,6 +329,7 @@ static hr_status open_all(table_source *s, const char *path, hr_err *err)
     s->is_split = !blob_is_open(&eval->file);
     if (!s->is_split) {
         HR_TRY(index_table(s, eval, err));
+        HR_TRY(check_headings(train, eval, err));
     } else if (train->rows.count < 2) {
         return HR_FAIL(err, DATA, "%s: needed 2 rows, one of them to hold out, had 1", train->file.name);
     }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables as text: what the model is given is what the numbers in the file are, however they are quoted and spaced; rows
 // are found whatever the pieces are in which the file is read; what is wrong is said with its row and column.
+#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
 
+#include "base/half.h"
 #include "base/philox.h"
+#include "base/workers.h"
 #include "data/rows.h"
 #include "data/source_checks.h"
 #include "data/split.h"
@@ -153,12 +157,18 @@ START_TEST(an_index_has_every_row_and_counts_what_it_takes)
         row_index index;
         data_replace(&f, "a.csv", w.text, w.size);
         ck_assert_int_eq(blob_open(f.path, "a.csv", &file, NULL), HR_OK);
+        uint64_t heading = 0;
+        uint32_t heading_bytes = 0;
+        ck_assert_int_eq(row_find_heading(&file, &heading, &heading_bytes, NULL), HR_OK);
+        ck_assert_int_eq(heading_bytes > 0, w.rows > 0);
+        if (w.rows > 0) {
+            assert_row(&w, 0, heading, heading + heading_bytes);
+        }
         const hr_status status = row_index_make(&file, &index, NULL);
         ck_assert_int_eq(status, w.rows < 2 ? HR_DATA : HR_OK);
         if (status == HR_OK) {
             ck_assert_uint_eq(index.count, w.rows - 1);
             ck_assert_uint_eq(other_blocks_bytes(NULL), index.held_bytes);
-            assert_row(&w, 0, index.heading, index.heading + index.heading_bytes);
             for (uint32_t k = 0; k < index.count; k++) {
                 assert_row(&w, k + 1, index.offset[k], index.offset[k] + row_index_bytes(&index, k));
             }
@@ -317,11 +327,14 @@ START_TEST(what_is_wrong_is_said_with_its_row_and_column)
         {"a,b,c\n1,2,3\n1,\"2\"x,3\n",
          ", row 2 (offset 12), column 2: needed a quoted field that ends, had '2'"},
         {"a,b\n1,2\n1,2\n", ": needed 2 columns for this model and 1 for its label, had 2"},
-        {"a,b,\"c\n1,2,3\n1,2,3\n", ": needed a heading and 1 to 4294967294 rows, had 1 lines"},
+        {"a,b,\"c\n1,2,3\n1,2,3\n", ", column 3 of the heading: needed a quoted name that ends, had another"},
+        {"1,2,3\n1,2,3\n1,2,3\n", ": needed a heading with the names of its columns, had a row of numbers"},
+        {" 1 ,\"2\",-3e4\n1,2,3\n1,2,3\n",
+         ": needed a heading with the names of its columns, had a row of numbers"},
         {"a,b,c\"\n1,2,3\n", ": needed 2 rows, one of them to hold out, had 1"},
-        {"a,b,c\n", ": needed a heading and 1 to 4294967294 rows, had 1 lines"},
-        {"", ": needed a heading and 1 to 4294967294 rows, had 0 lines"},
-        {"\n\r\n\n", ": needed a heading and 1 to 4294967294 rows, had 0 lines"},
+        {"a,b,c\n", ": needed a heading and 1 to 33554431 rows, had 1 lines"},
+        {"", ": needed a heading and 1 to 33554431 rows, had 0 lines"},
+        {"\n\r\n\n", ": needed a heading and 1 to 33554431 rows, had 0 lines"},
         {"a,b,\"c\"d\n1,2,3\n1,2,3\n",
          ", column 3 of the heading: needed a quoted name that ends, had another"},
     };
@@ -379,16 +392,126 @@ START_TEST(a_table_cut_or_changed_while_in_use_is_an_error)
     write_text(&f, "a.csv", "a,b,c\n1,2,3\n1,2,4\n1,2,3\n");
     write_text(&f, "a_test.csv", "a,b,c\n1,2,3\n");
     data_source *s = source_at("csv", f.path, &form);
-    FILE *file = fopen(path, "r+");
-    ck_assert_int_eq(fseek(file, 14, SEEK_SET), 0);
-    ck_assert_uint_eq(fwrite("x", 1, 1, file), 1);
-    fclose(file);
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 77}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0); // written to, and as long as before
     hr_err err = sample_refused(s, DATA_TRAIN, 1);
-    assert_says(&err, path, ", row 2 (offset 12), column 2: needed a number, had 'x'");
+    assert_says(&err, path, ": needed the file of 24 bytes that was opened, had one of 24 bytes");
     ck_assert_int_eq(truncate(path, 20), 0);
     err = sample_refused(s, DATA_TRAIN, 2);
-    assert_says(&err, path, ", offset 18: needed 6 bytes, had 2");
+    assert_says(&err, path, ": needed the file of 24 bytes that was opened, had one of 20 bytes");
     data_source_close(s);
+    data_folder_remove(&f);
+}
+END_TEST
+
+// Columns that changed their places, or another table: their numbers would be taken for those of the first.
+START_TEST(held_out_columns_are_those_that_are_trained_on)
+{
+    static const struct {
+        const char *heading, *sentence;
+    } cases[] = {
+        {"b,a,label", ", had another name for column 1"},
+        {"a,b,y", ", had another name for column 3"},
+        {"a,B,label", ", had another name for column 2"},
+    };
+    const data_form form = table_form(2, 1, 9);
+    data_folder f = data_folder_make();
+    char path[FILE_NAME_MAX], text[64], sentence[FILE_NAME_MAX + 96];
+    write_text(&f, "train.csv", "a,b,label\n1,2,3\n");
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        (void)snprintf(text, sizeof text, "%s\n1,2,3\n", cases[k].heading);
+        write_text(&f, "val.csv", text);
+        (void)snprintf(sentence, sizeof sentence, ": needed the columns of %s%s",
+                       data_folder_file(&f, "train.csv", path), cases[k].sentence);
+        assert_refused("csv", f.path, &form, data_folder_file(&f, "val.csv", path), sentence);
+    }
+    write_text(&f, "val.csv", "\"a\", b ,label\r\n1,2,3\n"); // the same names
+    data_source_close(source_at("csv", f.path, &form));
+    data_folder_remove(&f);
+}
+END_TEST
+
+// A terabyte of another model's table: its heading says so, and no more of it is read.
+START_TEST(a_table_for_another_model_is_refused_by_its_heading)
+{
+    const data_form form = table_form(2, 1, 5);
+    data_folder f = data_folder_make();
+    char path[FILE_NAME_MAX];
+    write_text(&f, "a.csv", "a,b,c,d\n1,2,3,4\n");
+    if (truncate(data_folder_file(&f, "a.csv", path), INT64_C(1) << 40) == 0) {
+        assert_refused("csv", path, &form, path,
+                       ": needed 2 columns for this model and 1 for its label, had 4");
+    } // else the file system has no such files
+    data_folder_remove(&f);
+}
+END_TEST
+
+// Eight bytes a row that a stranger writes with two: what they may come to has an end.
+START_TEST(a_table_of_more_rows_than_may_be_held_takes_nothing)
+{
+    enum { PIECE = 1 << 20 };
+    const data_form form = table_form(2, 1, 5);
+    static char piece[PIECE];
+    data_folder f = data_folder_make();
+    char path[FILE_NAME_MAX];
+    write_text(&f, "a.csv", "a,b,c\n");
+    for (size_t k = 0; k < PIECE; k += 2) {
+        memcpy(piece + k, "1\n", 2);
+    }
+    FILE *file = fopen(data_folder_file(&f, "a.csv", path), "a");
+    for (int k = 0; k < 64; k++) {
+        ck_assert_uint_eq(fwrite(piece, 1, PIECE, file), PIECE);
+    }
+    ck_assert_int_eq(fclose(file), 0);
+    const hr_err err = source_refused("csv", path, &form);
+    assert_says(&err, path, ": needed at most 33554431 rows, had more");
+    data_folder_remove(&f);
+}
+END_TEST
+
+typedef struct read_job {
+    const data_source *s;
+    uint8_t *room; // of each sample
+    float value[2];
+} read_job;
+
+static void read_in_worker(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    read_job *job = (read_job *)(uintptr_t)argument;
+    (void)worker;
+    for (int64_t k = begin; k < end; k++) {
+        data_raw raw;
+        if (data_source_fetch(job->s, DATA_TRAIN, 0, job->room + k * job->s->room_bytes, &raw, NULL) ==
+            HR_OK) {
+            memcpy(&job->value[k], raw.bytes, sizeof job->value[k]);
+        }
+    }
+}
+
+// Workers take such numbers for zero, the thread that asks them does not.
+START_TEST(the_smallest_numbers_are_zero_on_every_thread)
+{
+    static const char *const numbers[] = {"1e-40", "-1e-40", "1e-310", "1.1754942e-38"};
+    const data_form form = table_form(2, 1, 5);
+    data_folder f = data_folder_make();
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        char text[64];
+        workers *threads = NULL;
+        (void)snprintf(text, sizeof text, "a,b,c\n%s,2,3\n%s,2,3\n", numbers[k], numbers[k]);
+        write_text(&f, "a.csv", text);
+        data_source *s = source_at("csv", f.path, &form);
+        read_job job = {.s = s, .room = malloc((size_t)2 * s->room_bytes), .value = {1, 1}};
+        ck_assert_int_eq(workers_create(2, &threads, NULL), HR_OK);
+        workers_for(threads, 2, 1, read_in_worker, &job);
+        workers_destroy(threads);
+        data_room here = sample_of(s, DATA_TRAIN, 0);
+        ck_assert_uint_eq(bits_of_float(*(float *)here.slot[0]) & 0x7fffffff, 0);
+        ck_assert_mem_eq(&job.value[0], here.slot[0], sizeof(float));
+        ck_assert_mem_eq(&job.value[1], here.slot[0], sizeof(float));
+        data_room_give_back(&here);
+        free(job.room);
+        data_source_close(s);
+    }
     data_folder_remove(&f);
 }
 END_TEST
@@ -443,6 +566,10 @@ int main(void)
     tcase_add_test(csv, what_is_wrong_is_said_with_its_row_and_column);
     tcase_add_test(csv, a_row_that_is_too_long_takes_nothing);
     tcase_add_test(csv, a_table_cut_or_changed_while_in_use_is_an_error);
+    tcase_add_test(csv, held_out_columns_are_those_that_are_trained_on);
+    tcase_add_test(csv, a_table_for_another_model_is_refused_by_its_heading);
+    tcase_add_test(csv, a_table_of_more_rows_than_may_be_held_takes_nothing);
+    tcase_add_test(csv, the_smallest_numbers_are_zero_on_every_thread);
     tcase_add_test(csv, every_truncation_is_refused_or_shorter);
     tcase_add_test(csv, every_allocation_may_fail_once);
     suite_add_tcase(suite, csv);
