@@ -63,12 +63,21 @@ static hr_status hold_member(reader *r, const char *path, const char *wanted, ui
     return read_header(a, 0, size_bytes, err);
 }
 
-static hr_status unpack_member(const char *path, const char *leaf, uint64_t *held_bytes, array *a,
+// From the file whose directory was read: another may lie under its name by now.
+static hr_status unpack_member(const array_store *store, const char *leaf, uint64_t *held_bytes, array *a,
                                hr_err *err)
 {
     reader *r;
-    HR_TRY(reader_open(path, READER_ARCHIVE, &r, err));
-    const hr_status status = hold_member(r, path, leaf, held_bytes, a, err);
+    HR_TRY(reader_open(store->path, READER_ARCHIVE, &r, err));
+    hr_status status = HR_OK;
+    if (!reader_is_of(r, store->zip.file.fd)) {
+        status = HR_FAIL(err, DATA, "%s: needed the file that was opened first, had another under its name",
+                         store->path);
+        hr_err_try(err, "start again: files that are trained on must stay as they are");
+    }
+    if (status == HR_OK) {
+        status = hold_member(r, store->path, leaf, held_bytes, a, err);
+    }
     reader_close(r);
     return status;
 }
@@ -83,10 +92,9 @@ static hr_status take_member(const array_store *store, const char *leaf, uint64_
         return HR_OK;
     }
     if (!m.is_stored) {
-        return unpack_member(store->path, leaf, held_bytes, a, err);
+        return unpack_member(store, leaf, held_bytes, a, err);
     }
-    HR_TRY(blob_open_path(store->path, &a->file, err));
-    (void)snprintf(a->file.name, sizeof a->file.name, "%.300s: %s", store->path, leaf);
+    HR_TRY(blob_open_again(&store->zip.file, leaf, &a->file, err));
     return read_header(a, m.offset, m.size_bytes, err);
 }
 

@@ -57,7 +57,8 @@ bool npy_data_bytes(const npy *a, uint64_t *bytes);
 // "[60000, 28, 28] of u1". Returns text.
 const char *npy_text(const npy *a, char *text, uint32_t size);
 
-// to[0..count) = the values at `from` as they are; float64 and large whole numbers are rounded.
+// to[0..count) = the values at `from` as they are; float64 and large whole numbers are rounded, and float64 below the
+// smallest normal float is zero.
 void npy_to_floats(const npy *a, const uint8_t *from, uint64_t count, float *to);
 // The first of count whole numbers at `from` that is not in 0 … below - 1, and that number in *value; `count`: none.
 uint64_t npy_find_beyond(const npy *a, const uint8_t *from, uint64_t count, uint32_t below, int64_t *value);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/real.h"
 #include "data/npy.h"
 
 // The bits of a value, in this machine's order.
@@ -42,7 +43,7 @@ static inline float float_at(npy_type type, const uint8_t *from, uint32_t bytes,
     double wide;
     if (type == NPY_F64) {
         memcpy(&wide, &bits, sizeof wide);
-        return (float)wide;
+        return float_of_double(wide);
     }
     return type == NPY_F16   ? float_of_f16((uint16_t)bits)
            : type == NPY_F32 ? float_of_bits((uint32_t)bits)

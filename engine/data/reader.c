@@ -257,6 +257,13 @@ hr_status reader_expect_end(reader *r, hr_err *err)
     return HR_OK;
 }
 
+bool reader_is_of(const reader *r, int fd)
+{
+    struct stat one, other;
+    return fstat(r->fd, &one) == 0 && fstat(fd, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino && one.st_size == other.st_size;
+}
+
 uint64_t reader_most_bytes(const reader *r)
 {
     return r->most_bytes;

@@ -5,6 +5,7 @@
 #ifndef DATA_READER_H
 #define DATA_READER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "headroom/status.h"
@@ -25,6 +26,9 @@ HR_MUST_CHECK hr_status reader_next(reader *r, const char **leaf, uint64_t *size
 HR_MUST_CHECK hr_status reader_take(reader *r, void *to, uint64_t bytes, hr_err *err);
 // DATA error unless all of the member was taken.
 HR_MUST_CHECK hr_status reader_expect_end(reader *r, hr_err *err);
+
+// Whether it reads the file that is open as `fd`, as that is now.
+bool reader_is_of(const reader *r, int fd);
 
 // The most bytes that can come out of the file.
 uint64_t reader_most_bytes(const reader *r);

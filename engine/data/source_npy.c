@@ -94,8 +94,7 @@ static hr_status take_all(npy_source *s, const array_store *store, hr_err *err)
     if (!found) {
         const hr_status status =
             HR_FAIL(err, DATA, "%s: needed x_train.npy and y_train.npy, had neither", store->path);
-        hr_err_try(err, "numpy.savez(\"data.npz\", x_train=…, y_train=…, x_test=…, y_test=…), then -s "
-                        "pipeline.path=data.npz");
+        hr_err_try(err, "numpy.savez(\"data.npz\", x_train=x, y_train=y), then -s pipeline.path=data.npz");
         return status;
     }
     found = false;
@@ -232,6 +231,7 @@ static hr_status fetch_slot(const npy_source *s, data_set set, uint64_t number, 
 {
     const array *a = &s->slot[set][k];
     const data_slot *slot = &s->base.form.slot[k];
+    HR_TRY(blob_check_same(&a->file, err));
     HR_TRY(blob_at(&a->file, a->offset + number * s->bytes[k], (uint32_t)s->bytes[k], room, out, err));
     if (!data_slot_is_real(slot)) {
         int64_t value;
@@ -431,7 +431,9 @@ static hr_status open_all(npy_source *s, const char *path, hr_err *err)
     HR_TRY(status);
     HR_TRY(check_sets(s, err));
     HR_TRY(are_images(s) ? describe_images(s, err) : describe_slots(s, err));
-    return check_first(s, err);
+    // data_source_open refuses images of another size: they may be of gigabytes, and nothing of them is read.
+    const bool others = s->base.ops == &image_ops && s->bytes[0] != data_slot_values(&s->base.form.slot[0]);
+    return others ? HR_OK : check_first(s, err);
 }
 
 hr_status source_npy_open(const char *path, const data_form *model, data_source **out, hr_err *err)

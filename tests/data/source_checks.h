@@ -16,6 +16,7 @@ static struct {
     void *at;
     size_t bytes;
 } blocks[BLOCKS_MAX];
+static size_t most_block_bytes; // of any so far
 
 void *__real_hr_calloc(size_t count, size_t size);
 void *__real_hr_realloc(void *old, size_t count, size_t size);
@@ -31,6 +32,7 @@ static void note_block(void *at, size_t bytes)
         ck_assert_uint_lt(++k, BLOCKS_MAX);
     }
     if (at != NULL) {
+        most_block_bytes = bytes > most_block_bytes ? bytes : most_block_bytes;
         blocks[k].at = at;
         blocks[k].bytes = bytes;
     }

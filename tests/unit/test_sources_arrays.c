@@ -2,10 +2,13 @@
 // Arrays of NumPy: every type in both byte orders gives the values that were written, from plain files, from stored and
 // from packed members; what the model does not take is said in one sentence.
 #include <endian.h>
+#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
 
 #include "base/half.h"
 #include "base/philox.h"
+#include "data/arrays.h"
 #include "data/npy.h"
 #include "data/source_checks.h"
 #include "data/split.h"
@@ -520,6 +523,39 @@ START_TEST(an_npz_is_read_in_place_or_held)
 }
 END_TEST
 
+// Another file is moved over the archive between one array and the next: both come of the first, or none does.
+START_TEST(arrays_come_of_one_file)
+{
+    data_folder f = data_folder_make();
+    char path[FILE_NAME_MAX], other[FILE_NAME_MAX];
+    uint64_t held_bytes = 0;
+    array_store store;
+    array x, y;
+    hr_err err = {0};
+    (void)write_small_npz(&f, "a.npz", (npz_form)_i);
+    static array_file long_y;
+    long_y = small_array("|u1", "(16,)", 16, 7, 10);
+    const member members[] = {{"y_train.npy", &long_y}};
+    write_npz(&f, "b.npz", (npz_form)_i, members, 1);
+    ck_assert_int_eq(arrays_open(data_folder_file(&f, "a.npz", path), &store, NULL), HR_OK);
+    ck_assert_int_eq(arrays_take(&store, "x_train", &held_bytes, &x, NULL), HR_OK);
+    ck_assert_int_eq(rename(data_folder_file(&f, "b.npz", other), path), 0);
+    const hr_status status = arrays_take(&store, "y_train", &held_bytes, &y, &err);
+    if (_i == NPZ_PACKED) {
+        ck_assert_int_eq(status, HR_DATA);
+        assert_says(&err, path, ": needed the file that was opened first, had another under its name");
+    } else {
+        ck_assert_int_eq(status, HR_OK);
+        ck_assert_uint_eq(y.npy.dim[0], SMALL_TRAIN);
+        ck_assert_int_eq(blob_check_same(&y.file, NULL), HR_OK);
+    }
+    blob_close(&x.file);
+    blob_close(&y.file);
+    arrays_close(&store);
+    data_folder_remove(&f);
+}
+END_TEST
+
 START_TEST(a_flat_model_takes_images_of_as_many_values)
 {
     data_folder f = data_folder_make();
@@ -765,25 +801,56 @@ START_TEST(an_array_cut_or_changed_while_in_use_is_an_error)
     write_small(&f, "x_train.npy", "|u1", "(40, 5, 6, 3)", 3600, 1, 255);
     write_small(&f, "y_train.npy", "|u1", "(40,)", 40, 1, 10);
     data_source *s = source_at("npy", f.path, &form);
-    const uint64_t number = split_number(40, DATA_TRAIN, 30);
-    char sentence[128];
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 77}};
     data_folder_file(&f, "y_train.npy", path);
-    FILE *file = fopen(path, "r+");
-    ck_assert_int_eq(fseek(file, 128 + (long)number, SEEK_SET), 0);
-    ck_assert_uint_eq(fwrite("\xc8", 1, 1, file), 1);
-    fclose(file);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0); // written to, and as long as before
     hr_err err = sample_refused(s, DATA_TRAIN, 30);
-    (void)snprintf(sentence, sizeof sentence, ", offset %d: needed a whole number from 0 to 9, had 200",
-                   128 + (int)number);
-    assert_says(&err, path, sentence);
+    assert_says(&err, path, ": needed the file of 168 bytes that was opened, had one of 168 bytes");
+    data_source_close(s);
+    s = source_at("npy", f.path, &form);
     ck_assert_int_eq(truncate(data_folder_file(&f, "x_train.npy", path), 3600), 0);
-    err = sample_refused(s, DATA_TRAIN, (uint32_t)s->info.train_samples - 1);
-    const int offset = 128 + (int)split_number(40, DATA_TRAIN, (uint32_t)s->info.train_samples - 1) * 90;
-    (void)snprintf(sentence, sizeof sentence, ", offset %d: needed 90 bytes, had %d", offset,
-                   offset < 3600 ? 3600 - offset : 0);
-    assert_says(&err, path, sentence);
+    err = sample_refused(s, DATA_TRAIN, 0);
+    assert_says(&err, path, ": needed the file of 3728 bytes that was opened, had one of 3600 bytes");
     data_source_close(s);
     data_folder_remove(&f);
+}
+END_TEST
+
+// Two samples of two gigabytes each, for a model of small ones: nothing of them is taken or read.
+START_TEST(images_of_another_size_are_refused_unread)
+{
+    const data_form form = image_form(5, 6, 3, 10);
+    data_folder f = data_folder_make();
+    char path[FILE_NAME_MAX];
+    static array_file a;
+    array_begin(&a, 1, "|u1", "(2, 65535, 32767)");
+    write_array(&f, "x_train.npy", &a);
+    const off_t size = (off_t)a.size + INT64_C(2) * 65535 * 32767;
+    array_begin(&a, 1, "|u1", "(2,)");
+    array_put(&a, (const uint8_t[2]){0}, 2);
+    write_array(&f, "y_train.npy", &a);
+    if (truncate(data_folder_file(&f, "x_train.npy", path), size) == 0) {
+        most_block_bytes = 0;
+        const hr_err err = source_refused("npy", f.path, &form);
+        ck_assert_ptr_nonnull(
+            strstr(err.sentence, ": needed images of 5x6x3 for this model, had 65535x32767x1"));
+        ck_assert_uint_lt(most_block_bytes, 1 << 20);
+    } // else the file system has no such files
+    data_folder_remove(&f);
+}
+END_TEST
+
+// What no float32 holds in full is zero: workers take it for that, other threads do not.
+START_TEST(doubles_below_the_smallest_float_are_zero)
+{
+    const double values[] = {1e-40, -1e-40, 1e-310, 0x1.fffffep-127, 0x1p-126};
+    const npy a = {.type = NPY_F64};
+    float floats[5];
+    npy_to_floats(&a, (const uint8_t *)values, 5, floats);
+    for (int k = 0; k < 4; k++) {
+        ck_assert_uint_eq(bits_of_float(floats[k]), values[k] < 0 ? 0x80000000u : 0);
+    }
+    ck_assert_uint_eq(bits_of_float(floats[4]), 0x00800000u);
 }
 END_TEST
 
@@ -819,6 +886,7 @@ int main(void)
     suite_add_tcase(suite, values);
     TCase *npz = tcase_create("npz");
     tcase_add_loop_test(npz, an_npz_is_read_in_place_or_held, 0, NPZ_FORMS);
+    tcase_add_loop_test(npz, arrays_come_of_one_file, 0, NPZ_FORMS);
     tcase_add_test(npz, a_flat_model_takes_images_of_as_many_values);
     tcase_add_loop_test(npz, an_npz_truncated_anywhere_is_an_error, 0, NPZ_FORMS);
     tcase_add_loop_test(npz, an_npz_with_a_changed_byte_never_crashes, 0, NPZ_FORMS);
@@ -830,6 +898,8 @@ int main(void)
     tcase_add_test(models, a_sparse_array_is_opened_at_once);
     tcase_add_test(models, an_array_truncated_anywhere_is_an_error);
     tcase_add_test(models, an_array_cut_or_changed_while_in_use_is_an_error);
+    tcase_add_test(models, images_of_another_size_are_refused_unread);
+    tcase_add_test(models, doubles_below_the_smallest_float_are_zero);
     tcase_add_loop_test(models, every_allocation_may_fail_once, 0, NPZ_FORMS + 1);
     suite_add_tcase(suite, models);
     SRunner *runner = srunner_create(suite);
