@@ -28,10 +28,16 @@ static void *count_live(void *memory)
     return memory;
 }
 
+// No object is larger than PTRDIFF_MAX; that is what a size that no 64 bits hold is counted as.
+static bool can_be_had(size_t count, size_t size, size_t *bytes)
+{
+    return !__builtin_mul_overflow(count, size, bytes) && *bytes > 0 && *bytes <= PTRDIFF_MAX;
+}
+
 void *hr_calloc(size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes == 0 || !request_is_granted()) {
+    if (!can_be_had(count, size, &bytes) || !request_is_granted()) {
         return NULL;
     }
     return count_live(calloc(1, bytes));
@@ -40,7 +46,7 @@ void *hr_calloc(size_t count, size_t size)
 void *hr_realloc(void *old, size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes == 0 || !request_is_granted()) {
+    if (!can_be_had(count, size, &bytes) || !request_is_granted()) {
         return NULL;
     }
     void *memory = realloc(old, bytes);

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "base/host_mem.h"
 
 #define NOT_MISSING UINT32_MAX
@@ -33,7 +35,10 @@ static uint64_t each_bytes(const data_map *map, bool mapped)
 
 uint64_t data_pool_bytes(const data_map *map, uint32_t places, bool mapped)
 {
-    return places * (DATA_POOL_ENTRY_BYTES + each_bytes(map, mapped));
+    uint64_t bytes;
+    (void)hr_add_bytes(DATA_POOL_ENTRY_BYTES, each_bytes(map, mapped), &bytes);
+    (void)hr_mul_bytes(places, bytes, &bytes);
+    return bytes;
 }
 
 _Static_assert(sizeof(pool_place) + 2 * sizeof(uint32_t) == DATA_POOL_ENTRY_BYTES, "as it is counted");

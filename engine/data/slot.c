@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "base/host_mem.h"
 
 uint64_t data_slot_values(const data_slot *slot)
@@ -152,6 +154,20 @@ data_room data_room_packed(const data_form *form, uint8_t *bytes)
         bytes += data_slot_packed_bytes(&form->slot[k]);
     }
     return room;
+}
+
+bool data_form_is_small(const data_form *form)
+{
+    uint64_t bytes = 0;
+    bool fits = true;
+    for (uint32_t k = 0; k < form->count; k++) {
+        uint64_t slot_bytes = 2 * sizeof(uint64_t); // of the widest value, and what packing adds at most
+        for (uint32_t d = 0; d < form->slot[k].rank; d++) {
+            fits = fits && hr_mul_bytes(slot_bytes, form->slot[k].dim[d], &slot_bytes);
+        }
+        fits = fits && hr_add_bytes(bytes, slot_bytes, &bytes);
+    }
+    return fits && data_form_packed_bytes(form) <= INT32_MAX;
 }
 
 void data_room_pack(const data_form *form, const data_room *from, uint8_t *bytes)

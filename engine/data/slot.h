@@ -36,6 +36,8 @@ typedef struct data_form {
 uint64_t data_slot_values(const data_slot *slot); // of a sample
 uint64_t data_slot_bytes(const data_slot *slot);  // of a sample
 uint64_t data_form_bytes(const data_form *form);  // of a sample, all slots
+// Whether a sample is small enough to be made: packed, and in any other of the ways above, it has at most INT32_MAX bytes.
+bool data_form_is_small(const data_form *form);
 // The first label.
 const data_slot *data_form_label(const data_form *form);
 // "32x32x3 floats", "64 ids below 256". Returns text.

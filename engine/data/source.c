@@ -31,6 +31,19 @@ static hr_status check_model(const data_source *s, const data_shape *model, hr_e
     return HR_OK;
 }
 
+static hr_status check_size(const data_form *model, hr_err *err)
+{
+    char text[64];
+    if (data_form_is_small(model)) {
+        return HR_OK;
+    }
+    const hr_status status = HR_FAIL(
+        err, DATA, "data of a model: needed samples of at most %d bytes, had %s and what goes with them",
+        INT32_MAX, data_slot_text(&model->slot[0], text, sizeof text));
+    hr_err_try(err, "a preset whose input is smaller: headroom run demo");
+    return status;
+}
+
 // ---- the kinds --------------------------------------------------------------------------------------------------
 
 static hr_status open_generated(const char *path, const data_form *model, data_source **out, hr_err *err)
@@ -171,6 +184,7 @@ hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_s
     data_shape shape;
     data_source *s;
     *out = NULL;
+    HR_TRY(check_size(model, err));
     HR_TRY(check_kind(kind, knobs, model, err));
     HR_TRY(kind->open(path, model, &s, err));
     s->form = *model;

@@ -77,7 +77,7 @@ bool data_source_depends_on(hr_knob_id id);
 HR_MUST_CHECK hr_status data_source_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room,
                                           data_raw *out, hr_err *err);
 uint64_t data_source_samples(const data_source *s, data_set set);
-// Bytes that fetch gives of this sample, and of all of a set.
+// Bytes that fetch gives of this sample, and of all of a set; UINT64_MAX where that does not hold them.
 uint64_t data_source_size(const data_source *s, data_set set, uint32_t index);
 uint64_t data_source_set_bytes(const data_source *s, data_set set);
 

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "base/host_mem.h"
 #include "base/workers.h"
 #include "data/record.h"
@@ -22,7 +24,7 @@ typedef struct array_source {
     uint8_t **list; // while it is made
 } array_source;
 
-static uint32_t aligned(uint32_t bytes)
+static uint64_t aligned(uint64_t bytes)
 {
     return (bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
 }
@@ -242,32 +244,51 @@ static const data_source_ops array_of_reals = {
 static const data_source_ops array_of_slots = {
     .load = array_load, .fetch = array_fetch, .write = record_write_packed, .close = array_close};
 
+// Rooms are small where each part is: all parts have at most INT32_MAX bytes.
+static hr_status check_rooms(const data_source *inner, uint64_t sample_bytes, uint64_t room_bytes,
+                             hr_err *err)
+{
+    if (sample_bytes <= INT32_MAX && room_bytes <= INT32_MAX) {
+        return HR_OK;
+    }
+    const hr_status status = HR_FAIL(
+        err, DATA,
+        "pipeline.array of %s: needed samples, with what they are made in, of at most %d bytes, had %" PRIu64,
+        inner->info.label, INT32_MAX, room_bytes);
+    hr_err_try(err, "-s pipeline.array=off");
+    return status;
+}
+
 hr_status source_array_open(data_source *inner, uint32_t value_bytes, bool as_list, data_source **out,
                             hr_err *err)
 {
     *out = NULL;
+    const bool images = inner->ops->decode != NULL;
+    const uint64_t values = images ? data_source_values(inner) : 0;
+    const uint64_t sample_bytes = images ? values * value_bytes : data_form_packed_bytes(&inner->form);
+    const uint64_t room_values = aligned(inner->room_bytes) + aligned(inner->scratch_bytes) + aligned(values);
+    const uint64_t samples = inner->info.train_samples;
+    uint64_t held_bytes, opening_bytes;
+    (void)hr_mul_bytes(samples, sample_bytes + sizeof(int32_t), &held_bytes);
+    (void)hr_add_bytes(held_bytes, inner->held_bytes, &held_bytes);
+    (void)hr_mul_bytes(as_list ? samples : 0, sample_bytes + sizeof(uint8_t *), &opening_bytes);
+    HR_TRY(check_rooms(inner, sample_bytes, room_values + sample_bytes, err));
     array_source *s = hr_calloc(1, sizeof *s);
     if (s == NULL) {
         return HR_FAIL(err, NOMEM, "pipeline.array: needed %zu bytes, had less", sizeof *s);
     }
-    const bool images = inner->ops->decode != NULL;
-    const uint32_t values = images ? data_source_values(inner) : 0;
-    const uint32_t sample_bytes =
-        images ? values * value_bytes : (uint32_t)data_form_packed_bytes(&inner->form);
-    const uint64_t samples = inner->info.train_samples;
-    *s = (array_source){
-        .base = {.ops = !images            ? &array_of_slots
-                        : value_bytes == 1 ? &array_of_bytes
-                                           : &array_of_reals,
-                 .form = inner->form,
-                 .info = inner->info,
-                 .raw_bytes = sample_bytes,
-                 .held_bytes = inner->held_bytes + samples * (sample_bytes + sizeof *s->label),
-                 .opening_bytes = as_list ? samples * (sample_bytes + sizeof *s->list) : 0},
-        .inner = inner,
-        .value_bytes = images ? value_bytes : 0,
-        .room_values = aligned(inner->room_bytes) + aligned(inner->scratch_bytes) + aligned(values)};
-    s->base.room_bytes = s->room_values + sample_bytes;
+    *s = (array_source){.base = {.ops = !images            ? &array_of_slots
+                                        : value_bytes == 1 ? &array_of_bytes
+                                                           : &array_of_reals,
+                                 .form = inner->form,
+                                 .info = inner->info,
+                                 .raw_bytes = (uint32_t)sample_bytes,
+                                 .room_bytes = (uint32_t)(room_values + sample_bytes),
+                                 .held_bytes = held_bytes,
+                                 .opening_bytes = opening_bytes},
+                        .inner = inner,
+                        .value_bytes = images ? value_bytes : 0,
+                        .room_values = (uint32_t)room_values};
     *out = &s->base;
     return HR_OK;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be asked of any source that is open, and of any model.
+#include "headroom/units.h"
+
 #include "data/source.h"
 
 bool data_form_is_image(const data_form *model, data_shape *shape)
@@ -42,10 +44,11 @@ uint64_t data_source_set_bytes(const data_source *s, data_set set)
     const uint64_t samples = data_source_samples(s, set);
     uint64_t sum = 0;
     if (s->ops->size == NULL) {
-        return samples * s->raw_bytes;
+        (void)hr_mul_bytes(samples, s->raw_bytes, &sum);
+        return sum;
     }
     for (uint64_t k = 0; k < samples; k++) {
-        sum += s->ops->size(s, set, (uint32_t)k);
+        (void)hr_add_bytes(sum, s->ops->size(s, set, (uint32_t)k), &sum);
     }
     return sum;
 }

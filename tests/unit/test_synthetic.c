@@ -243,11 +243,38 @@ START_TEST(every_allocation_may_fail_once)
 }
 END_TEST
 
+// 32 bits hold no such sample: it is refused before anything is taken, whichever way it would overflow.
+START_TEST(a_sample_of_gigabytes_is_refused)
+{
+    static const data_form giants[] = {
+        {.count = 2,
+         .slot = {FLOATS(.rank = 1, .dim = {1u << 29}), FLOATS(.rank = 1, .dim = {3}, .is_label = true)}},
+        {.count = 2,
+         .slot = {FLOATS(.rank = 1, .dim = {1u << 30}), FLOATS(.rank = 1, .dim = {3}, .is_label = true)}},
+        {.count = 2,
+         .slot = {IDS(50257, .rank = 2, .dim = {1u << 16, 1u << 14}),
+                  IDS(50257, .rank = 2, .dim = {1u << 16, 1u << 14}, .is_label = true)}},
+        {.count = 2,
+         .slot = {FLOATS(.rank = 4, .dim = {1u << 31, 1u << 31, 1u << 31, 8}),
+                  IDS(4, .rank = 0, .is_label = true)}},
+    };
+    hr_knobs knobs = data_knobs("generated", "");
+    for (size_t k = 0; k < sizeof giants / sizeof *giants; k++) {
+        hr_err err = {0};
+        data_source *s = NULL;
+        ck_assert_int_eq(data_source_open(&knobs, &giants[k], &s, &err), HR_DATA);
+        ck_assert_ptr_null(s);
+        ck_assert_ptr_nonnull(strstr(err.sentence, "needed samples of at most 2147483647 bytes, had "));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("invented");
     TCase *tests = tcase_create("invented");
     tcase_add_loop_test(tests, samples_are_in_range_and_the_same_in_any_order, 0, FORMS);
+    tcase_add_test(tests, a_sample_of_gigabytes_is_refused);
     tcase_add_test(tests, labels_of_a_language_are_its_tokens_one_further_on);
     tcase_add_test(tests, a_mask_lies_on_its_figure);
     tcase_add_test(tests, every_value_of_a_pixel_of_a_mask_is_the_pixels);
