@@ -191,7 +191,8 @@ ptrdiff_t file_read_some(int fd, void *to, size_t bytes)
     return read_some(fd, to, bytes);
 }
 
-static int make_nameless(const char *folder)
+// For file systems that have no files without a name: it has one until it is removed here.
+static int make_and_remove(const char *folder)
 {
     char name[PATH_MAX];
     const int length = snprintf(name, sizeof name, "%s/headroom.XXXXXX", folder);
@@ -206,13 +207,29 @@ static int make_nameless(const char *folder)
     return fd;
 }
 
+static int make_nameless(const char *folder)
+{
+    const int fd = must_fail() ? -1 : open(folder, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    return fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR) ? make_and_remove(folder) : fd;
+}
+
+// 0, or what failed: a signal's handler is no failure.
+static int set_aside(int fd, uint64_t bytes)
+{
+    int failure;
+    do {
+        failure = must_fail() ? EIO : posix_fallocate(fd, 0, (off_t)bytes);
+    } while (failure == EINTR);
+    return failure;
+}
+
 hr_status file_open_nameless(const char *folder, uint64_t bytes, int *fd, hr_err *err)
 {
     *fd = make_nameless(folder);
     if (*fd < 0) {
         return HR_FAIL(err, WRITE, "%s: needed a folder that takes files, had: %s", folder, strerror(errno));
     }
-    const int failure = must_fail() ? EIO : posix_fallocate(*fd, 0, (off_t)bytes);
+    const int failure = set_aside(*fd, bytes);
     if (failure != 0) {
         file_close(*fd);
         *fd = -1;

@@ -2,6 +2,8 @@
 // Promises of base/file.h: read whole within a limit, written whole or not at all whatever fails.
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -430,6 +432,55 @@ START_TEST(base_directories_follow_the_specification)
 }
 END_TEST
 
+// ---- files without a name -------------------------------------------------------------------------------------
+
+static int interruptions; // of setting room aside, still to come
+static int named;         // files that had a name
+
+int __real_posix_fallocate(int fd, off_t offset, off_t bytes);
+int __wrap_posix_fallocate(int fd, off_t offset, off_t bytes);
+int __real_mkostemp(char *name, int flags);
+int __wrap_mkostemp(char *name, int flags);
+
+int __wrap_posix_fallocate(int fd, off_t offset, off_t bytes)
+{
+    return interruptions-- > 0 ? EINTR : __real_posix_fallocate(fd, offset, bytes);
+}
+
+int __wrap_mkostemp(char *name, int flags)
+{
+    named++;
+    return __real_mkostemp(name, flags);
+}
+
+// Whoever is killed, at whatever point, leaves nothing behind; a signal that is handled is no failure.
+START_TEST(a_file_without_a_name_never_has_one)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR, 0600), made = -1;
+    const bool can = fd >= 0;
+    struct stat facts;
+    hr_err err = {0};
+    file_close(fd);
+    interruptions = 2;
+    named = 0;
+    ck_assert_msg(file_open_nameless(folder, 5000, &made, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_int_lt(interruptions, 1);
+    ck_assert_int_eq(named, can ? 0 : 1); // else the file system has no such files
+    ck_assert_int_eq(fstat(made, &facts), 0);
+    ck_assert_int_eq(facts.st_size, 5000);
+    ck_assert_uint_eq(facts.st_nlink, 0);
+    ck_assert_uint_eq(files_in_folder(), 0);
+    file_close(made);
+    for (uint64_t nth = 1; nth <= 2; nth++) {
+        file_fail_at(nth);
+        ck_assert_int_eq(file_open_nameless(folder, 5000, &made, &err), HR_WRITE);
+        ck_assert_int_eq(made, -1);
+        ck_assert_uint_eq(files_in_folder(), 0);
+    }
+    file_fail_at(0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("file");
@@ -450,6 +501,7 @@ int main(void)
     tcase_add_test(tests, lost_piece_is_never_committed);
     tcase_add_test(tests, every_failing_read_and_allocation_is_reported);
     tcase_add_test(tests, what_a_killed_writer_left_is_removed_and_nothing_else);
+    tcase_add_test(tests, a_file_without_a_name_never_has_one);
     tcase_add_test(tests, base_directories_follow_the_specification);
     Suite *suite = suite_create("file");
     suite_add_tcase(suite, tests);
