@@ -5,13 +5,17 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/host_mem.h"
 
 typedef enum entry_state { ENTRY_EMPTY, ENTRY_COMES, ENTRY_KEPT } entry_state;
 
 struct data_cache {
-    data_cache_plan plan;
+    data_cache_plan plan; // without its folder
+    uint64_t folder_hash;
     uint8_t *held;    // all samples; NULL: they are in the file
     int fd;           // -1: none
     uint64_t *offset; // of each sample and of the end; NULL: all are as large
@@ -21,9 +25,14 @@ struct data_cache {
 
 uint64_t data_cache_host_bytes(const data_cache_plan *plan)
 {
-    return plan->samples * DATA_CACHE_ENTRY_BYTES +
-           (plan->is_uneven ? (plan->samples + 1) * DATA_CACHE_OFFSET_BYTES : 0) +
-           (plan->in_file ? 0 : plan->bytes);
+    uint64_t bytes = plan->in_file ? 0 : plan->bytes, part;
+    (void)hr_mul_bytes(plan->samples, DATA_CACHE_ENTRY_BYTES, &part);
+    (void)hr_add_bytes(bytes, part, &bytes);
+    if (plan->is_uneven) {
+        (void)hr_mul_bytes(plan->samples + 1, DATA_CACHE_OFFSET_BYTES, &part);
+        (void)hr_add_bytes(bytes, part, &bytes);
+    }
+    return bytes;
 }
 
 uint64_t data_cache_file_bytes(const data_cache_plan *plan)
@@ -34,9 +43,9 @@ uint64_t data_cache_file_bytes(const data_cache_plan *plan)
 static hr_status short_of(const data_cache *c, hr_err *err)
 {
     const hr_status status =
-        HR_FAIL(err, NOMEM, "cache of %" PRIu64 " samples: needed %" PRIu64 " bytes, had less",
+        HR_FAIL(err, NOMEM, "%s of %" PRIu64 " samples: needed %" PRIu64 " bytes, had less", c->plan.name,
                 c->plan.samples, data_cache_host_bytes(&c->plan));
-    hr_err_try(err, c->plan.in_file ? "-s pipeline.cache=none" : "-s pipeline.cache=file, or none");
+    hr_err_try(err, "%s", c->plan.instead);
     return status;
 }
 
@@ -57,6 +66,18 @@ static hr_status take(data_cache *c, hr_err *err)
     return c->plan.in_file ? file_open_nameless(c->plan.folder, c->plan.bytes, &c->fd, err) : HR_OK;
 }
 
+static uint64_t folder_hash(const data_cache_plan *plan)
+{
+    return plan->in_file ? hash64(plan->folder, strlen(plan->folder), 0) : 0;
+}
+
+bool data_cache_is_of(const data_cache *c, const data_cache_plan *plan)
+{
+    return c->plan.samples == plan->samples && c->plan.bytes == plan->bytes &&
+           c->plan.is_uneven == plan->is_uneven && c->plan.source == plan->source &&
+           c->plan.in_file == plan->in_file && c->folder_hash == folder_hash(plan);
+}
+
 hr_status data_cache_open(const data_cache_plan *plan, data_cache **out, hr_err *err)
 {
     *out = NULL;
@@ -64,8 +85,9 @@ hr_status data_cache_open(const data_cache_plan *plan, data_cache **out, hr_err 
     if (c == NULL) {
         return HR_FAIL(err, NOMEM, "cache: needed %zu bytes, had less", sizeof *c);
     }
-    *c = (data_cache){.plan = *plan, .fd = -1};
+    *c = (data_cache){.plan = *plan, .folder_hash = folder_hash(plan), .fd = -1};
     const hr_status status = take(c, err);
+    c->plan.folder = NULL;
     if (status != HR_OK) {
         data_cache_close(c);
         return status;
@@ -112,7 +134,11 @@ hr_status data_cache_find(const data_cache *c, uint32_t sample, uint8_t *room, b
         out->bytes = c->held + begin;
         return HR_OK;
     }
-    return file_read_at(c->fd, begin, room, size_bytes, "the cache's file", err);
+    const hr_status status = file_read_at(c->fd, begin, room, size_bytes, "the cache's file", err);
+    if (status != HR_OK) { // it has no name that could be looked at
+        hr_err_try(err, "%s", c->plan.instead);
+    }
+    return status;
 }
 
 hr_status data_cache_keep(data_cache *c, uint32_t sample, const data_raw *raw, hr_err *err)
@@ -130,6 +156,9 @@ hr_status data_cache_keep(data_cache *c, uint32_t sample, const data_raw *raw, h
         memcpy(c->held + begin, raw->bytes, raw->size_bytes);
     } else {
         status = file_write_at(c->fd, begin, raw->bytes, raw->size_bytes, "the cache's file", err);
+        if (status != HR_OK) {
+            hr_err_try(err, "%s", c->plan.instead);
+        }
     }
     c->label[sample] = raw->label;
     atomic_store_explicit(&c->state[sample], status == HR_OK ? ENTRY_KEPT : ENTRY_EMPTY,

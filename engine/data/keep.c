@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "knobs/stages.h"
@@ -25,8 +27,12 @@ static data_cache_plan cache_plan_of(const data_source *source, uint64_t raw_byt
                                      bool made, bool in_file)
 {
     const uint64_t samples = data_source_samples(source, DATA_TRAIN);
-    return (data_cache_plan){.samples = samples,
-                             .bytes = made ? samples * data_form_packed_bytes(batches) : raw_bytes,
+    uint64_t made_bytes;
+    (void)hr_mul_bytes(samples, data_form_packed_bytes(batches), &made_bytes);
+    return (data_cache_plan){.name = "cache",
+                             .instead = in_file ? "-s pipeline.cache=none" : "-s pipeline.cache=file",
+                             .samples = samples,
+                             .bytes = made ? made_bytes : raw_bytes,
                              .is_uneven = !made && source->ops->size != NULL,
                              .source = source,
                              .in_file = in_file};
@@ -63,7 +69,8 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
     return plan;
 }
 
-static hr_status open_cache(const hr_knobs *knobs, uint64_t raw_bytes, data_keep *k, hr_err *err)
+static hr_status open_cache(const hr_knobs *knobs, uint64_t raw_bytes, const data_keep *from, data_keep *k,
+                            hr_err *err)
 {
     char folder[PATH_MAX];
     data_cache_plan plan =
@@ -79,6 +86,13 @@ static hr_status open_cache(const hr_knobs *knobs, uint64_t raw_bytes, data_keep
         }
         *strrchr(folder, '/') = '\0';
         plan.folder = folder;
+    }
+    const data_cache *kept =
+        from != NULL && !k->plan.cache_made && !from->plan.cache_made ? from->cache : NULL;
+    k->cache_is_lent = kept != NULL && data_cache_is_of(kept, &plan);
+    if (k->cache_is_lent) {
+        k->cache = from->cache;
+        return HR_OK;
     }
     return data_cache_open(&plan, &k->cache, err);
 }
@@ -96,9 +110,16 @@ static hr_status fill_slices(data_keep *k, uint8_t *room, hr_err *err)
     return HR_OK;
 }
 
-static hr_status open_slices(uint64_t raw_bytes, data_keep *k, hr_err *err)
+static hr_status open_slices(uint64_t raw_bytes, const data_keep *from, data_keep *k, hr_err *err)
 {
-    const data_cache_plan plan = cache_plan_of(k->map.source, raw_bytes, &k->map.to, false, false);
+    data_cache_plan plan = cache_plan_of(k->map.source, raw_bytes, &k->map.to, false, false);
+    plan.name = "slices";
+    plan.instead = "-s pipeline.stages=shuffle,map,batch,prefetch";
+    k->slices_are_lent = from != NULL && from->slices != NULL && data_cache_is_of(from->slices, &plan);
+    if (k->slices_are_lent) {
+        k->slices = k->map.slices = from->slices;
+        return HR_OK;
+    }
     HR_TRY(data_cache_open(&plan, &k->slices, err));
     uint8_t *room = hr_calloc(k->map.source->room_bytes, 1);
     if (room == NULL) {
@@ -111,7 +132,7 @@ static hr_status open_slices(uint64_t raw_bytes, data_keep *k, hr_err *err)
 }
 
 hr_status data_keep_open(const hr_knobs *knobs, const data_source *source, const data_form *batches,
-                         data_keep *out, hr_err *err)
+                         const data_keep *from, data_keep *out, hr_err *err)
 {
     *out = (data_keep){.map = {.source = source, .to = *batches}};
     const uint64_t raw_bytes = data_source_set_bytes(source, DATA_TRAIN);
@@ -121,9 +142,9 @@ hr_status data_keep_open(const hr_knobs *knobs, const data_source *source, const
     out->map.past_caches =
         !out->plan.cache_made &&
         (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * data_form_bytes(batches) >= PAST_CACHES_BYTES;
-    HR_TRY(out->plan.has_slices ? open_slices(raw_bytes, out, err) : HR_OK);
+    HR_TRY(out->plan.has_slices ? open_slices(raw_bytes, from, out, err) : HR_OK);
     if (out->plan.has_cache) {
-        HR_TRY(open_cache(knobs, raw_bytes, out, err));
+        HR_TRY(open_cache(knobs, raw_bytes, from, out, err));
         *(out->plan.cache_made ? &out->map.made : &out->map.raw) = out->cache;
     }
     return out->plan.has_pool
@@ -131,10 +152,17 @@ hr_status data_keep_open(const hr_knobs *knobs, const data_source *source, const
                : HR_OK;
 }
 
+void data_keep_take_over(data_keep *k, data_keep *from)
+{
+    from->cache = k->cache_is_lent ? NULL : from->cache;
+    from->slices = k->slices_are_lent ? NULL : from->slices;
+    k->cache_is_lent = k->slices_are_lent = false;
+}
+
 void data_keep_close(data_keep *k)
 {
     data_pool_close(k->pool);
-    data_cache_close(k->cache);
-    data_cache_close(k->slices);
+    data_cache_close(k->cache_is_lent ? NULL : k->cache);
+    data_cache_close(k->slices_are_lent ? NULL : k->slices);
     *k = (data_keep){.pool = NULL};
 }

@@ -16,7 +16,8 @@ struct pipeline {
     data_stage *train; // the last stage of the chain
     data_stage *eval;
     batch_form form;
-    data_keep keep; // what is kept of samples on their way
+    data_keep keep;          // what is kept of samples on their way
+    const data_keep *lender; // of what stays while the chain is made anew; NULL: nobody
     pipeline_wire wire;
     hr_err *refusal;        // why pinned memory was not to be had; owned
     data_position position; // of what the caller has taken
@@ -44,7 +45,7 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
     const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.train),
                                   .pinned = p->wire.pinned,
                                   .refusal = p->refusal};
-    HR_TRY(data_keep_open(knobs, p->source, &buffers.form, &p->keep, err));
+    HR_TRY(data_keep_open(knobs, p->source, &buffers.form, p->lender, &p->keep, err));
     const uint32_t prefetch = p->keep.plan.prefetch;
     hr_status status = stage_source_open(p->source, DATA_TRAIN, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
@@ -173,12 +174,14 @@ hr_status pipeline_open(const hr_knobs *knobs, const data_form *model, const pip
 
 hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, const pipeline_wire *wire, hr_err *err)
 {
-    pipeline fresh = {.source = p->source};
+    pipeline fresh = {.source = p->source, .lender = &p->keep};
     hr_status status = open_chains(&fresh, knobs, wire, err);
     if (status != HR_OK) {
         close_chains(&fresh);
         return status;
     }
+    data_keep_take_over(&fresh.keep, &p->keep);
+    fresh.lender = NULL;
     close_chains(p);
     close_wire(p);
     *p = fresh;

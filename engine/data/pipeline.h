@@ -33,7 +33,8 @@ HR_MUST_CHECK hr_status pipeline_open(const hr_knobs *knobs, const data_form *mo
                                       const pipeline_wire *wire, pipeline **out, hr_err *err);
 // Chains the stages anew, as `knobs` have them now, over the data set that is open; the next batch is the first of
 // epoch 0 (seek). On failure the pipeline is as it was, and wire->pinned the caller's; otherwise it is the pipeline's. The
-// data set itself is that of pipeline_open.
+// data set itself is that of pipeline_open, and slices and a cache of samples as they were fetched stay with what they hold where they
+// are the same; all else is taken before what was there is given back.
 HR_MUST_CHECK hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, const pipeline_wire *wire,
                                          hr_err *err);
 // Are its batches of the wire's types, and was pinned memory wanted for them as it is now?

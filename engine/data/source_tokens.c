@@ -182,7 +182,8 @@ static hr_status check_tokens(const token_source *s, const parts *p, uint64_t of
     const hr_status status =
         HR_FAIL(err, DATA, "%s: needed tokens below %u, as many as the model knows, had up to %u",
                 parts_place(p, offset + place * s->width, text, sizeof text), s->classes, largest);
-    hr_err_try(err, "a model with at least %" PRIu64 " classes", (uint64_t)largest + 1);
+    hr_err_try(err, "-s pipeline.source=generated, or a model of at least %" PRIu64 " classes",
+               (uint64_t)largest + 1);
     return status;
 }
 

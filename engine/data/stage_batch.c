@@ -319,7 +319,9 @@ static hr_status batch_take(batch_stage *s, const batch_form *form, hr_err *err)
         return HR_OK;
     }
     const hr_status status = workers_create(form->threads, &s->threads, err);
-    hr_err_try(err, "-s pipeline.map_threads=1");
+    if (status != HR_OK) {
+        hr_err_try(err, "-s pipeline.map_threads=1");
+    }
     return status;
 }
 

@@ -228,6 +228,71 @@ START_TEST(a_cache_reads_each_sample_once)
 }
 END_TEST
 
+// Another batch size is another chain over the same samples: slices and what a cache has of them stay, and none is read again.
+START_TEST(a_chain_made_anew_keeps_what_was_fetched)
+{
+    static const char *const raw_orders[] = {
+        "cache, shuffle, map, batch, prefetch", "shuffle, cache, map, batch, prefetch",
+        "slices, shuffle, map, batch, prefetch", "slices, cache, shuffle, map, batch"};
+    const char *order = raw_orders[_i % 4];
+    hr_knobs knobs = base_knobs();
+    set(&knobs, "stages", order);
+    set(&knobs, "cache", strstr(order, "cache") == NULL ? "none" : _i < 4 ? "ram" : "file");
+    pipeline *p = open_pipeline(&knobs);
+    while (!next_item(p).end) {
+    }
+    char path[FILE_NAME_MAX];
+    ck_assert_int_eq(truncate(data_folder_file(&folder, "data_batch_1.bin", path), 0), 0);
+    hr_knobs turned = knobs;
+    ck_assert_int_eq(hr_knobs_set_pair(&turned, "batch.size=5", NULL), HR_OK);
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth++) { // and when there is no memory it is the old one that goes on
+        hr_host_mem_fail_at(nth);
+        const hr_status status = pipeline_rechain(p, &turned, &wire, NULL);
+        failed = hr_host_mem_fail_at(0) >= nth;
+        ck_assert_int_eq(status, failed ? HR_NOMEM : HR_OK);
+        ck_assert_int_eq(pipeline_seek(p, (data_position){0}, NULL), HR_OK);
+        uint32_t samples = 0;
+        for (data_item item = next_item(p); !item.end; item = next_item(p)) {
+            samples += item.count;
+        }
+        ck_assert_uint_eq(samples, failed ? TRAIN / 7 * 7 : TRAIN / 5 * 5);
+    }
+    pipeline_close(p);
+    cifar_write_set(&folder, TRAIN, EVAL);
+}
+END_TEST
+
+// A file in another folder, in place of memory, or of samples that are made: such a cache is another one.
+START_TEST(another_cache_begins_empty)
+{
+    static const char *const turns[][2] = {{"cache", "file"},
+                                           {"stages", "map, cache, shuffle, batch"},
+                                           {"stages", "slices, cache, shuffle, map, batch"}};
+    hr_knobs knobs = base_knobs();
+    set(&knobs, "cache", "ram");
+    set(&knobs, "prefetch", "0");
+    pipeline *p = open_pipeline(&knobs);
+    while (!next_item(p).end) {
+    }
+    set(&knobs, turns[_i][0], turns[_i][1]);
+    if (_i == 2) {
+        set(&knobs, "cache", "none");
+        set(&knobs, "stages", "slices, shuffle, map, batch");
+    }
+    ck_assert_int_eq(pipeline_rechain(p, &knobs, &wire, NULL), HR_OK);
+    pipeline *q = open_pipeline(&knobs);
+    for (data_item b = {0}; !b.end;) {
+        b = next_item(q);
+        const uint64_t expected = hash_of(&b);
+        const data_item a = next_item(p);
+        ck_assert_uint_eq(hash_of(&a), expected);
+    }
+    pipeline_close(p);
+    pipeline_close(q);
+}
+END_TEST
+
 // ---- the ledger -----------------------------------------------------------------------------------------------
 
 // C5 and C6 of what tf.data keeps: n elements as they are upstream of the stage.
@@ -300,6 +365,39 @@ START_TEST(an_array_takes_its_bytes_and_gives_the_same_samples)
 }
 END_TEST
 
+static hr_status decode_nothing(const data_source *s, const data_raw *raw, uint8_t *scratch, uint8_t *image,
+                                hr_err *err)
+{
+    (void)s, (void)raw, (void)scratch, (void)image, (void)err;
+    return HR_OK;
+}
+
+// 18000 x 10000 pixels of three bytes have 4.3 GB as doubles: 25 MB of them are left in 32 bits.
+START_TEST(an_array_of_samples_beyond_two_gigabytes_is_refused)
+{
+    static const data_source_ops ops = {.decode = decode_nothing};
+    data_source images = {.ops = &ops,
+                          .info = {.label = "giant", .height = 18000, .width = 10000, .channels = 3},
+                          .room_bytes = 540000000};
+    images.info.train_samples = 2;
+    for (uint32_t value_bytes = 1; value_bytes <= 8; value_bytes += value_bytes == 1 ? 3 : 4) {
+        data_source *array = NULL;
+        hr_err err = {0};
+        const hr_status status = source_array_open(&images, value_bytes, false, &array, &err);
+        if (value_bytes == 1) {
+            ck_assert_int_eq(status, HR_OK);
+            ck_assert_uint_eq(array->raw_bytes, 540000000);
+            ck_assert_uint_ge(array->room_bytes, 3u * 540000000);
+            hr_free(array);
+        } else {
+            ck_assert_int_eq(status, HR_DATA);
+            ck_assert_ptr_null(array);
+            ck_assert_ptr_nonnull(strstr(err.sentence, "pipeline.array of giant: needed samples"));
+        }
+    }
+}
+END_TEST
+
 // ---- what goes wrong ------------------------------------------------------------------------------------------
 
 static hr_status two_epochs(const hr_knobs *knobs)
@@ -355,6 +453,86 @@ START_TEST(every_operation_on_the_caches_file_may_fail_once)
 }
 END_TEST
 
+// What is said to do instead is typed as it stands, and then it works.
+static void assert_typed(const hr_knobs *knobs, const hr_err *err)
+{
+    hr_knobs other = *knobs;
+    ck_assert_msg(strncmp(err->hint, "-s ", 3) == 0, "%s: %s", err->sentence, err->hint);
+    ck_assert_int_eq(hr_knobs_set_pair(&other, err->hint + 3, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_validate(&other, NULL), HR_OK);
+    ck_assert_int_eq(two_epochs(&other), HR_OK);
+}
+
+START_TEST(the_way_out_can_be_typed)
+{
+    static const char *const orders_of[] = {"cache, shuffle, map, batch, prefetch",
+                                            "slices, shuffle, map, batch, prefetch"};
+    static const char *const begins[] = {"cache of ", "slices of "};
+    hr_knobs knobs = base_knobs();
+    set(&knobs, "stages", orders_of[_i == 1]);
+    set(&knobs, "cache", _i == 0 ? "ram" : _i == 1 ? "none" : "file");
+    uint32_t said = 0;
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth++) {
+        hr_err err = {0};
+        pipeline *p = NULL;
+        hr_host_mem_fail_at(nth);
+        (void)!pipeline_open(&knobs, &form, &wire, &p, &err);
+        failed = hr_host_mem_fail_at(0) >= nth;
+        if (strncmp(err.sentence, begins[_i == 1], strlen(begins[_i == 1])) == 0) {
+            assert_typed(&knobs, &err);
+            said++;
+        }
+        pipeline_close(p);
+    }
+    ck_assert_uint_ge(said, 2);
+    for (uint64_t nth = 3; _i == 2 && nth < 6; nth++) { // of its file, once there is one
+        hr_err err = {0};
+        data_item item;
+        uint64_t wait_ns;
+        set(&knobs, "prefetch", "0");
+        pipeline *p = open_pipeline(&knobs);
+        file_fail_at(nth);
+        hr_status status = HR_OK;
+        for (int k = 0; k < MOST_ITEMS && status == HR_OK; k++) {
+            status = pipeline_next(p, &item, &wait_ns, &err);
+        }
+        file_fail_at(0);
+        ck_assert_int_ne(status, HR_OK);
+        assert_typed(&knobs, &err);
+        pipeline_close(p);
+    }
+}
+END_TEST
+
+START_TEST(what_no_64_bits_hold_is_short_memory)
+{
+    const data_cache_plan giant = {
+        .name = "cache", .instead = "-s pipeline.cache=none", .samples = 2, .bytes = UINT64_MAX - 3};
+    data_cache *cache = NULL;
+    hr_err err = {0};
+    ck_assert_uint_eq(data_cache_host_bytes(&giant), UINT64_MAX);
+    ck_assert_int_eq(data_cache_open(&giant, &cache, &err), HR_NOMEM);
+    ck_assert_ptr_null(cache);
+    static const data_source_ops ops = {.decode = decode_nothing};
+    const data_source source = {
+        .ops = &ops, .raw_bytes = UINT32_MAX, .info = {.train_samples = UINT64_MAX / 4}};
+    ck_assert_uint_eq(data_source_set_bytes(&source, DATA_TRAIN), UINT64_MAX);
+}
+END_TEST
+
+START_TEST(what_succeeds_says_nothing)
+{
+    hr_knobs knobs = base_knobs();
+    hr_err err = {0};
+    pipeline *p = NULL;
+    set(&knobs, "map_threads", "2");
+    ck_assert_int_eq(pipeline_open(&knobs, &form, &wire, &p, &err), HR_OK);
+    ck_assert_str_eq(err.hint, "");
+    pipeline_close(p);
+}
+END_TEST
+
 START_TEST(a_folder_that_takes_no_file_is_said)
 {
     hr_knobs knobs = base_knobs();
@@ -404,10 +582,16 @@ int main(void)
     tcase_add_loop_test(c, whatever_is_kept_the_same_batches_come_in_the_same_order, 0, 12);
     tcase_add_loop_test(c, every_sample_comes_once_an_epoch_through_kills_at_any_point, 0, 114);
     tcase_add_loop_test(c, a_cache_reads_each_sample_once, 0, 2 * ORDERS);
+    tcase_add_loop_test(c, a_chain_made_anew_keeps_what_was_fetched, 0, 8);
+    tcase_add_loop_test(c, another_cache_begins_empty, 0, 3);
     tcase_add_test(c, host_bytes_are_the_formula);
     tcase_add_loop_test(c, an_array_takes_its_bytes_and_gives_the_same_samples, 0, 3);
+    tcase_add_test(c, an_array_of_samples_beyond_two_gigabytes_is_refused);
     tcase_add_loop_test(c, every_allocation_may_fail_once, 0, 2 * ORDERS);
     tcase_add_loop_test(c, every_operation_on_the_caches_file_may_fail_once, 0, ORDERS);
+    tcase_add_loop_test(c, the_way_out_can_be_typed, 0, 3);
+    tcase_add_test(c, what_no_64_bits_hold_is_short_memory);
+    tcase_add_test(c, what_succeeds_says_nothing);
     tcase_add_test(c, a_folder_that_takes_no_file_is_said);
     tcase_add_test(c, an_order_of_stages_that_is_none_is_refused);
     suite_add_tcase(suite, c);
