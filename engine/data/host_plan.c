@@ -28,6 +28,17 @@ hr_status data_facts_read(const hr_knobs *knobs, const data_form *model, data_fa
     return HR_OK;
 }
 
+hr_status data_facts_make_array(const hr_knobs *knobs, data_facts *facts, hr_err *err)
+{
+    const data_source files = facts->source;
+    if (data_source_array_bytes(knobs) > 0) {
+        HR_TRY(source_array_describe(&files, data_source_array_bytes(knobs), data_source_is_stacked(knobs),
+                                     &facts->source, err));
+        *facts = data_facts_of(&facts->source);
+    }
+    return HR_OK;
+}
+
 // ---- amounts --------------------------------------------------------------------------------------------------
 
 static uint64_t smaller(uint64_t a, uint64_t b)

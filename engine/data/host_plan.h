@@ -24,6 +24,9 @@ data_facts data_facts_of(const data_source *open);
 HR_MUST_CHECK hr_status data_facts_read(const hr_knobs *knobs, const data_form *model, data_facts *out,
                                         hr_err *err);
 
+// From what is known of a source without pipeline.array to what is known of it as `knobs` have that. DATA error.
+HR_MUST_CHECK hr_status data_facts_make_array(const hr_knobs *knobs, data_facts *facts, hr_err *err);
+
 typedef struct host_stage {
     const char *name; // static
     uint64_t bytes;   // the most it holds

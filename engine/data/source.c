@@ -133,7 +133,7 @@ static hr_status check_kind(const struct source_kind *kind, const hr_knobs *knob
 
 // ---- arrays -----------------------------------------------------------------------------------------------------
 
-static uint32_t array_value_bytes(const hr_knobs *knobs)
+uint32_t data_source_array_bytes(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_PIPELINE_ARRAY, "uint8")     ? 1
            : hr_knob_is(knobs, HR_KNOB_PIPELINE_ARRAY, "float32") ? 4
@@ -141,16 +141,20 @@ static uint32_t array_value_bytes(const hr_knobs *knobs)
                                                                   : 0;
 }
 
+bool data_source_is_stacked(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_PIPELINE_MODE, "eager_stack");
+}
+
 // *s becomes the array of what it was; after an error it is as it was.
 static hr_status open_array(const hr_knobs *knobs, data_source **s, hr_err *err)
 {
-    const uint32_t value_bytes = array_value_bytes(knobs);
+    const uint32_t value_bytes = data_source_array_bytes(knobs);
     data_source *array;
     if (value_bytes == 0) {
         return HR_OK;
     }
-    HR_TRY(source_array_open(*s, value_bytes, hr_knob_is(knobs, HR_KNOB_PIPELINE_MODE, "eager_stack"), &array,
-                             err));
+    HR_TRY(source_array_open(*s, value_bytes, data_source_is_stacked(knobs), &array, err));
     *s = array;
     return HR_OK;
 }

@@ -73,6 +73,10 @@ void data_source_close(data_source *s);
 // Whether that knob says which data there is, and how a source has it: the others are of the stages behind it.
 bool data_source_depends_on(hr_knob_id id);
 
+// Of pipeline.array the bytes of a value, 0: there is none; and whether it is stacked from a list.
+uint32_t data_source_array_bytes(const hr_knobs *knobs);
+bool data_source_is_stacked(const hr_knobs *knobs);
+
 // index < the set's samples; room has s->room_bytes. DATA errors name file and offset.
 HR_MUST_CHECK hr_status data_source_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room,
                                           data_raw *out, hr_err *err);
@@ -112,6 +116,9 @@ HR_MUST_CHECK hr_status source_synthetic_open(const data_form *model, data_sourc
 
 // The training set as one array in memory, of 1 (bytes), 4 or 8 (floats) bytes a value of images; what is no image is held as
 // the model's slots take it. On success it owns `inner`.
+// What it would say of itself: of `inner` nothing but its own description is used.
+HR_MUST_CHECK hr_status source_array_describe(const data_source *inner, uint32_t value_bytes, bool as_list,
+                                              data_source *out, hr_err *err);
 HR_MUST_CHECK hr_status source_array_open(data_source *inner, uint32_t value_bytes, bool as_list,
                                           data_source **out, hr_err *err);
 

@@ -259,36 +259,47 @@ static hr_status check_rooms(const data_source *inner, uint64_t sample_bytes, ui
     return status;
 }
 
+static uint64_t room_before_values(const data_source *inner)
+{
+    const uint64_t values = inner->ops->decode != NULL ? data_source_values(inner) : 0;
+    return aligned(inner->room_bytes) + aligned(inner->scratch_bytes) + aligned(values);
+}
+
+hr_status source_array_describe(const data_source *inner, uint32_t value_bytes, bool as_list,
+                                data_source *out, hr_err *err)
+{
+    const bool images = inner->ops->decode != NULL;
+    const uint64_t sample_bytes =
+        images ? (uint64_t)data_source_values(inner) * value_bytes : data_form_packed_bytes(&inner->form);
+    const uint64_t room_bytes = room_before_values(inner) + sample_bytes, samples = inner->info.train_samples;
+    HR_TRY(check_rooms(inner, sample_bytes, room_bytes, err));
+    *out = (data_source){.ops = !images            ? &array_of_slots
+                                : value_bytes == 1 ? &array_of_bytes
+                                                   : &array_of_reals,
+                         .form = inner->form,
+                         .info = inner->info,
+                         .raw_bytes = (uint32_t)sample_bytes,
+                         .room_bytes = (uint32_t)room_bytes};
+    (void)hr_mul_bytes(samples, sample_bytes + sizeof(int32_t), &out->held_bytes);
+    (void)hr_add_bytes(out->held_bytes, inner->held_bytes, &out->held_bytes);
+    (void)hr_mul_bytes(as_list ? samples : 0, sample_bytes + sizeof(uint8_t *), &out->opening_bytes);
+    return HR_OK;
+}
+
 hr_status source_array_open(data_source *inner, uint32_t value_bytes, bool as_list, data_source **out,
                             hr_err *err)
 {
+    data_source base;
     *out = NULL;
-    const bool images = inner->ops->decode != NULL;
-    const uint64_t values = images ? data_source_values(inner) : 0;
-    const uint64_t sample_bytes = images ? values * value_bytes : data_form_packed_bytes(&inner->form);
-    const uint64_t room_values = aligned(inner->room_bytes) + aligned(inner->scratch_bytes) + aligned(values);
-    const uint64_t samples = inner->info.train_samples;
-    uint64_t held_bytes, opening_bytes;
-    (void)hr_mul_bytes(samples, sample_bytes + sizeof(int32_t), &held_bytes);
-    (void)hr_add_bytes(held_bytes, inner->held_bytes, &held_bytes);
-    (void)hr_mul_bytes(as_list ? samples : 0, sample_bytes + sizeof(uint8_t *), &opening_bytes);
-    HR_TRY(check_rooms(inner, sample_bytes, room_values + sample_bytes, err));
+    HR_TRY(source_array_describe(inner, value_bytes, as_list, &base, err));
     array_source *s = hr_calloc(1, sizeof *s);
     if (s == NULL) {
         return HR_FAIL(err, NOMEM, "pipeline.array: needed %zu bytes, had less", sizeof *s);
     }
-    *s = (array_source){.base = {.ops = !images            ? &array_of_slots
-                                        : value_bytes == 1 ? &array_of_bytes
-                                                           : &array_of_reals,
-                                 .form = inner->form,
-                                 .info = inner->info,
-                                 .raw_bytes = (uint32_t)sample_bytes,
-                                 .room_bytes = (uint32_t)(room_values + sample_bytes),
-                                 .held_bytes = held_bytes,
-                                 .opening_bytes = opening_bytes},
+    *s = (array_source){.base = base,
                         .inner = inner,
-                        .value_bytes = images ? value_bytes : 0,
-                        .room_values = (uint32_t)room_values};
+                        .value_bytes = inner->ops->decode != NULL ? value_bytes : 0,
+                        .room_values = (uint32_t)room_before_values(inner)};
     *out = &s->base;
     return HR_OK;
 }
