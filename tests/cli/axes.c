@@ -24,7 +24,6 @@ static const axis_left_out left_out[] = {
     {HR_KNOB_PIPELINE_SOURCE, "csv", "needs files: tests/unit/test_sources_table.c"},
     {HR_KNOB_PIPELINE_SOURCE, "npy", "needs files: tests/unit/test_sources_arrays.c"},
     {HR_KNOB_PIPELINE_PATH, NULL, "needs files: tests/unit/test_sources.c"},
-    {HR_KNOB_PIPELINE_CACHE, "file", "writes files: tests/unit/test_keep.c"},
     {HR_KNOB_PIPELINE_CACHE_PATH, NULL, "writes files: tests/unit/test_keep.c"},
     {HR_KNOB_PIPELINE_RAM_LIMIT, NULL,
      "a limit that is crossed leaves nothing to compare: test_host_ledger.c"},
@@ -35,13 +34,14 @@ static const axis_left_out left_out[] = {
 };
 enum { LEFT_OUT = sizeof left_out / sizeof *left_out };
 
-// What holds or copies all of a data set, which generated ones are too large for in so many runs.
+// What holds, copies or writes all of a data set, which generated ones are too large for in so many runs.
 static const axis_left_out whole_sets[] = {
     {HR_KNOB_PIPELINE_ARRAY, "uint8", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_ARRAY, "float32", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_ARRAY, "float64", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_STAGES, "slices,map,shuffle,cache,batch", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_SHUFFLE_OF, "elements", "tests/cli/test_host_ledger.c"},
+    {HR_KNOB_PIPELINE_CACHE, "file", "tests/cli/test_host_ledger.c"},
 };
 enum { WHOLE_SETS = sizeof whole_sets / sizeof *whole_sets };
 

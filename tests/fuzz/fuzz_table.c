@@ -30,6 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             .slot = {{.type = DATA_FLOAT, .rank = 1, .dim = {2}},
                                      {.type = DATA_IDS, .is_label = true, .classes = 10}}};
     fuzz_must(walk(data, size, size) == walk(data, size, PIECE_BYTES), "other rows in pieces than at once");
-    fuzz_source(source_csv_open, &form, data, size);
+    fuzz_plain_source(source_csv_open, &form, data, size);
     return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of an image's bytes have the bits of one division each, with every instruction set that this processor has.
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,8 +117,21 @@ START_TEST(planes_become_pixels)
 }
 END_TEST
 
+// What this processor does not have is said: a run of these tests proves nothing of it.
+static void say_what_is_missing(void)
+{
+    static const char *const names[PIXELS_ISA_COUNT] = {"plain", "AVX2", "AVX-512"};
+    for (int isa = 0; isa < PIXELS_ISA_COUNT; isa++) {
+        if (!pixels_has((pixels_isa)isa)) {
+            printf("pixels: %s skipped, this processor does not have it\n", names[isa]);
+        }
+    }
+    fflush(stdout);
+}
+
 int main(void)
 {
+    say_what_is_missing();
     Suite *suite = suite_create("pixels");
     TCase *cases = tcase_create("pixels");
     tcase_add_test(cases, every_byte_has_the_bits_of_its_quotient);
