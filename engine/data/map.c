@@ -112,7 +112,10 @@ hr_status data_map_make(const data_map *m, const data_ask *ask, const data_raw *
 {
     const map_layout at = layout_of(m);
     data_cache *cache = made_of(m, ask);
-    HR_TRY(make(m, &at, raw, scratch, to, err));
+    data_raw asked = *raw;
+    asked.set = ask->set;
+    asked.sample = ask->sample;
+    HR_TRY(make(m, &at, &asked, scratch, to, err));
     if (cache == NULL) {
         return HR_OK;
     }

@@ -58,6 +58,8 @@ static hr_status open_generated(const char *path, const data_form *model, data_s
 static const struct source_kind {
     const char *name;
     source_open *open;
+    hr_status (*open_with)(const hr_knobs *knobs, const char *path, const data_form *model, data_source **out,
+                           hr_err *err);                     // instead of open: what the knobs say matters
     bool (*is_at)(const char *path, const data_form *model); // whether auto takes it; NULL: not of itself
     bool images_only;                                        // with one class each
     const char *example;                                     // of pipeline.path; NULL: it needs none
@@ -72,6 +74,11 @@ static const struct source_kind {
     {.name = "text", .open = source_text_open, .is_at = source_text_is_at, .example = "input.txt"},
     {.name = "csv", .open = source_csv_open, .is_at = source_csv_is_at, .example = "table.csv"},
     {.name = "npy", .open = source_npy_open, .is_at = source_npy_is_at, .example = "data.npz"},
+    {.name = "images",
+     .open_with = source_images_open,
+     .is_at = source_images_is_at,
+     .images_only = true,
+     .example = "FOLDER"},
     {.name = "cifar10", .open = source_cifar_open, .images_only = true, .example = "cifar-10-binary.tar.gz"},
 };
 
@@ -173,7 +180,7 @@ static void take_samples(const hr_knobs *knobs, data_source *s)
 bool data_source_depends_on(hr_knob_id id)
 {
     static const hr_knob_id ids[] = {HR_KNOB_PIPELINE_SOURCE, HR_KNOB_PIPELINE_PATH, HR_KNOB_PIPELINE_SAMPLES,
-                                     HR_KNOB_PIPELINE_ARRAY, HR_KNOB_PIPELINE_MODE};
+                                     HR_KNOB_PIPELINE_ARRAY,  HR_KNOB_PIPELINE_MODE, HR_KNOB_PIPELINE_RESIZE};
     bool depends = false;
     for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
         depends = depends || ids[k] == id;
@@ -190,7 +197,8 @@ hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_s
     *out = NULL;
     HR_TRY(check_size(model, err));
     HR_TRY(check_kind(kind, knobs, model, err));
-    HR_TRY(kind->open(path, model, &s, err));
+    HR_TRY(kind->open_with != NULL ? kind->open_with(knobs, path, model, &s, err)
+                                   : kind->open(path, model, &s, err));
     s->form = *model;
     take_samples(knobs, s);
     hr_status status =

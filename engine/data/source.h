@@ -28,6 +28,8 @@ typedef struct data_raw {
     const uint8_t *bytes; // in the source or in the caller's room
     uint64_t size_bytes;
     int32_t label; // 0..classes-1, of images
+    data_set set;  // whose it is, for sentences: set by the map
+    uint32_t sample;
 } data_raw;
 
 typedef struct data_source data_source;
@@ -110,6 +112,10 @@ HR_MUST_CHECK source_open source_csv_open; // a folder or a .csv
 bool source_csv_is_at(const char *path, const data_form *model);
 HR_MUST_CHECK source_open source_npy_open; // a folder or an .npz
 bool source_npy_is_at(const char *path, const data_form *model);
+// Images of any size; pipeline.resize says how they become the model's.
+HR_MUST_CHECK hr_status source_images_open(const hr_knobs *knobs, const char *path, const data_form *model,
+                                           data_source **out, hr_err *err);
+bool source_images_is_at(const char *path, const data_form *model);
 HR_MUST_CHECK hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err);
 // For every other form: what the slots hold depends on a class that is drawn for the sample.
 HR_MUST_CHECK hr_status source_synthetic_open(const data_form *model, data_source **out, hr_err *err);

@@ -58,6 +58,8 @@ static hr_status make_sample(const array_source *s, data_set set, uint32_t index
         const data_room slots = data_room_packed(&inner->form, to);
         return inner->ops->write(inner, &raw, scratch, &slots, err);
     }
+    raw.set = set;
+    raw.sample = index;
     HR_TRY(inner->ops->decode(inner, &raw, scratch, image, err));
     write_typed(image, data_source_values(inner), s->value_bytes, to);
     return HR_OK;

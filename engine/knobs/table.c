@@ -502,12 +502,13 @@ static const hr_knob_row rows[] = {
         .applies = "on device.kind cpu",
         .needs = {{"cpu", HR_KNOB_DEVICE_KIND}}},
     ROW(PIPELINE_SOURCE, CHOICE, "auto", "")
-        .choices = {"auto", "generated", "cifar10", "mnist", "npy", "tokens", "text", "csv"},
+        .choices = {"auto", "generated", "cifar10", "mnist", "images", "npy", "tokens", "text", "csv"},
         .line = "where the samples come from",
         .explanation =
             "auto looks at what pipeline.path holds, and generates a learnable image set when there is no "
             "path. cifar10 is the binary form, a folder of data_batch_*.bin or cifar-10-binary.tar.gz as "
-            "it was downloaded. mnist is a folder of IDX files, plain or .gz. npy is x_train.npy, y_train.npy, x_test.npy and "
+            "it was downloaded. mnist is a folder of IDX files, plain or .gz. images is a folder of JPEG and PNG files of any size with one "
+            "folder per class, or train and val (or test) folders of such folders; classes are their sorted names. npy is x_train.npy, y_train.npy, x_test.npy and "
             "y_test.npy in a folder or an .npz, with the types and shapes that the model takes; bytes are images. For language models: tokens is llm.c's "
             ".bin, or 16-bit numbers without a header; text is any file, or a folder of *.txt, each byte a token. csv "
             "is a table of numbers with a heading, a sample a row; the column label, target or class is the label, or the last. "
@@ -517,8 +518,18 @@ static const hr_knob_row rows[] = {
         .explanation =
             "In a preset a relative path counts from the folder of that preset, after --set from the "
             "current folder. Archives are read in place: nothing is unpacked.",
-        .applies = "with pipeline.source auto, cifar10, mnist, npy, tokens, text and csv",
-        .needs = {{"auto cifar10 mnist npy tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
+        .applies = "with pipeline.source auto, cifar10, mnist, images, npy, tokens, text and csv",
+        .needs = {{"auto cifar10 mnist images npy tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
+    ROW(PIPELINE_RESIZE, CHOICE, "bilinear", "")
+        .choices = {"bilinear", "nearest", "area"},
+        .line = "how images of another size become the model's",
+        .explanation =
+            "Of images whose files differ in size. A JPEG is decoded at the smallest of 1/8, 1/4, 1/2 and 1 of its size "
+            "that covers the model's, and then resized: bilinear between the four nearest pixels, nearest to the "
+            "nearest pixel, area to the mean of what lies under each pixel. As tf.image.resize without antialias, and "
+            "rounded. The whole image is scaled, whatever its shape.",
+        .applies = "with pipeline.source auto and images",
+        .needs = {{"auto images", HR_KNOB_PIPELINE_SOURCE}}},
     ROW(PIPELINE_SAMPLES, INT, "", "samples")
         .steps = {"all", "1000", "10000", "50000"},
         .min = 1, .max = 16777216, .unset = "all",

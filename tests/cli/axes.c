@@ -19,6 +19,7 @@ static const axis_left_out left_out[] = {
     {HR_KNOB_PRECISION_POLICY, "float64", "on device.kind reference and plan only"},
     {HR_KNOB_PIPELINE_SOURCE, "cifar10", "needs files: tests/unit/test_sources.c"},
     {HR_KNOB_PIPELINE_SOURCE, "mnist", "needs files: tests/unit/test_sources.c"},
+    {HR_KNOB_PIPELINE_SOURCE, "images", "needs files: tests/unit/test_sources_images.c"},
     {HR_KNOB_PIPELINE_SOURCE, "tokens", "needs files: tests/unit/test_sources_tokens.c"},
     {HR_KNOB_PIPELINE_SOURCE, "text", "needs files: tests/unit/test_sources_tokens.c"},
     {HR_KNOB_PIPELINE_SOURCE, "csv", "needs files: tests/unit/test_sources_table.c"},

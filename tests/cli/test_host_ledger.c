@@ -9,7 +9,7 @@
 #include "headroom/preset.h"
 
 #include "axes.h"
-#include "data/data_files.h"
+#include "data/image_tree.h"
 #include "exactness.h"
 
 enum { TRAIN = 70, FEWER = 61, HELD_OUT = 9, DRAWS = 6000, KEPT_MAX = 256, HOST_AXES_MAX = 24 };
@@ -102,6 +102,13 @@ static void write_arrays(const data_folder *f, char path[FILE_NAME_MAX])
     (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
 }
 
+static void write_images(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    tree_write_set(f, "train", 10, 0, TRAIN);
+    tree_write_set(f, "val", 10, TRAIN, HELD_OUT);
+    (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
+}
+
 #define OF_IMAGES                                                                                            \
     "  classes: 10\n  loss: softmax_cross_entropy\n"                                                         \
     "  layers:\n    - {kind: flatten}\n    - {kind: dense, units: 10}\n"
@@ -132,6 +139,7 @@ static const struct subject {
     {"text", write_text, WORDS, true},
     {"csv", write_table, THREE, true},
     {"npy", write_arrays, COLOUR, false},
+    {"images", write_images, COLOUR, true},
     {"auto", write_text, WORDS, true},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };

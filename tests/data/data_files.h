@@ -16,7 +16,7 @@
 
 enum { CIFAR_RECORD = 3073, FILE_NAME_MAX = 512 };
 
-// A folder of its own for one test; data_folder_remove takes it away with the files in it.
+// A folder of its own for one test; data_folder_remove takes it away with all that is in it.
 typedef struct data_folder {
     char path[64];
 } data_folder;
@@ -35,16 +35,25 @@ static inline const char *data_folder_file(const data_folder *f, const char *lea
     return path;
 }
 
-static inline void data_folder_remove(const data_folder *f)
+static inline void data_remove_all(const char *path)
 {
-    char path[FILE_NAME_MAX];
-    DIR *d = opendir(f->path);
+    char deeper[FILE_NAME_MAX];
+    DIR *d = opendir(path);
     ck_assert_ptr_nonnull(d);
     for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
-        (void)unlink(data_folder_file(f, e->d_name, path));
+        const int length = snprintf(deeper, sizeof deeper, "%s/%s", path, e->d_name);
+        ck_assert_int_lt(length, FILE_NAME_MAX);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(deeper) != 0) {
+            data_remove_all(deeper);
+        }
     }
     closedir(d);
-    ck_assert_int_eq(rmdir(f->path), 0);
+    ck_assert_int_eq(rmdir(path), 0);
+}
+
+static inline void data_folder_remove(const data_folder *f)
+{
+    data_remove_all(f->path);
 }
 
 static inline void data_write(const data_folder *f, const char *leaf, const void *bytes, size_t count)

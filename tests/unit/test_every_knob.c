@@ -8,6 +8,7 @@
 #include "headroom/preset.h"
 
 #include "base/text.h"
+#include "data/image_tree.h"
 
 // With a convolution whose kernels want scratch and whose images can be blocked.
 #define SMALL_ENGINE_LAYERS                                                                                  \
@@ -31,6 +32,7 @@ typedef struct turning {
 
 static char images[160]; // "pipeline.path=…": 27 to train, 9 held out
 static char save_path[128], old_save[128];
+static data_folder tree; // beside them: images of another size
 
 // clang-format off
 static const turning turnings[] = {
@@ -111,6 +113,8 @@ static const turning turnings[] = {
     {HR_KNOB_THREADS_COUNT, {"device.kind=cpu"}, "1", "2"},
     {HR_KNOB_PIPELINE_SOURCE, {NULL}, "cifar10", "generated"},
     {HR_KNOB_PIPELINE_PATH, {NULL}, "FOLDER", ""},
+    {HR_KNOB_PIPELINE_RESIZE, {"pipeline.source=images", "pipeline.path=TREE"}, "bilinear", "nearest"},
+    {HR_KNOB_PIPELINE_RESIZE, {"pipeline.source=images", "pipeline.path=TREE"}, "bilinear", "area"},
     {HR_KNOB_PIPELINE_SAMPLES, {NULL}, "20", "9"},
     {HR_KNOB_PIPELINE_ARRAY, {NULL}, "off", "uint8"},
     {HR_KNOB_PIPELINE_ARRAY, {NULL}, "float32", "float64"},
@@ -140,6 +144,7 @@ static const char *value_of(const char *word)
     return strcmp(word, "FOLDER") == 0 ? folder
            : strcmp(word, "SAVE") == 0 ? save_path
            : strcmp(word, "OLD") == 0  ? old_save
+           : strcmp(word, "TREE") == 0 ? tree.path
                                        : word;
 }
 
@@ -228,12 +233,23 @@ static void write_old_save(void)
     hr_engine_destroy(e);
 }
 
+static void write_tree(void)
+{
+    char name[64];
+    (void)snprintf(tree.path, sizeof tree.path, "%s", folder);
+    for (uint32_t n = 0; n < 9; n++) {
+        tree_write(&tree, tree_name("tree", 3, n, name), tree_noise(n, 45, 60));
+    }
+    (void)strcat(tree.path, "/tree");
+}
+
 static void open_all(void)
 {
     hr_preset_search_beside(".");
     open_preset();
     (void)write_images(27, 9, images);
     (void)file_in("new.safetensors", save_path);
+    write_tree();
     write_old_save();
 }
 

@@ -68,6 +68,7 @@
     X(THREADS_COUNT, "threads.count")                                                                        \
     X(PIPELINE_SOURCE, "pipeline.source")                                                                    \
     X(PIPELINE_PATH, "pipeline.path")                                                                        \
+    X(PIPELINE_RESIZE, "pipeline.resize")                                                                    \
     X(PIPELINE_SAMPLES, "pipeline.samples")                                                                  \
     X(PIPELINE_ARRAY, "pipeline.array")                                                                      \
     X(PIPELINE_MODE, "pipeline.mode")                                                                        \
