@@ -282,6 +282,10 @@ static void print_host(const hr_report *r, report_source own)
         printf("  host pipeline        ");
         say_paragraph(r->host.unknown, 23);
     }
+    if (r->host.bad_samples > 0) {
+        printf("  bad samples          %" PRIu64 " that could not be read, replaced by others\n",
+               r->host.bad_samples);
+    }
     if (r->host.refused[0] != '\0') {
         char line[sizeof r->host.refused + 96];
         (void)snprintf(line, sizeof line,

@@ -276,6 +276,7 @@ static const hr_field host[] = {
     IN(host.measured, "measured", FLAG),
     ROWS(hr_report, host.stages, host.stage_count, "stages", stage),
     IN(host.unknown, "unknown", TEXT),
+    IN(host.bad_samples, "bad_samples", COUNT),
     IN(host.refused, "refusal", TEXT),
     HR_FIELD_END,
 };

@@ -211,7 +211,7 @@ static hr_status cifar_check_size(const blob *file, hr_err *err)
 
 // The labels up front: a bad one is found before the first step and not after an hour. Of a file that is much larger than
 // any of CIFAR's the first ones: no page of each of its images is waited for, and each is looked at again when it is read.
-static hr_status cifar_check_labels(const blob *file, uint32_t records, hr_err *err)
+static hr_status cifar_check_file(const blob *file, uint32_t records, hr_err *err)
 {
     for (uint32_t i = 0; i < records && i < CIFAR_CHECKED_RECORDS; i++) {
         uint64_t offset = (uint64_t)i * CIFAR_RECORD_BYTES;
@@ -220,6 +220,15 @@ static hr_status cifar_check_labels(const blob *file, uint32_t records, hr_err *
         data_raw record;
         HR_TRY(blob_at(file, offset, 1, &scratch, &label, err));
         HR_TRY(record_read(label, CIFAR_RECORD_BYTES, CIFAR_CLASSES, file->name, offset, &record, err));
+    }
+    return HR_OK;
+}
+
+static hr_status cifar_check_labels(const data_source *base, hr_err *err)
+{
+    const cifar_source *s = (const cifar_source *)base;
+    for (uint32_t slot = 0; slot <= s->file_count; slot++) {
+        HR_TRY(cifar_check_file(&s->file[slot], s->records[slot], err));
     }
     return HR_OK;
 }
@@ -237,7 +246,6 @@ static hr_status cifar_check(cifar_source *s, const char *path, hr_err *err)
             return HR_FAIL(err, DATA, "%s: needed fewer than 4294967296 images, had more", file->name);
         }
         s->records[slot] = (uint32_t)records;
-        HR_TRY(cifar_check_labels(file, s->records[slot], err));
     }
     s->base.info.train_samples = train_samples;
     s->base.info.eval_samples = s->records[CIFAR_TEST];
@@ -271,7 +279,7 @@ static void cifar_close(data_source *base)
 }
 
 static const data_source_ops cifar_ops = {
-    .fetch = cifar_fetch, .decode = record_decode, .close = cifar_close};
+    .check = cifar_check_labels, .fetch = cifar_fetch, .decode = record_decode, .close = cifar_close};
 
 static bool is_folder(const char *path)
 {

@@ -104,8 +104,20 @@ static hr_status fill_slices(data_keep *k, uint8_t *room, hr_err *err)
     const uint64_t samples = data_source_samples(source, DATA_TRAIN);
     for (uint64_t n = 0; n < samples; n++) {
         data_raw raw;
-        HR_TRY(data_source_fetch(source, DATA_TRAIN, (uint32_t)n, room, &raw, err));
-        HR_TRY(data_cache_keep(k->slices, (uint32_t)n, &raw, err));
+        hr_err failure = {0};
+        hr_status status = data_source_fetch(source, DATA_TRAIN, (uint32_t)n, room, &raw, &failure);
+        if (status == HR_OK) {
+            status = data_cache_keep(k->slices, (uint32_t)n, &raw, &failure);
+        } else if (status == HR_DATA && k->map.bad != NULL) {
+            data_bad_note(k->map.bad, &failure);
+            continue;
+        }
+        if (status != HR_OK) {
+            if (err != NULL) {
+                *err = failure;
+            }
+            return status;
+        }
     }
     return HR_OK;
 }
@@ -131,10 +143,12 @@ static hr_status open_slices(uint64_t raw_bytes, const data_keep *from, data_kee
     return status;
 }
 
-hr_status data_keep_open(const hr_knobs *knobs, const data_source *source, const data_form *batches,
-                         const data_keep *from, data_keep *out, hr_err *err)
+hr_status data_keep_open(const hr_knobs *knobs, const data_map *map, const data_keep *from, data_keep *out,
+                         hr_err *err)
 {
-    *out = (data_keep){.map = {.source = source, .to = *batches}};
+    const data_source *source = map->source;
+    const data_form *batches = &map->to;
+    *out = (data_keep){.map = *map};
     const uint64_t raw_bytes = data_source_set_bytes(source, DATA_TRAIN);
     out->plan = data_keep_plan_of(knobs, source, raw_bytes, batches);
     out->map.has_made = out->plan.cache_made;

@@ -34,11 +34,10 @@ typedef struct data_keep {
     data_pool *pool;
 } data_keep;
 
-// Borrows source. NOMEM and WRITE errors: `out` is to be closed then, too. Slices and a cache of samples as they were fetched are
+// Of a map its source, the form of batches, and bad: borrowed. NOMEM and WRITE errors: `out` is to be closed then, too. Slices and a cache of samples as they were fetched are
 // those of `from` (NULL: none), where they are the same: lent, until data_keep_take_over makes them those of `out`.
-HR_MUST_CHECK hr_status data_keep_open(const hr_knobs *knobs, const data_source *source,
-                                       const data_form *batches, const data_keep *from, data_keep *out,
-                                       hr_err *err);
+HR_MUST_CHECK hr_status data_keep_open(const hr_knobs *knobs, const data_map *map, const data_keep *from,
+                                       data_keep *out, hr_err *err);
 void data_keep_take_over(data_keep *k, data_keep *from); // then `from` is to be closed first
 void data_keep_close(data_keep *k);
 

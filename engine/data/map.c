@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/map.h"
 
+#include <inttypes.h>
+
 #include "base/narrow.h"
 #include "data/cache.h"
 #include "data/pixels.h"
@@ -72,6 +74,11 @@ hr_status data_map_fetch(const data_map *m, const data_ask *ask, uint8_t *scratc
     }
     if (!found && ask->set == DATA_TRAIN && m->slices != NULL) {
         HR_TRY(data_cache_find(m->slices, ask->sample, scratch, &found, out, err));
+        if (!found) { // with m->bad alone
+            return HR_FAIL(err, DATA,
+                           "sample %u: needed one that could be read when slices were made, had none",
+                           ask->sample);
+        }
         return cache == NULL ? HR_OK : data_cache_keep(cache, ask->sample, out, err);
     }
     if (!found) {
@@ -130,8 +137,8 @@ bool data_map_keeps(const data_map *m, const data_ask *ask)
     return cache != NULL && data_cache_has(cache, ask->sample);
 }
 
-hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
-                         hr_err *err)
+static hr_status write_asked(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
+                             hr_err *err)
 {
     data_raw raw;
     bool found = false;
@@ -145,4 +152,45 @@ hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratc
     }
     HR_TRY(data_map_fetch(m, ask, scratch, &raw, err));
     return data_map_make(m, ask, &raw, scratch, to, err);
+}
+
+// The next one in file order that can be read.
+static hr_status write_another(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
+                               hr_err *err)
+{
+    const uint64_t samples = data_source_samples(m->source, ask->set);
+    hr_status status = HR_DATA;
+    data_ask other = *ask;
+    for (uint64_t k = 1; k < samples && status == HR_DATA; k++) {
+        hr_err failure = {0};
+        other.sample = (uint32_t)((ask->sample + k) % samples);
+        status = write_asked(m, &other, scratch, to, &failure);
+        if (status != HR_OK && status != HR_DATA && err != NULL) {
+            *err = failure;
+        }
+    }
+    if (status == HR_DATA) {
+        return HR_FAIL(err, DATA, "%s: needed a sample that can be read, had none among %" PRIu64 " (%.200s)",
+                       m->source->info.label, samples, m->bad->first.sentence);
+    }
+    return status;
+}
+
+hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
+                         hr_err *err)
+{
+    if (m->bad == NULL) {
+        return write_asked(m, ask, scratch, to, err);
+    }
+    hr_err failure = {0};
+    const hr_status status = write_asked(m, ask, scratch, to, &failure);
+    if (status == HR_DATA) {
+        data_bad_note(m->bad, &failure);
+        atomic_fetch_add_explicit(&m->bad->replaced, 1, memory_order_relaxed);
+        return write_another(m, ask, scratch, to, err);
+    }
+    if (status != HR_OK && err != NULL) {
+        *err = failure;
+    }
+    return status;
 }

@@ -7,6 +7,7 @@
 
 #include "headroom/status.h"
 
+#include "data/bad.h"
 #include "data/slot.h"
 #include "data/source.h"
 
@@ -18,7 +19,8 @@ typedef struct data_map {
     data_cache *slices; // has all training samples as fetched, instead of the source; borrowed; NULL: none
     data_cache *raw, *made; // of training samples as fetched, and as written; borrowed; NULL: none
     bool has_made;          // there is one of samples as written: scratch has room for such a sample
-    bool past_caches;       // batches are larger than the processor's caches, and written past them
+    data_bad *bad;    // what cannot be read is replaced, and counted there; borrowed; NULL: it is an error
+    bool past_caches; // batches are larger than the processor's caches, and written past them
 } data_map;
 
 typedef struct data_ask {
@@ -29,7 +31,8 @@ typedef struct data_ask {
 
 // Of one thread.
 uint64_t data_map_scratch_bytes(const data_map *m);
-// Writes one sample to to->slot. DATA errors while reading, READ and WRITE errors of a cache's file.
+// Writes one sample to to->slot, or with m->bad the one that replaces it. DATA errors while reading, READ and
+// WRITE errors of a cache's file.
 HR_MUST_CHECK hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratch,
                                        const data_room *to, hr_err *err);
 

@@ -67,17 +67,22 @@ bool source_mnist_is_at(const char *path, const data_form *model)
     return found;
 }
 
-// Takes the labels into memory and checks them: they are small, and a bad one is found before the first step.
-static hr_status mnist_hold_labels(idx *f, uint64_t *held_bytes, hr_err *err)
+static hr_status mnist_label(const idx *f, uint32_t index, int32_t *label, hr_err *err)
 {
-    if (f->file.held == NULL) {
-        HR_TRY(idx_hold(f, held_bytes, err));
-    }
-    const uint8_t *label = f->file.held + f->header_bytes;
-    for (uint32_t i = 0; i < f->dimension[0]; i++) {
-        if (label[i] >= MNIST_CLASSES) {
-            return HR_FAIL(err, DATA, "%s, offset %" PRIu64 ": needed a label from 0 to %d, had %u",
-                           f->file.name, (uint64_t)f->header_bytes + i, MNIST_CLASSES - 1, label[i]);
+    *label = f->file.held[f->header_bytes + index];
+    return *label < MNIST_CLASSES
+               ? HR_OK
+               : HR_FAIL(err, DATA, "%s, offset %" PRIu64 ": needed a label from 0 to %d, had %d",
+                         f->file.name, (uint64_t)f->header_bytes + index, MNIST_CLASSES - 1, *label);
+}
+
+static hr_status mnist_check_labels(const data_source *base, hr_err *err)
+{
+    const mnist_source *s = (const mnist_source *)base;
+    for (data_set set = 0; set < DATA_SET_COUNT; set++) {
+        for (uint32_t k = 0; k < s->labels[set].dimension[0]; k++) {
+            int32_t label;
+            HR_TRY(mnist_label(&s->labels[set], k, &label, err));
         }
     }
     return HR_OK;
@@ -89,7 +94,7 @@ static hr_status mnist_open_set(mnist_source *s, data_set set, const char *path,
     uint64_t *held = &s->base.held_bytes;
     HR_TRY(mnist_open_file(path, mnist_images[set], IMAGE_DIMENSIONS, held, images, err));
     HR_TRY(mnist_open_file(path, mnist_labels[set], LABEL_DIMENSIONS, held, labels, err));
-    HR_TRY(mnist_hold_labels(labels, held, err));
+    HR_TRY(labels->file.held == NULL ? idx_hold(labels, held, err) : HR_OK); // they are small
     if (images->dimension[0] != labels->dimension[0]) {
         return HR_FAIL(err, DATA, "%s, offset 4: needed a label for each of %u images, had %u",
                        labels->file.name, images->dimension[0], labels->dimension[0]);
@@ -124,8 +129,7 @@ static hr_status mnist_fetch(const data_source *base, data_set set, uint32_t ind
     uint64_t offset = images->header_bytes + (uint64_t)index * values;
     HR_TRY(blob_at(&images->file, offset, values, room, &out->bytes, err));
     out->size_bytes = values;
-    out->label = labels->file.held[labels->header_bytes + index];
-    return HR_OK;
+    return mnist_label(labels, index, &out->label, err);
 }
 
 static void mnist_close(data_source *base)
@@ -139,7 +143,7 @@ static void mnist_close(data_source *base)
 }
 
 static const data_source_ops mnist_ops = {
-    .fetch = mnist_fetch, .decode = record_decode, .close = mnist_close};
+    .check = mnist_check_labels, .fetch = mnist_fetch, .decode = record_decode, .close = mnist_close};
 
 hr_status source_mnist_open(const char *path, const data_form *model, data_source **out, hr_err *err)
 {

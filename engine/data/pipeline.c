@@ -19,6 +19,8 @@ struct pipeline {
     data_keep keep;          // what is kept of samples on their way
     const data_keep *lender; // of what stays while the chain is made anew; NULL: nobody
     pipeline_wire wire;
+    data_bad *bad;          // of each set; NULL: what cannot be read is an error; owned
+    uint64_t replaced;      // samples of what the caller has taken
     hr_err *refusal;        // why pinned memory was not to be had; owned
     data_position position; // of what the caller has taken
     bool broken;            // an item failed: the chain is sought back to `position` before the next one
@@ -39,13 +41,19 @@ static hr_status chain(data_stage **chain_end, hr_status status, data_stage *ope
     return status;
 }
 
+static data_bad *bad_of(const pipeline *p, data_set set)
+{
+    return p->bad != NULL ? &p->bad[set] : NULL;
+}
+
 static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *err)
 {
     data_stage *stage;
     const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.train),
                                   .pinned = p->wire.pinned,
                                   .refusal = p->refusal};
-    HR_TRY(data_keep_open(knobs, p->source, &buffers.form, p->lender, &p->keep, err));
+    const data_map map = {.source = p->source, .to = buffers.form, .bad = bad_of(p, DATA_TRAIN)};
+    HR_TRY(data_keep_open(knobs, &map, p->lender, &p->keep, err));
     const uint32_t prefetch = p->keep.plan.prefetch;
     hr_status status = stage_source_open(p->source, DATA_TRAIN, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
@@ -76,7 +84,7 @@ static hr_status open_eval_chain(pipeline *p, hr_err *err)
     const batch_form form = {
         .batch = p->form.batch, .rounds = 1, .remainder = BATCH_KEEP, .threads = 1, .at_once = true};
     const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.eval)};
-    const data_map map = {.source = p->source, .to = buffers.form};
+    const data_map map = {.source = p->source, .to = buffers.form, .bad = bad_of(p, DATA_EVAL)};
     status = stage_batch_open(p->eval, &map, DATA_EVAL, &form, &buffers, &stage, err);
     return chain(&p->eval, status, stage);
 }
@@ -106,6 +114,21 @@ static hr_status check_epoch(const pipeline *p, hr_err *err)
     return status;
 }
 
+static hr_status take_bad(pipeline *p, hr_err *err)
+{
+    if (!p->source->skips_bad) {
+        return HR_OK;
+    }
+    p->bad = hr_calloc(DATA_SET_COUNT, sizeof *p->bad);
+    if (p->bad == NULL) {
+        return HR_FAIL(err, NOMEM, "pipeline: needed %zu bytes, had less", DATA_SET_COUNT * sizeof *p->bad);
+    }
+    for (int set = 0; set < DATA_SET_COUNT; set++) {
+        data_bad_init(&p->bad[set]);
+    }
+    return HR_OK;
+}
+
 // The chains over a source that is open.
 static hr_status open_chains(pipeline *p, const hr_knobs *knobs, const pipeline_wire *wire, hr_err *err)
 {
@@ -113,6 +136,7 @@ static hr_status open_chains(pipeline *p, const hr_knobs *knobs, const pipeline_
     if (p->refusal == NULL) {
         return HR_FAIL(err, NOMEM, "pipeline: needed %zu bytes, had less", sizeof *p->refusal);
     }
+    HR_TRY(take_bad(p, err));
     p->wire = *wire;
     p->form = (batch_form){.batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
                            .rounds = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE),
@@ -128,6 +152,10 @@ static void close_chains(pipeline *p)
     data_stage_close(p->train);
     data_stage_close(p->eval);
     data_keep_close(&p->keep);
+    for (int set = 0; p->bad != NULL && set < DATA_SET_COUNT; set++) {
+        data_bad_deinit(&p->bad[set]);
+    }
+    hr_free(p->bad);
     hr_free(p->refusal);
 }
 
@@ -174,7 +202,7 @@ hr_status pipeline_open(const hr_knobs *knobs, const data_form *model, const pip
 
 hr_status pipeline_rechain(pipeline *p, const hr_knobs *knobs, const pipeline_wire *wire, hr_err *err)
 {
-    pipeline fresh = {.source = p->source, .lender = &p->keep};
+    pipeline fresh = {.source = p->source, .lender = &p->keep, .replaced = p->replaced};
     hr_status status = open_chains(&fresh, knobs, wire, err);
     if (status != HR_OK) {
         close_chains(&fresh);
@@ -211,6 +239,18 @@ const char *pipeline_pinning_refused(const pipeline *p)
     return p->refusal->status == HR_OK ? NULL : p->refusal->sentence;
 }
 
+uint64_t pipeline_bad_samples(const pipeline *p, const char **why)
+{
+    *why = NULL;
+    for (int set = 0; p->bad != NULL && *why == NULL && set < DATA_SET_COUNT; set++) {
+        data_bad *bad = &p->bad[set];
+        pthread_mutex_lock(&bad->lock);
+        *why = bad->first.status != HR_OK ? bad->first.sentence : NULL; // stays as it is
+        pthread_mutex_unlock(&bad->lock);
+    }
+    return p->replaced + p->source->left_out;
+}
+
 const pipeline_info *pipeline_get_info(const pipeline *p)
 {
     return &p->source->info;
@@ -240,6 +280,7 @@ hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *
         p->position = (data_position){.epoch = p->position.epoch + 1};
         return HR_OK;
     }
+    p->replaced += out->bad;
     uint64_t left = p->source->info.train_samples - p->position.samples;
     out->first_sample = p->position.epoch * p->source->info.train_samples + p->position.samples;
     p->position.samples +=
@@ -262,6 +303,7 @@ hr_status pipeline_next_eval(pipeline *p, uint32_t batch, data_item *out, hr_err
     stage_batch_resize(p->eval, batch);
     hr_status status = p->eval->ops->next(p->eval, out, err);
     p->eval_broken = status != HR_OK;
+    p->replaced += status == HR_OK ? out->bad : 0;
     return status;
 }
 

@@ -42,6 +42,9 @@ bool pipeline_has_wire(const pipeline *p, const pipeline_wire *wire, bool pinned
 // Why batches are not in the pinned memory that was wanted for them; NULL: they are, or none was. With prefetch = 0 it is
 // known once a batch was asked for.
 const char *pipeline_pinning_refused(const pipeline *p);
+// With pipeline.bad=skip: how many samples that were given out replace others that cannot be read, and names and folders that
+// were passed over when the data set was opened. *why: what was wrong with the first sample; NULL: there was none.
+uint64_t pipeline_bad_samples(const pipeline *p, const char **why);
 void pipeline_close(pipeline *p);
 const pipeline_info *pipeline_get_info(const pipeline *p);
 

@@ -13,7 +13,7 @@
 typedef struct pool_place {
     uint32_t missing; // its number among the missing, or NOT_MISSING
     int32_t label;
-    uint32_t size_bytes; // 0: the map keeps the sample in its cache
+    uint32_t size_bytes; // 0: the map is asked for it, which has it in its cache or has to replace it
 } pool_place;
 
 struct data_pool {
@@ -122,7 +122,17 @@ hr_status data_pool_load(data_pool *p, uint32_t k, uint8_t *scratch, hr_err *err
     if (data_map_keeps(&p->map, &ask)) {
         return HR_OK;
     }
-    HR_TRY(data_map_fetch(&p->map, &ask, scratch, &raw, err));
+    hr_err failure = {0};
+    const hr_status status = data_map_fetch(&p->map, &ask, scratch, &raw, &failure);
+    if (status == HR_DATA && p->map.bad != NULL) {
+        return HR_OK; // replaced when it is written
+    }
+    if (status != HR_OK) {
+        if (err != NULL) {
+            *err = failure;
+        }
+        return status;
+    }
     memcpy(to, raw.bytes, raw.size_bytes);
     p->place[at].size_bytes = (uint32_t)raw.size_bytes;
     p->place[at].label = raw.label;
@@ -142,5 +152,13 @@ hr_status data_pool_write(const data_pool *p, uint32_t place, const data_ask *as
         return data_map_write(&p->map, ask, scratch, to, err);
     }
     const data_raw raw = {.bytes = from, .size_bytes = at->size_bytes, .label = at->label};
-    return data_map_make(&p->map, ask, &raw, scratch, to, err);
+    hr_err failure = {0};
+    const hr_status status = data_map_make(&p->map, ask, &raw, scratch, to, &failure);
+    if (status == HR_DATA && p->map.bad != NULL) {
+        return data_map_write(&p->map, ask, scratch, to, err);
+    }
+    if (status != HR_OK && err != NULL) {
+        *err = failure;
+    }
+    return status;
 }

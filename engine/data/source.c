@@ -180,7 +180,8 @@ static void take_samples(const hr_knobs *knobs, data_source *s)
 bool data_source_depends_on(hr_knob_id id)
 {
     static const hr_knob_id ids[] = {HR_KNOB_PIPELINE_SOURCE, HR_KNOB_PIPELINE_PATH, HR_KNOB_PIPELINE_SAMPLES,
-                                     HR_KNOB_PIPELINE_ARRAY,  HR_KNOB_PIPELINE_MODE, HR_KNOB_PIPELINE_RESIZE};
+                                     HR_KNOB_PIPELINE_ARRAY,  HR_KNOB_PIPELINE_MODE, HR_KNOB_PIPELINE_RESIZE,
+                                     HR_KNOB_PIPELINE_BAD};
     bool depends = false;
     for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
         depends = depends || ids[k] == id;
@@ -201,8 +202,12 @@ hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_s
                                    : kind->open(path, model, &s, err));
     s->form = *model;
     take_samples(knobs, s);
+    s->skips_bad = hr_knob_is(knobs, HR_KNOB_PIPELINE_BAD, "skip");
     hr_status status =
         data_form_is_image(model, &shape) && s->ops->decode != NULL ? check_model(s, &shape, err) : HR_OK;
+    if (status == HR_OK && s->ops->check != NULL && !s->skips_bad) {
+        status = s->ops->check(s, err);
+    }
     if (status == HR_OK) {
         status = open_array(knobs, &s, err);
     }

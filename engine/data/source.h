@@ -36,6 +36,9 @@ typedef struct data_source data_source;
 
 // One of decode and write is there: decode for images with one class each, write for all else.
 typedef struct data_source_ops {
+    // Looks at labels when it was opened, so that a bad one is found before the first step; NULL: there is nothing to look at. Not
+    // asked for with pipeline.bad=skip, and fetch looks again.
+    hr_status (*check)(const data_source *s, hr_err *err);
     // Takes what it holds, on `threads` threads, before the first sample is asked for; NULL: nothing. A source that is only to
     // describe itself is not loaded.
     hr_status (*load)(data_source *s, uint32_t threads, hr_err *err);
@@ -63,6 +66,8 @@ struct data_source {
     uint32_t room_bytes;    // what fetch wants
     uint32_t scratch_bytes; // what decode or write wants
     bool is_endless;        // samples are drawn, not read: a set has as many as are wanted
+    bool skips_bad;         // pipeline.bad=skip
+    uint64_t left_out;      // with it: names and folders that were passed over when it was opened
 };
 
 // Opens what pipeline.source and pipeline.path name, and checks that it is what this model can be trained on.

@@ -14,6 +14,8 @@
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
+#define NO_LABEL INT32_MIN // of a sample that could not be read
+
 typedef struct array_source {
     data_source base;
     data_source *inner;   // owned
@@ -87,6 +89,10 @@ static void load_samples(const void *argument, int64_t begin, int64_t end, uint3
     for (int64_t k = begin; k < end && range->status == HR_OK; k++) {
         uint8_t *to = s->list != NULL ? s->list[k] : s->array + (uint64_t)k * s->base.raw_bytes;
         range->status = make_sample(s, DATA_TRAIN, (uint32_t)k, room, to, &s->label[k], &range->err);
+        if (range->status == HR_DATA && s->base.skips_bad) {
+            s->label[k] = NO_LABEL;
+            range->status = HR_OK;
+        }
     }
 }
 
@@ -195,6 +201,11 @@ static hr_status array_fetch(const data_source *base, data_set set, uint32_t ind
     if (set == DATA_TRAIN) {
         out->bytes = s->array + (uint64_t)index * base->raw_bytes;
         out->label = s->label[index];
+        if (out->label == NO_LABEL) {
+            return HR_FAIL(err, DATA,
+                           "sample %u: needed one that could be read when the array was made, had none",
+                           index);
+        }
         return HR_OK;
     }
     out->bytes = room + s->room_values;
@@ -280,6 +291,8 @@ hr_status source_array_describe(const data_source *inner, uint32_t value_bytes, 
                                                    : &array_of_reals,
                          .form = inner->form,
                          .info = inner->info,
+                         .skips_bad = inner->skips_bad,
+                         .left_out = inner->left_out,
                          .raw_bytes = (uint32_t)sample_bytes,
                          .room_bytes = (uint32_t)room_bytes};
     (void)hr_mul_bytes(samples, sample_bytes + sizeof(int32_t), &out->held_bytes);

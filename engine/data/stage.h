@@ -26,6 +26,7 @@ typedef struct data_item {
     uint64_t epoch;  // before batch: 0-based
     uint32_t place;  // before batch: where the sample lies in the pool; DATA_NO_PLACE: it is not kept there
     uint32_t count;  // samples
+    uint32_t bad;    // after batch: of them, those that replace others that cannot be read
     uint64_t first_sample; // of the pipeline's items: samples given out before this one, over all epochs
     bool end;              // the epoch is over; nothing else is set
 } data_item;

@@ -240,10 +240,17 @@ static hr_status batch_make(batch_stage *s, uint32_t *count, hr_err *err)
     return batch_write(s, written, *count, err);
 }
 
+// Samples that were replaced so far; none is being made.
+static uint64_t batch_replaced(const batch_stage *s)
+{
+    return s->map.bad != NULL ? atomic_load(&s->map.bad->replaced) : 0;
+}
+
 static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
 {
     batch_stage *s = (batch_stage *)stage;
     uint32_t count = 0;
+    const uint64_t replaced = batch_replaced(s);
     *out = (data_item){0};
     HR_TRY(batch_take_room(s, err));
     HR_TRY(batch_make(s, &count, err));
@@ -253,7 +260,7 @@ static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
         return HR_OK;
     }
     s->in_update = (s->in_update + count) % s->update;
-    *out = (data_item){.room = s->room, .count = count};
+    *out = (data_item){.room = s->room, .count = count, .bad = (uint32_t)(batch_replaced(s) - replaced)};
     return HR_OK;
 }
 

@@ -70,6 +70,11 @@ static const hr_term terms[] = {
      .unit = "",
      .tensorflow = "GradientTape.gradient",
      .pytorch = "backward"},
+    {.name = "bad_samples",
+     .line = "samples that could not be read and were replaced, each time they were given out, and names and "
+             "folders that were passed over (pipeline.bad)",
+     .unit = "samples",
+     .tensorflow = "ignore_errors"},
     {.name = "batch", .line = "samples in a step of a calibration's small model", .unit = "samples"},
     {.name = "batch_size",
      .line = "samples in memory at once",

@@ -508,7 +508,9 @@ static const hr_knob_row rows[] = {
             "auto looks at what pipeline.path holds, and generates a learnable image set when there is no "
             "path. cifar10 is the binary form, a folder of data_batch_*.bin or cifar-10-binary.tar.gz as "
             "it was downloaded. mnist is a folder of IDX files, plain or .gz. images is a folder of JPEG and PNG files of any size with one "
-            "folder per class, or train and val (or test) folders of such folders; classes are their sorted names. npy is x_train.npy, y_train.npy, x_test.npy and "
+            "folder per class, or train and val (or test) folders of such folders; classes are their sorted names. Also a .tar of "
+            "that, read in place, a .tar.gz or .zip, held whole, and a WebDataset: .tar shards whose samples are a .jpg "
+            "or .png and a .cls with the number of the class. npy is x_train.npy, y_train.npy, x_test.npy and "
             "y_test.npy in a folder or an .npz, with the types and shapes that the model takes; bytes are images. For language models: tokens is llm.c's "
             ".bin, or 16-bit numbers without a header; text is any file, or a folder of *.txt, each byte a token. csv "
             "is a table of numbers with a heading, a sample a row; the column label, target or class is the label, or the last. "
@@ -530,6 +532,16 @@ static const hr_knob_row rows[] = {
             "rounded. The whole image is scaled, whatever its shape.",
         .applies = "with pipeline.source auto and images",
         .needs = {{"auto images", HR_KNOB_PIPELINE_SOURCE}}},
+    ROW(PIPELINE_BAD, CHOICE, "stop", "")
+        .choices = {"stop", "skip"},
+        .line = "what becomes of a sample that cannot be read",
+        .explanation =
+            "stop ends the run with what is wrong and where: a file that is cut, empty, no image, gone or changed, a label "
+            "that is out of range. skip takes the next sample of the set in file order that can be read, "
+            "behind the last the first, and counts it: the same one on any number of threads and after a resume. The "
+            "report has how many there were. When none can be read, the run ends.",
+        .applies = "with pipeline.source auto, cifar10, mnist, images, npy, tokens, text and csv",
+        .needs = {{"auto cifar10 mnist images npy tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
     ROW(PIPELINE_SAMPLES, INT, "", "samples")
         .steps = {"all", "1000", "10000", "50000"},
         .min = 1, .max = 16777216, .unset = "all",

@@ -46,6 +46,7 @@ struct hr_engine {
     char times_file[HR_KNOB_TEXT_MAX]; // hr_engine_options; "": nothing is timed
     bool needs_build;                  // a knob that is not hot changed, or there was no build yet
     bool needs_pipeline;               // a knob of the pipeline changed
+    bool told_bad;                     // that a sample was replaced (pipeline.bad)
     bool resumed;                      // train.resume was read
     bool lost_step;            // a step failed half way: contents of device memory are not to be trusted
     bool needs_seek;           // `data` is beyond `position`: a step broke off that had its batch

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/feed.h"
 
+#include <stdio.h>
+
 #include "train/engine_impl.h"
 
 // The item's samples become the step's batch.
@@ -11,10 +13,24 @@ static void set_slots(step_io *io, const data_item *item)
     }
 }
 
+// Of the first; the report counts them.
+static void tell_bad(hr_engine *e)
+{
+    char line[HR_ERR_TEXT_MAX];
+    const char *why;
+    (void)pipeline_bad_samples(e->data, &why);
+    (void)snprintf(line, sizeof line, "a sample is replaced by the next: %.400s", why != NULL ? why : "");
+    trace_note(&e->bus, HR_EVENT_LOG, 0, line);
+    e->told_bad = true;
+}
+
 static hr_status pull(hr_engine *e, data_item *item, fed_batch *out, uint64_t *wait_ns, hr_err *err)
 {
     uint64_t waited_ns = 0;
     HR_TRY(pipeline_next(e->data, item, &waited_ns, err));
+    if (item->bad > 0 && !e->told_bad) {
+        tell_bad(e);
+    }
     *wait_ns += waited_ns;
     *out = (fed_batch){.end = item->end,
                        .samples = item->count,

@@ -308,6 +308,8 @@ static void fill_host(const hr_engine *e, hr_report *r)
         add_host_stage(r, info[k].name, info[k].peak_host_bytes);
     }
     r->host.measured = true;
+    const char *why;
+    r->host.bad_samples = pipeline_bad_samples(e->data, &why);
     const char *refused = pipeline_pinning_refused(e->data);
     (void)text_copy(r->host.refused, sizeof r->host.refused, refused == NULL ? "" : refused);
     const bool resident = e->build != NULL && e->build->resident;

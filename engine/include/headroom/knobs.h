@@ -69,6 +69,7 @@
     X(PIPELINE_SOURCE, "pipeline.source")                                                                    \
     X(PIPELINE_PATH, "pipeline.path")                                                                        \
     X(PIPELINE_RESIZE, "pipeline.resize")                                                                    \
+    X(PIPELINE_BAD, "pipeline.bad")                                                                          \
     X(PIPELINE_SAMPLES, "pipeline.samples")                                                                  \
     X(PIPELINE_ARRAY, "pipeline.array")                                                                      \
     X(PIPELINE_MODE, "pipeline.mode")                                                                        \

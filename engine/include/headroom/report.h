@@ -212,6 +212,7 @@ typedef struct hr_report {
         uint32_t stage_count;
         bool measured;               // of a pipeline that runs; otherwise planned
         char unknown[HR_REASON_MAX]; // why the pipeline's stages are not known; "": they are
+        uint64_t bad_samples;        // of pipeline.bad=skip: given out in place of others, and passed over
         char refused[HR_REASON_MAX]; // why batches are not in pinned memory; "": they are, or none is wanted
     } host;
     struct {
