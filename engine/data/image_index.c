@@ -29,7 +29,9 @@ hr_status image_index_take(image_index *index, const char *path, uint32_t named_
     const uint64_t entries_bytes = images * sizeof *index->entry;
     const uint64_t classes_bytes = named_classes * sizeof *index->class_name;
     index->entry = images > 0 ? hr_calloc(images, sizeof *index->entry) : NULL;
-    index->names = index->names_bytes > 0 ? hr_calloc(index->names_bytes, 1) : NULL;
+    if (index->names == NULL) {
+        index->names = index->names_bytes > 0 ? hr_calloc(index->names_bytes, 1) : NULL;
+    }
     index->class_name = named_classes > 0 ? hr_calloc(named_classes, sizeof *index->class_name) : NULL;
     if ((images > 0 && index->entry == NULL) || (index->names_bytes > 0 && index->names == NULL) ||
         (named_classes > 0 && index->class_name == NULL)) {

@@ -35,8 +35,8 @@ typedef struct image_index {
     uint64_t left_out; // names and folders that were passed over
 } image_index;
 
-// Takes entries for index->count, names_bytes, and class_name for `named_classes`; 0: none. DATA error for what is too much,
-// NOMEM error. image_index_free also after an error.
+// Takes entries for index->count, names_bytes unless there are names, and class_name for `named_classes`; 0: none.
+// DATA error for what is too much, NOMEM error. image_index_free also after an error.
 HR_MUST_CHECK hr_status image_index_take(image_index *index, const char *path, uint32_t named_classes,
                                          hr_err *err);
 void image_index_free(image_index *index);
@@ -68,9 +68,14 @@ typedef struct image_options {
 typedef hr_status image_place_open(const char *path, const image_options *options, image_place *out,
                                    hr_err *err);
 HR_MUST_CHECK image_place_open image_folder_open; // one folder per class
+HR_MUST_CHECK image_place_open image_tars_open;   // a tar, or a folder of them: read in place
+HR_MUST_CHECK image_place_open image_packed_open; // .tar.gz or .zip: held whole
 void image_place_close(image_place *p);
 // Whether there are images at once where they are looked for: in the first folders.
 bool image_folder_is_at(const char *path);
+bool image_tars_are_at(const char *path);
+bool image_tars_are_meant(const char *path); // whatever is in them
+bool image_packed_is_at(const char *path);
 
 // Does the name end as images do, of whatever kind? What does and is none is an image that cannot be read.
 bool image_is_named(const char *name);

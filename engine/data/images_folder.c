@@ -3,20 +3,18 @@
 // to its class too.
 //
 // The pool of names: the folder's own path, the two sets' folders, the classes, then each file from its class on.
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/host_mem.h"
 #include "data/image.h"
 #include "data/image_index.h"
 #include "data/listing.h"
+#include "data/same_file.h"
 
 enum { DEPTH_MOST = 4, LOOK_BYTES = 8 };
 
@@ -79,12 +77,6 @@ static bool holds_image(const char *path)
 
 // ---- the two passes -------------------------------------------------------------------------------------------
 
-static uint32_t mark_of(const struct stat *facts)
-{
-    const uint64_t when[] = {(uint64_t)facts->st_mtim.tv_sec, (uint64_t)facts->st_mtim.tv_nsec};
-    return (uint32_t)hash64(when, sizeof when, 0);
-}
-
 // Keeps text in the pool; false when there is no room for it.
 static bool keep_name(folder_walk *w, const char *text, uint32_t *where)
 {
@@ -115,7 +107,7 @@ static hr_status file_was_found(folder_walk *w, hr_err *err)
     }
     if (stat(w->path, &facts) == 0 && S_ISREG(facts.st_mode)) {
         e.size_bytes = facts.st_size > IMAGE_FILE_MOST_BYTES ? IMAGE_TOO_LARGE : (uint32_t)facts.st_size;
-        e.at = mark_of(&facts);
+        e.at = file_mark(&facts);
     }
     w->index->entry[w->files++] = e;
     return HR_OK;
@@ -137,13 +129,19 @@ static hr_status walk_one(folder_walk *w, const char *name, uint32_t depth, hr_e
                : HR_OK;
 }
 
-static hr_status leave_out(folder_walk *w, hr_status status)
+// The names in the folder at path. One that cannot be read is passed over, if that is wanted.
+static hr_status read_names(folder_walk *w, listing *out, hr_err *err)
 {
-    if (status != HR_DATA || !w->options->leave_out) {
-        return status;
+    hr_err failure = {0};
+    const hr_status status = listing_read(w->path, "", out, &failure);
+    if (status == HR_DATA && w->options->leave_out) {
+        w->index->left_out += w->fills;
+        return HR_OK;
     }
-    w->index->left_out += w->fills ? 0 : 1;
-    return HR_OK;
+    if (status != HR_OK && err != NULL) {
+        *err = failure;
+    }
+    return status;
 }
 
 // The folder at path, deeper ones too.
@@ -151,10 +149,7 @@ static hr_status walk_folder(folder_walk *w, uint32_t depth, hr_err *err)
 {
     const size_t length = w->length;
     listing names;
-    hr_status status = listing_read(w->path, "", &names, err);
-    if (status != HR_OK) {
-        return leave_out(w, status);
-    }
+    hr_status status = read_names(w, &names, err);
     for (uint32_t k = 0; k < names.count && status == HR_OK; k++) {
         const char *name = listing_name(&names, k);
         status = go_into(w, name, err);
@@ -360,46 +355,13 @@ static const char *folder_name(const void *store, const image_index *index, data
     return text;
 }
 
-static hr_status read_all(int fd, const char *path, const image_entry *e, uint8_t *room, hr_err *err)
-{
-    struct stat facts;
-    if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
-        return HR_FAIL(err, DATA, "%s: needed a plain file, had something else", path);
-    }
-    if ((uint64_t)facts.st_size != e->size_bytes || mark_of(&facts) != e->at) {
-        const hr_status status =
-            HR_FAIL(err, DATA, "%s: needed the file of %u bytes that was there, had one of %" PRIu64 " bytes",
-                    path, e->size_bytes, (uint64_t)facts.st_size);
-        hr_err_try(err, "start again: files that are trained on must stay as they are");
-        return status;
-    }
-    for (uint32_t done = 0; done < e->size_bytes;) {
-        const ssize_t got = pread(fd, room + done, e->size_bytes - done, done);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return HR_FAIL(err, DATA, "%s: needed %u bytes, had %u%s%s", path, e->size_bytes, done,
-                           got < 0 ? ": " : "", got < 0 ? strerror(errno) : "");
-        }
-        done += (uint32_t)got;
-    }
-    return HR_OK;
-}
-
 static hr_status folder_fetch(const void *store, const image_index *index, data_set set, const image_entry *e,
                               uint8_t *room, const uint8_t **bytes, hr_err *err)
 {
     char path[IMAGE_PATH_MAX];
-    (void)folder_name(store, index, set, e, path);
+    const file_facts facts = {.size_bytes = e->size_bytes, .mark = e->at};
     *bytes = room;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return HR_FAIL(err, DATA, "%s: needed a file that can be read, had: %s", path, strerror(errno));
-    }
-    const hr_status status = read_all(fd, path, e, room, err);
-    close(fd);
-    return status;
+    return file_read_same(folder_name(store, index, set, e, path), &facts, 0, e->size_bytes, room, err);
 }
 
 static void folder_close(void *store)

@@ -179,6 +179,14 @@ static bool reader_name(reader *r, struct archive_entry *entry)
     return text_copy(r->leaf, sizeof r->leaf, leaf);
 }
 
+// Its whole path; false as reader_name says it.
+static bool reader_whole_path(struct archive_entry *entry, const char **path)
+{
+    *path = archive.entry_pathname(entry);
+    return *path != NULL && strlen(*path) < READER_PATH_MAX && archive.entry_filetype(entry) == AE_IFREG &&
+           archive.entry_hardlink(entry) == NULL;
+}
+
 // What the member says its size is, checked against what the whole file can hold.
 static hr_status reader_size(reader *r, struct archive_entry *entry, uint64_t *size_bytes, hr_err *err)
 {
@@ -196,21 +204,31 @@ static hr_status reader_size(reader *r, struct archive_entry *entry, uint64_t *s
     return HR_OK;
 }
 
+// The next header; *entry NULL: there is none any more.
+static hr_status reader_next_entry(reader *r, struct archive_entry **entry, uint64_t *size_bytes, hr_err *err)
+{
+    const int result = archive.read_next_header(r->archive, entry);
+    if (result == ARCHIVE_EOF) {
+        *entry = NULL;
+        return HR_OK;
+    }
+    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
+        return reader_complain(r, err);
+    }
+    r->offset = 0;
+    return reader_size(r, *entry, size_bytes, err);
+}
+
 hr_status reader_next(reader *r, const char **leaf, uint64_t *size_bytes, hr_err *err)
 {
     struct archive_entry *entry;
     *leaf = NULL;
     *size_bytes = 0;
     for (;;) {
-        int result = archive.read_next_header(r->archive, &entry);
-        if (result == ARCHIVE_EOF) {
+        HR_TRY(reader_next_entry(r, &entry, size_bytes, err));
+        if (entry == NULL) {
             return HR_OK;
         }
-        if (result != ARCHIVE_OK && result != ARCHIVE_WARN) {
-            return reader_complain(r, err);
-        }
-        r->offset = 0;
-        HR_TRY(reader_size(r, entry, size_bytes, err));
         if (reader_name(r, entry)) {
             bool alone = r->kind == READER_GZIP;
             (void)snprintf(r->name, sizeof r->name, "%s%s%s", r->path, alone ? "" : ": ",
@@ -218,6 +236,20 @@ hr_status reader_next(reader *r, const char **leaf, uint64_t *size_bytes, hr_err
             *leaf = r->leaf;
             return HR_OK;
         }
+    }
+}
+
+hr_status reader_next_path(reader *r, const char **path, uint64_t *size_bytes, hr_err *err)
+{
+    struct archive_entry *entry;
+    *path = NULL;
+    *size_bytes = 0;
+    for (;;) {
+        HR_TRY(reader_next_entry(r, &entry, size_bytes, err));
+        if (entry == NULL || reader_whole_path(entry, path)) {
+            return HR_OK;
+        }
+        *path = NULL;
     }
 }
 

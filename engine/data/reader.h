@@ -22,6 +22,10 @@ void reader_close(reader *r); // NULL is fine
 // checked against what the file can hold; UINT64_MAX when it does not say (READER_GZIP).
 HR_MUST_CHECK hr_status reader_next(reader *r, const char **leaf, uint64_t *size_bytes, hr_err *err);
 
+// The same with the whole path; those of READER_PATH_MAX bytes and more are passed over.
+enum { READER_PATH_MAX = 1024 };
+HR_MUST_CHECK hr_status reader_next_path(reader *r, const char **path, uint64_t *size_bytes, hr_err *err);
+
 // The next `bytes` bytes of the member. DATA error with the offset when it ends before.
 HR_MUST_CHECK hr_status reader_take(reader *r, void *to, uint64_t bytes, hr_err *err);
 // DATA error unless all of the member was taken.

@@ -124,26 +124,34 @@ static hr_status describe(images_source *s, const char *path, hr_err *err)
     base->info.train_samples = held_out > 0 ? train : split_count(train, DATA_TRAIN);
     base->info.eval_samples = held_out > 0 ? held_out : split_count(train, DATA_EVAL);
     base->held_bytes = index->held_bytes;
+    base->left_out = index->left_out;
     base->raw_bytes = base->room_bytes = largest(index);
     base->scratch_bytes = (uint32_t)image_scratch_bytes(&s->want);
     data_source_label(base->info.label, "images", path);
     return HR_OK;
 }
 
+static image_place_open *opener_of(const char *path)
+{
+    return image_tars_are_meant(path) ? image_tars_open
+           : folder_is_at(path)       ? image_folder_open
+                                      : image_packed_open;
+}
+
 static hr_status open_place(images_source *s, const char *path, const image_options *options, hr_err *err)
 {
-    HR_TRY(image_folder_open(path, options, &s->place, err));
+    HR_TRY(opener_of(path)(path, options, &s->place, err));
     return describe(s, path, err);
 }
 
 static hr_status refuse_model(const data_form *model, hr_err *err)
 {
     char text[64];
-    const hr_status status = HR_FAIL(
-        err, DATA,
-        "pipeline.source=images: needed a model that takes images of 1 or 3 channels and at most "
-        "%dx%d, had one that takes %s",
-        IMAGE_WANT_SIDE_MOST, IMAGE_WANT_SIDE_MOST, data_slot_text(&model->slot[0], text, sizeof text));
+    const hr_status status = HR_FAIL(err, DATA,
+                                     "pipeline.source=images: needed a model that takes images of 1 or 3 "
+                                     "channels and at most %dx%d, had one that takes %s",
+                                     IMAGE_WANT_SIDE_MOST, IMAGE_WANT_SIDE_MOST,
+                                     data_slot_text(&model->slot[0], text, sizeof text));
     hr_err_try(err, "-s pipeline.source=generated");
     return status;
 }
@@ -158,7 +166,7 @@ static image_filter filter_of(const hr_knobs *knobs)
 hr_status source_images_open(const hr_knobs *knobs, const char *path, const data_form *model,
                              data_source **out, hr_err *err)
 {
-    const image_options options = {.leave_out = false};
+    const image_options options = {.leave_out = hr_knob_is(knobs, HR_KNOB_PIPELINE_BAD, "skip")};
     image_want want;
     *out = NULL;
     if (!want_of(model, filter_of(knobs), &want)) {
@@ -182,5 +190,6 @@ hr_status source_images_open(const hr_knobs *knobs, const char *path, const data
 bool source_images_is_at(const char *path, const data_form *model)
 {
     image_want want;
-    return want_of(model, IMAGE_BILINEAR, &want) && image_folder_is_at(path);
+    return want_of(model, IMAGE_BILINEAR, &want) &&
+           (image_folder_is_at(path) || image_tars_are_at(path) || image_packed_is_at(path));
 }

@@ -109,6 +109,28 @@ static void write_images(const data_folder *f, char path[FILE_NAME_MAX])
     (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
 }
 
+static void pack_images(const data_folder *f, const char *leaf, pack how, char path[FILE_NAME_MAX])
+{
+    char name[64];
+    struct archive *a = pack_open(data_folder_file(f, leaf, path), how);
+    for (uint32_t n = 0; n < TRAIN + HELD_OUT; n++) {
+        made image = tree_png(n, 6, 4);
+        pack_add(a, tree_name("", 10, n, name), image.bytes, image.count);
+        made_free(&image);
+    }
+    pack_close(a);
+}
+
+static void write_tar(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    pack_images(f, "images.tar", PACK_TAR, path);
+}
+
+static void write_zip(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    pack_images(f, "images.zip", PACK_ZIP, path);
+}
+
 #define OF_IMAGES                                                                                            \
     "  classes: 10\n  loss: softmax_cross_entropy\n"                                                         \
     "  layers:\n    - {kind: flatten}\n    - {kind: dense, units: 10}\n"
@@ -140,6 +162,8 @@ static const struct subject {
     {"csv", write_table, THREE, true},
     {"npy", write_arrays, COLOUR, false},
     {"images", write_images, COLOUR, true},
+    {"images", write_tar, COLOUR, true},
+    {"auto", write_zip, COLOUR, true},
     {"auto", write_text, WORDS, true},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of images: which files are samples, of which class and of which set; what comes out is what was drawn; and what cannot
+// Folders and archives of images: which files are samples, of which class and of which set; what comes out is what was drawn; and what cannot
 // be read is said in one sentence that names the file.
 #include "data/image_tree.h"
 #include "data/source_checks.h"
@@ -187,6 +187,13 @@ static const char *in(const data_folder *f, const char *name)
     return data_folder_file(f, name, path);
 }
 
+static hr_status open_skipping(const char *path, const data_form *form, data_source **s, hr_err *err)
+{
+    hr_knobs knobs = data_knobs("images", path);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_BAD, "skip", NULL), HR_OK);
+    return data_source_open(&knobs, form, s, err);
+}
+
 START_TEST(a_file_that_is_no_image_is_named)
 {
     const data_folder f = data_folder_make();
@@ -273,7 +280,7 @@ START_TEST(what_holds_no_images_is_refused)
                    "pipeline.source=images: needed a model that takes images of 1 or 3 channels",
                    " and at most 8192x8192, had one that takes 48 floats");
     assert_refused("images", "/tmp/not-there", &form, "/tmp/not-there",
-                   ": needed a folder that can be read, had: No such file or directory");
+                   ": needed a file that can be read, had: No such file or directory");
     data_folder_remove(&f);
 }
 END_TEST
@@ -285,10 +292,279 @@ START_TEST(a_folder_that_cannot_be_read_is_named)
     tree_write_set(&f, "", 2, 0, 8);
     ck_assert_int_eq(chmod(in(&f, "class_1"), 0), 0);
     if (access(in(&f, "class_1"), R_OK) != 0) { // root may read it
+        data_source *s = NULL;
+        ck_assert_int_eq(open_skipping(f.path, &form, &s, NULL), HR_OK);
+        ck_assert_uint_eq(s->left_out, 1);
+        ck_assert_uint_eq(s->info.classes, 2);
+        data_source_close(s);
         assert_refused("images", f.path, &form, in(&f, "class_1"),
                        ": needed a folder that can be read, had: Permission denied");
     }
     ck_assert_int_eq(chmod(in(&f, "class_1"), 0700), 0);
+    data_folder_remove(&f);
+}
+END_TEST
+
+// ---- archives
+// ---------------------------------------------------------------------------------------------------
+
+// A tar of our own, so that names and headers may be anything.
+static void tar_add(made *tar, const char *name, char kind, const void *bytes, size_t count)
+{
+    static const uint8_t zeros[512];
+    char block[512] = "";
+    unsigned sum = 0;
+    strncpy(block, name, 100);
+    strcpy(block + 100, "0000644");
+    (void)snprintf(block + 124, 12, "%011zo", count);
+    strcpy(block + 136, "00000000000");
+    memset(block + 148, ' ', 8);
+    block[156] = kind;
+    memcpy(block + 257, "ustar\00000", 8);
+    for (size_t k = 0; k < sizeof block; k++) {
+        sum += (uint8_t)block[k];
+    }
+    (void)snprintf(block + 148, 8, "%06o", sum);
+    made_add(tar, block, sizeof block);
+    made_add(tar, bytes, count);
+    made_add(tar, zeros, (512 - count % 512) % 512);
+}
+
+static void tar_add_image(made *tar, const char *name, uint32_t n)
+{
+    made image = tree_png(n, 3 + n % 3, 4);
+    tar_add(tar, name, '0', image.bytes, image.count);
+    made_free(&image);
+}
+
+static void tar_end(const data_folder *f, const char *leaf, made *tar)
+{
+    static const uint8_t zeros[1024];
+    made_add(tar, zeros, sizeof zeros);
+    data_replace(f, leaf, tar->bytes, tar->count);
+    made_free(tar);
+}
+
+static const char *image_name(uint32_t n, char name[64])
+{
+    (void)snprintf(name, 64, "flowers/%s/class_%u/%04u.jpg", n < 9 ? "train" : "val", n % 3, n);
+    return name;
+}
+
+enum { PACKED_TRAIN = 9, PACKED = 12 };
+
+static void pack_images(const data_folder *f, const char *leaf, pack how)
+{
+    char path[FILE_NAME_MAX], name[64];
+    (void)unlink(data_folder_file(f, leaf, path));
+    struct archive *a = pack_open(path, how);
+    for (uint32_t n = 0; n < PACKED; n++) {
+        made image = tree_png(n, 3 + n % 3, 4);
+        pack_add(a, image_name(n, name), image.bytes, image.count);
+        made_free(&image);
+    }
+    pack_close(a);
+}
+
+// The same samples out of every kind of archive, and in the order of the
+// archive.
+START_TEST(archives_are_read_in_place_or_held_whole)
+{
+    static const struct {
+        const char *leaf;
+        pack how;
+    } kinds[] = {{"a.tar", PACK_TAR}, {"b.tar.gz", PACK_TAR_GZIP}, {"c.zip", PACK_ZIP}};
+    const data_folder f = data_folder_make();
+    const data_form form = form_of(SIDE, SIDE, 3, 3);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        char path[FILE_NAME_MAX];
+        pack_images(&f, kinds[k].leaf, kinds[k].how);
+        (void)data_folder_file(&f, kinds[k].leaf, path);
+        data_source *s = source_at(k == 1 ? "auto" : "images", path, &form);
+        ck_assert_uint_eq(s->info.train_samples, PACKED_TRAIN);
+        ck_assert_uint_eq(s->info.eval_samples, PACKED - PACKED_TRAIN);
+        for (uint32_t n = 0; n < PACKED_TRAIN; n++) {
+            assert_is(s, DATA_TRAIN, n, n, n % 3);
+        }
+        assert_is(s, DATA_EVAL, 2, 11, 2);
+        ck_assert(kinds[k].how == PACK_TAR ? s->held_bytes < 600 : s->held_bytes > PACKED * 100);
+        data_source_close(s);
+        assert_survives_short_memory("images", path, &form);
+    }
+    data_folder_remove(&f);
+}
+END_TEST
+
+static void add_pair(made *tar, const char *key, const char *ending, uint32_t n, const char *label)
+{
+    char name[80];
+    if (label != NULL) {
+        (void)snprintf(name, sizeof name, "%s.cls", key);
+        tar_add(tar, name, '0', label, strlen(label));
+    }
+    if (ending != NULL) {
+        (void)snprintf(name, sizeof name, "%s.%s", key, ending);
+        tar_add_image(tar, name, n);
+    }
+    (void)snprintf(name, sizeof name, "%s.json", key);
+    tar_add(tar, name, '0', "{}", 2);
+}
+
+START_TEST(webdatasets_come_in_shards_and_say_their_classes)
+{
+    const data_folder f = data_folder_make();
+    const data_form form = form_of(SIDE, SIDE, 3, 6);
+    made a = {0}, b = {0}, v = {0};
+    add_pair(&a, "0001", "jpg", 1, "3");
+    add_pair(&a, "0002", "PNG", 2, " 0\n");
+    tar_add_image(&a, "0002.seg.png", 9); // of another column
+    add_pair(&b, "0001", "jpeg", 3, "5");
+    add_pair(&v, "x/0001", "jpg", 4, "1");
+    tar_end(&f, "set-train-000.tar", &a);
+    tar_end(&f, "set-train-001.tar", &b);
+    tar_end(&f, "set-val-000.tar", &v);
+    data_source *s = source_at("auto", f.path, &form);
+    ck_assert_uint_eq(s->info.classes, 6);
+    ck_assert_uint_eq(s->info.train_samples, 3);
+    ck_assert_uint_eq(s->info.eval_samples, 1);
+    assert_is(s, DATA_TRAIN, 0, 1, 3);
+    assert_is(s, DATA_TRAIN, 1, 2, 0);
+    assert_is(s, DATA_TRAIN, 2, 3, 5);
+    assert_is(s, DATA_EVAL, 0, 4, 1);
+    data_source_close(s);
+    assert_survives_short_memory("images", f.path, &form);
+    data_folder_remove(&f);
+}
+END_TEST
+
+START_TEST(halves_of_samples_are_refused_or_left_out)
+{
+    const data_folder f = data_folder_make();
+    const data_form form = form_of(SIDE, SIDE, 3, 6);
+    made a = {0};
+    data_source *s = NULL;
+    add_pair(&a, "0001", "jpg", 1, "3");
+    add_pair(&a, "0002", "jpg", 2, NULL);
+    add_pair(&a, "0003", NULL, 3, "2");
+    add_pair(&a, "0004", "jpg", 4, "two");
+    add_pair(&a, "0005", "jpg", 5, "2");
+    tar_end(&f, "a.tar", &a);
+    assert_refused("images", in(&f, "a.tar"), &form, in(&f, "a.tar"),
+                   ": needed an image and a .cls of 0002, had only the image");
+    ck_assert_int_eq(open_skipping(in(&f, "a.tar"), &form, &s, NULL), HR_OK);
+    ck_assert_uint_eq(s->info.train_samples + s->info.eval_samples, 2);
+    ck_assert_uint_eq(s->left_out,
+                      4); // the last but one is told twice: its number, and that it has none
+    data_source_close(s);
+    data_folder_remove(&f);
+}
+END_TEST
+
+START_TEST(names_outside_of_the_archive_are_refused_or_left_out)
+{
+    static const char *const names[] = {"/etc/a.png", "a/../../b.png", "../c/d.png", "a/.."};
+    const data_folder f = data_folder_make();
+    const data_form form = form_of(SIDE, SIDE, 3, 6);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        made a = {0};
+        data_source *s = NULL;
+        char rest[80];
+        tar_add(&a, "a/", '5', "", 0);
+        tar_add_image(&a, "a/1..2.png", 1);
+        tar_add_image(&a, names[k], 2);
+        tar_add_image(&a, "./b/3.png", 3);
+        tar_add_image(&a, "b/.hidden.png", 3);
+        tar_end(&f, "a.tar", &a);
+        (void)snprintf(rest, sizeof rest, ": needed names below it, had %s", names[k]);
+        assert_refused("images", in(&f, "a.tar"), &form, in(&f, "a.tar"), rest);
+        ck_assert_int_eq(open_skipping(in(&f, "a.tar"), &form, &s, NULL), HR_OK);
+        ck_assert_uint_eq(s->left_out, 1);
+        ck_assert_uint_eq(s->info.train_samples + s->info.eval_samples, 2);
+        data_source_close(s);
+    }
+    data_folder_remove(&f);
+}
+END_TEST
+
+// Long names of GNU and of pax, and numbers of GNU, as libarchive reads them.
+START_TEST(long_names_are_whole)
+{
+    const data_folder f = data_folder_make();
+    const data_form form = form_of(SIDE, SIDE, 3, 2);
+    char deep[400], pax[440];
+    made a = {0};
+    memset(deep, 'd', sizeof deep);
+    deep[200] = '/';
+    strcpy(deep + 380, ".png");
+    tar_add(&a, "././@LongLink", 'L', deep, strlen(deep) + 1);
+    tar_add_image(&a, "dddd", 1);
+    const int length = snprintf(pax, sizeof pax, "%zu path=%s\n", strlen(deep) + 10, deep);
+    tar_add(&a, "pax", 'x', pax, (size_t)length);
+    tar_add_image(&a, "other/2.png", 2);
+    tar_add_image(&a, "z/3.png", 3);
+    tar_end(&f, "a.tar", &a);
+    data_source *s = source_at("images", in(&f, "a.tar"), &form);
+    ck_assert_uint_eq(s->info.classes, 2); // dd…d and z
+    ck_assert_uint_eq(s->info.train_samples, 2);
+    data_source_close(s);
+    data_folder_remove(&f);
+}
+END_TEST
+
+START_TEST(tars_that_are_cut_or_change_are_named)
+{
+    const data_folder f = data_folder_make();
+    const data_form form = form_of(SIDE, SIDE, 3, 2);
+    made a = {0}, b = {0};
+    for (uint32_t n = 0; n < 4; n++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "c/%u.png", n);
+        tar_add_image(&a, name, n);
+    }
+    made_add(&b, a.bytes, a.count);
+    tar_end(&f, "a.tar", &a);
+    data_source *s = source_at("images", in(&f, "a.tar"), &form);
+    data_write(&f, "a.tar", b.bytes, b.count);
+    hr_err err = sample_refused(s, DATA_TRAIN, 0);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "a.tar: needed the file of "));
+    ck_assert_int_eq(unlink(in(&f, "a.tar")), 0);
+    err = sample_refused(s, DATA_TRAIN, 1);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "a.tar: needed a file that can be read, had: No such file"));
+    data_source_close(s);
+    for (size_t cut = 0; cut <= b.count; cut += 128) {
+        hr_knobs knobs = data_knobs("images", in(&f, "b.tar"));
+        s = NULL;
+        err = (hr_err){0};
+        data_replace(&f, "b.tar", b.bytes, cut);
+        if (data_source_open(&knobs, &form, &s, &err) == HR_OK) {
+            ck_assert(cut % 1024 == 0 ||
+                      cut % 1024 >= 640); // between two members, or in what fills up a block
+        } else {
+            ck_assert_int_eq(err.status, HR_DATA);
+            ck_assert_msg(strstr(err.sentence, "b.tar") != NULL, "%s", err.sentence);
+        }
+        data_source_close(s);
+    }
+    made_free(&b);
+    data_folder_remove(&f);
+}
+END_TEST
+
+START_TEST(a_bad_image_of_an_archive_is_named)
+{
+    const data_folder f = data_folder_make();
+    const data_form form = form_of(SIDE, SIDE, 3, 2);
+    made a = {0};
+    tar_add(&a, "c/0.png", '0', "no", 2);
+    tar_add(&a, "c/1.png", '0', "no", 2);
+    tar_end(&f, "a.tar", &a);
+    data_source *s = source_at("images", in(&f, "a.tar"), &form);
+    const hr_err err = sample_refused(s, DATA_TRAIN, 0);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "a.tar, offset "));
+    ck_assert_ptr_nonnull(strstr(err.sentence, ", c/"));
+    ck_assert_ptr_nonnull(
+        strstr(err.sentence, ": needed a JPEG or PNG image, had 2 bytes of something else"));
+    data_source_close(s);
     data_folder_remove(&f);
 }
 END_TEST
@@ -317,6 +593,13 @@ int main(void)
     tcase_add_test(cases, files_that_vanish_or_change_are_errors);
     tcase_add_test(cases, what_holds_no_images_is_refused);
     tcase_add_test(cases, a_folder_that_cannot_be_read_is_named);
+    tcase_add_test(cases, archives_are_read_in_place_or_held_whole);
+    tcase_add_test(cases, webdatasets_come_in_shards_and_say_their_classes);
+    tcase_add_test(cases, halves_of_samples_are_refused_or_left_out);
+    tcase_add_test(cases, names_outside_of_the_archive_are_refused_or_left_out);
+    tcase_add_test(cases, long_names_are_whole);
+    tcase_add_test(cases, tars_that_are_cut_or_change_are_named);
+    tcase_add_test(cases, a_bad_image_of_an_archive_is_named);
     tcase_add_test(cases, short_memory_leaves_nothing_behind);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
