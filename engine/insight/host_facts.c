@@ -187,7 +187,7 @@ static hr_knobs knobs_of_files(const hr_knobs *knobs)
     hr_knobs files = *knobs, defaults;
     hr_knobs_init(&defaults);
     files.value[HR_KNOB_PIPELINE_ARRAY] = defaults.value[HR_KNOB_PIPELINE_ARRAY];
-    files.value[HR_KNOB_PIPELINE_MODE] = defaults.value[HR_KNOB_PIPELINE_LOAD];
+    files.value[HR_KNOB_PIPELINE_MODE] = defaults.value[HR_KNOB_PIPELINE_MODE];
     return files;
 }
 
