@@ -164,6 +164,15 @@ static void print_time(const hr_report *r)
                REPORT_ESTIMATED);
     }
     putchar('\n');
+    if (!isnan(r->host.stall)) {
+        char input[REPORT_SECONDS_TEXT_MAX];
+        printf("  batches              %s %c a step: %s", report_seconds(r->host.input_seconds, input),
+               REPORT_ESTIMATED, r->host.stall > 0 ? "input-bound" : "compute-bound");
+        if (r->host.stall > 0) {
+            printf(", waits %.1f %% of its time %c", r->host.stall * 100, REPORT_ESTIMATED);
+        }
+        putchar('\n');
+    }
 }
 
 // ---- training -------------------------------------------------------------------------------------------------

@@ -274,6 +274,8 @@ static const hr_field stage[] = {
 static const hr_field host[] = {
     IN_IF(knows_host, host.peak_bytes, "peak_bytes", BYTES),
     IN(host.measured, "measured", FLAG),
+    IN(host.input_seconds, "input_seconds", REAL),
+    IN(host.stall, "stall", SHARE),
     ROWS(hr_report, host.stages, host.stage_count, "stages", stage),
     IN(host.unknown, "unknown", TEXT),
     IN(host.bad_samples, "bad_samples", COUNT),

@@ -306,6 +306,7 @@ hr_status source_cifar_open(const char *path, const data_form *model, data_sourc
                  .classes = CIFAR_CLASSES},
         .raw_bytes = CIFAR_RECORD_BYTES - 1,
         .room_bytes = CIFAR_RECORD_BYTES,
+        .cost = {.fetch_ns = 350, .fetch_byte_ns = 0.05, .make_value_ns = 0.4},
     };
     data_source_label(s->base.info.label, "CIFAR-10", path);
     hr_status status = is_folder(path) ? cifar_open_folder(s, path, err) : cifar_open_archive(s, path, err);

@@ -56,6 +56,14 @@ typedef struct data_source_ops {
     void (*close)(data_source *s);
 } data_source_ops;
 
+// What a sample costs a thread: its bytes as its file has them, lying in memory or in the page cache, and its values in a batch.
+// All 0: not known. Measured with tests/bench/bench_pipeline on one thread of an Intel Xeon with AMX; another processor
+// takes another time.
+typedef struct data_cost {
+    double fetch_ns, fetch_byte_ns;
+    double make_value_ns;
+} data_cost;
+
 struct data_source {
     const data_source_ops *ops;
     data_form form;         // the model's
@@ -68,6 +76,7 @@ struct data_source {
     bool is_endless;        // samples are drawn, not read: a set has as many as are wanted
     bool skips_bad;         // pipeline.bad=skip
     uint64_t left_out;      // with it: names and folders that were passed over when it was opened
+    data_cost cost;
 };
 
 // Opens what pipeline.source and pipeline.path name, and checks that it is what this model can be trained on.

@@ -294,7 +294,10 @@ hr_status source_array_describe(const data_source *inner, uint32_t value_bytes, 
                          .skips_bad = inner->skips_bad,
                          .left_out = inner->left_out,
                          .raw_bytes = (uint32_t)sample_bytes,
-                         .room_bytes = (uint32_t)room_bytes};
+                         .room_bytes = (uint32_t)room_bytes,
+                         .cost.make_value_ns = value_bytes == 1   ? 0.25
+                                               : value_bytes == 4 ? 0.5
+                                                                  : 1.9};
     (void)hr_mul_bytes(samples, sample_bytes + sizeof(int32_t), &out->held_bytes);
     (void)hr_add_bytes(out->held_bytes, inner->held_bytes, &out->held_bytes);
     (void)hr_mul_bytes(as_list ? samples : 0, sample_bytes + sizeof(uint8_t *), &out->opening_bytes);

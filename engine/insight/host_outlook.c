@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/host_outlook.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "headroom/units.h"
 
 #include "base/text.h"
+#include "data/time_plan.h"
 #include "insight/host_facts.h"
 
 static data_slot slot_of(const hr_model *model, const model_slot *slot)
@@ -68,7 +70,8 @@ void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const progr
     pipeline_wire wire = {.pinned = {.take = NULL}};
     data_facts facts;
     hr_err err = {0};
-    *out = (host_outlook){.offloaded_bytes = host_offloaded_bytes(train), .bytes = HR_NONE};
+    *out = (host_outlook){
+        .offloaded_bytes = host_offloaded_bytes(train), .bytes = HR_NONE, .input_seconds = (double)NAN};
     host_types(train, model, wire.train);
     host_types(eval != NULL ? eval : train, model, wire.eval);
     out->known = host_facts_for(knobs, &form, &facts, &err) == HR_OK;
@@ -76,6 +79,7 @@ void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const progr
         (void)text_copy(out->why, sizeof out->why, err.sentence);
         return;
     }
+    out->input_seconds = time_plan_input_seconds(knobs, &facts, &wire);
     out->pipeline = host_plan_make(knobs, &facts, &wire, pinned);
     (void)hr_add_bytes(out->offloaded_bytes, out->pipeline.bytes, &out->bytes);
 }

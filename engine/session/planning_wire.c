@@ -109,6 +109,8 @@ static void put_plan(wire_out *o, const hr_whatif *w)
     wire_put_u64(o, w->host_bytes);
     wire_put_u64(o, w->host_missing_bytes);
     wire_put_u64(o, w->h2d_bytes);
+    wire_put(o, &w->input_seconds, sizeof w->input_seconds);
+    wire_put(o, &w->stall, sizeof w->stall);
 }
 
 static void get_time(wire_in *in, double *seconds)
@@ -131,6 +133,9 @@ static void get_plan(wire_in *in, hr_whatif *w)
     w->host_bytes = wire_get_u64(in);
     w->host_missing_bytes = wire_get_u64(in);
     w->h2d_bytes = wire_get_u64(in);
+    get_time(in, &w->input_seconds);
+    get_time(in, &w->stall);
+    in->bad = in->bad || w->stall > 1;
 }
 
 // A text of any length, its NUL included.

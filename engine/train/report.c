@@ -11,6 +11,7 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "data/time_plan.h"
 #include "device/cost.h"
 #include "insight/diagnose.h"
 #include "insight/implementations.h"
@@ -277,6 +278,7 @@ static void add_host_stages(const host_outlook *outlook, hr_report *r)
         add_host_stage(r, outlook->pipeline.stages[k].name, outlook->pipeline.stages[k].bytes);
     }
     (void)text_copy(r->host.unknown, sizeof r->host.unknown, outlook->why);
+    r->host.input_seconds = outlook->input_seconds;
 }
 
 // A run that has no pipeline yet, or never opens one, says what is planned; what was refused, what it would have been.
@@ -355,6 +357,7 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
     hr_report r = {.evaluation.peak_in_use_bytes = HR_NONE,
                    .driver = {HR_NONE, HR_NONE, HR_NONE},
                    .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
+                   .host = {.input_seconds = (double)NAN, .stall = (double)NAN},
                    .step = {.seconds = (double)NAN, .seconds_low = (double)NAN, .seconds_high = (double)NAN},
                    .oom = e->oom};
     r.memory.limit_bytes = // also where nothing could be built under it
@@ -377,6 +380,7 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
         hr_report_deinit(&r);
         return status;
     }
+    r.host.stall = time_plan_stall(&e->knobs, r.host.input_seconds, r.step.seconds);
     *report = r;
     return HR_OK;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch of generated images costs the host: processor time of one thread that makes batches as a card's first layer
+// What a batch of images, generated ones or others, costs the host: processor time of one thread that makes batches as a card's first layer
 // reads them, where they lie when the card copies them.
 //
-//   bench_pipeline SIDE BATCH float32|float16|bfloat16
+//   bench_pipeline SIDE BATCH float32|float16|bfloat16 [KEY=VALUE…]
 //
 // One JSON object: seconds of a batch, the least and the mean, and samples a second that one core makes. Asserts no time.
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static data_type type_of(const char *word)
     return strcmp(word, "bfloat16") == 0 ? DATA_BF16 : strcmp(word, "float16") == 0 ? DATA_F16 : DATA_FLOAT;
 }
 
-static pipeline *open_pipeline(uint32_t side, uint32_t batch, const char *type)
+static pipeline *open_pipeline(uint32_t side, uint32_t batch, const char *type, char **pairs)
 {
     const pipeline_wire wire = {.train = {type_of(type)}};
     const data_form form = {.count = 2,
@@ -52,15 +52,18 @@ static pipeline *open_pipeline(uint32_t side, uint32_t batch, const char *type)
     must(hr_knobs_set_pair(&knobs, pair, &err), &err);
     must(hr_knobs_set_pair(&knobs, "pipeline.prefetch=0", &err), &err); // in this thread
     must(hr_knobs_set_pair(&knobs, "pipeline.map_threads=1", &err), &err);
+    for (; *pairs != NULL; pairs++) {
+        must(hr_knobs_set_pair(&knobs, *pairs, &err), &err);
+    }
     must(pipeline_open(&knobs, &form, &wire, &p, &err), &err);
     return p;
 }
 
-static void measure(uint32_t side, uint32_t batch, const char *type)
+static void measure(uint32_t side, uint32_t batch, const char *type, char **pairs)
 {
     const uint64_t values = (uint64_t)side * side * 3 * batch;
     const uint32_t batches = (uint32_t)(1 + VALUES_TO_MAKE / values);
-    pipeline *p = open_pipeline(side, batch, type);
+    pipeline *p = open_pipeline(side, batch, type, pairs);
     double made = 0, least = 0;
     uint32_t count = 0;
     // The first batch takes its memory.
@@ -85,12 +88,12 @@ static void measure(uint32_t side, uint32_t batch, const char *type)
 
 int main(int argc, char **argv)
 {
-    const uint32_t side = argc == 4 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
-    const uint32_t batch = argc == 4 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
+    const uint32_t side = argc >= 4 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
+    const uint32_t batch = argc >= 4 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
     if (side == 0 || batch == 0) {
-        (void)fputs("usage: bench_pipeline SIDE BATCH float32|float16|bfloat16\n", stderr);
+        (void)fputs("usage: bench_pipeline SIDE BATCH float32|float16|bfloat16 [KEY=VALUE...]\n", stderr);
         return 2;
     }
-    measure(side, batch, argv[3]);
+    measure(side, batch, argv[3], argv + 4);
     return 0;
 }

@@ -788,6 +788,10 @@ bool fake_engine_plan(const hr_knobs *knobs, hr_whatif *out)
     *out = (hr_whatif){.fits = h->peak <= limit, .limit_bytes = limit, .peak_in_use_bytes = h->peak};
     out->step_seconds = 40e-3 / 128 * (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
     out->missing_bytes = out->fits ? 0 : h->peak - limit;
+    out->h2d_bytes = 12292 * (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
+    out->host_bytes = 40000 + out->h2d_bytes * (2 + (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH));
+    out->input_seconds = 10e-3 / 128 * (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
+    out->stall = hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH) > 0 ? 0 : 0.2;
     hr_free(h);
     return true;
 }

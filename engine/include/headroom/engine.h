@@ -137,6 +137,8 @@ typedef struct hr_whatif {
     uint64_t host_bytes;         // that the host holds for it; HR_NONE: its data set cannot be read
     uint64_t host_missing_bytes; // of them, beyond pipeline.ram_limit; 0: it is kept, or none is set
     uint64_t h2d_bytes;          // copied to the device, a step
+    double input_seconds;        // estimated: to make the batches of a step; NaN: not known
+    double stall;                // estimated: the share of a step in which it waits for them; NaN: not known
 } hr_whatif;
 // What is missing where it does not fit: of the device, or, where that would do, of the host.
 static inline uint64_t hr_whatif_missing_bytes(const hr_whatif *w)

@@ -210,7 +210,10 @@ typedef struct hr_report {
         uint64_t peak_bytes;
         hr_report_stage stages[HR_REPORT_STAGES_MAX]; // those of the pipeline, and what is offloaded
         uint32_t stage_count;
-        bool measured;               // of a pipeline that runs; otherwise planned
+        bool measured; // of a pipeline that runs; otherwise planned
+        // Estimated, of a plan: to make the batches of a step, and the share of a step in which it waits for them; NaN: of
+        // a run, or not known.
+        double input_seconds, stall;
         char unknown[HR_REASON_MAX]; // why the pipeline's stages are not known; "": they are
         uint64_t bad_samples;        // of pipeline.bad=skip: given out in place of others, and passed over
         char refused[HR_REASON_MAX]; // why batches are not in pinned memory; "": they are, or none is wanted

@@ -240,6 +240,17 @@ static bool guesses_pool(const feed *f, hr_knob_id id, const char *value)
                                         : hr_knob_is(&f->knobs, HR_KNOB_ALLOCATOR_KIND, drivers);
 }
 
+// The peak; or the host's bytes, of a turn that changes them alone.
+static const char *say_planned(const feed *f, const hr_whatif *plan, char text[FORMAT_MAX])
+{
+    const whatif_cell *present = &f->answers.present;
+    const bool host = present->known && !present->refused &&
+                      plan->peak_in_use_bytes == present->plan.peak_in_use_bytes &&
+                      plan->host_bytes != present->plan.host_bytes && plan->host_bytes != HR_NONE;
+    format_bytes(host ? plan->host_bytes : plan->peak_in_use_bytes, feed_unit(f), text);
+    return host ? "host" : "peak";
+}
+
 // The shortest of what says the same in less room; where that has none either, nothing.
 static void draw_shortest(const canvas *c, int y, role r, char forms[][NEIGHBOUR_MAX], size_t count)
 {
@@ -273,10 +284,11 @@ static void draw_neighbour(const canvas *c, int y, const feed *f, int side)
         snprintf(forms[0], sizeof forms[0], "%s %s is refused here", arrow, value);
         draw_shortest(c, y, ROLE_DIM, forms, 2);
     } else if (cell->plan.fits) {
-        format_bytes(cell->plan.peak_in_use_bytes, unit, text);
-        snprintf(forms[0], sizeof forms[0], "%s %s peak %s %s %s", arrow, value, text, unit.name, source);
-        snprintf(forms[1], sizeof forms[1], "%s %s: %s %s %s", arrow, value, text, unit.name, source);
-        snprintf(forms[2], sizeof forms[2], "%s %s %s %s %s", arrow, "peak", text, unit.name, source);
+        const char *what = say_planned(f, &cell->plan, text);
+        snprintf(forms[0], sizeof forms[0], "%s %s %s %s %s %s", arrow, value, what, text, unit.name, source);
+        snprintf(forms[1], sizeof forms[1], "%s %s: %s%s %s %s", arrow, value, what[0] == 'h' ? "host " : "",
+                 text, unit.name, source);
+        snprintf(forms[2], sizeof forms[2], "%s %s %s %s %s", arrow, what, text, unit.name, source);
         add_seconds(c, id == HR_KNOB_DEVICE_KIND ? value : hr_knob_text(&f->knobs, HR_KNOB_DEVICE_KIND),
                     &cell->plan, forms[0], sizeof forms[0]);
         draw_shortest(c, y, ROLE_TEXT, forms, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipeline: the stages of the input as a table, and the knobs that decide them.
+// Pipeline: the stages of the input as a table.
 #include "app/tui/screens/pipeline/pipeline.h"
 
 #include <inttypes.h>
@@ -95,109 +95,6 @@ static void draw_stages(const canvas *c, const pane_view *v)
 }
 
 const pane_ops pane_stages = {.draw = draw_stages, .table = &stages, .table_y = 1, .say = pipeline_say};
-
-// ---- settings -------------------------------------------------------------------------------------------------
-
-enum { COLUMN_KNOB, COLUMN_VALUE, COLUMN_MEANING };
-
-static const table_column setting_columns[] = {
-    [COLUMN_KNOB] = {.term = "knob", .width = 18},
-    [COLUMN_VALUE] = {.term = "value", .width = 12, .middle = true},
-    [COLUMN_MEANING] = {.term = "meaning", .from_width = 56},
-};
-
-// Of the panel: the pipeline's own, and the batch it makes.
-static bool is_setting(hr_knob_id id)
-{
-    const char *key = hr_knob_rows(NULL)[id].key;
-    return strncmp(key, "pipeline.", 9) == 0 || id == HR_KNOB_BATCH_SIZE || id == HR_KNOB_BATCH_REMAINDER;
-}
-
-// The panel's index of a row; the panel's size beyond the last.
-static size_t panel_index(size_t row)
-{
-    size_t all, at = 0;
-    const hr_knob_id *panel = knob_edit_panel(&all);
-    for (; at < all; at++) {
-        if (is_setting(panel[at]) && row-- == 0) {
-            break;
-        }
-    }
-    return at;
-}
-
-static size_t count_settings(const void *of)
-{
-    size_t all, rows = 0;
-    (void)of;
-    knob_edit_panel(&all);
-    while (panel_index(rows) < all) {
-        rows++;
-    }
-    return rows;
-}
-
-static void setting_cell(const void *of, size_t row, unsigned column, char text[TABLE_CELL_MAX])
-{
-    const feed *f = of;
-    size_t all;
-    char value[HR_KNOB_TEXT_MAX];
-    hr_knob_id id = knob_edit_panel(&all)[panel_index(row)];
-    const hr_knob_row *knob = &hr_knob_rows(NULL)[id];
-    hr_knob_format(&f->knobs, id, value);
-    const char *cells[] = {[COLUMN_KNOB] = knob->key,
-                           [COLUMN_VALUE] = value[0] == '\0' ? "unset" : value,
-                           [COLUMN_MEANING] = knob->line};
-    snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, cells[column]);
-}
-
-static uint64_t settings_version(const void *of)
-{
-    const feed *f = of;
-    return f->question ^ (uint64_t)f->turned.done << 32;
-}
-
-static const table_source settings = {
-    .columns = setting_columns,
-    .column_count = sizeof setting_columns / sizeof *setting_columns,
-    .count = count_settings,
-    .cell = setting_cell,
-    .version = settings_version,
-    .empty = "This build has no knobs of the pipeline.",
-};
-
-static void draw_settings(const canvas *c, const pane_view *v)
-{
-    pane_draw_table(c, v, "Enter edits");
-}
-
-static pane_request enter_setting(const pane_view *v, void *own)
-{
-    (void)own;
-    const size_t row = table_selected(&v->tables[PANE_SETTINGS]);
-    return row == SIZE_MAX ? (pane_request){0}
-                           : (pane_request){.kind = PANE_EDITS_KNOB, .knob = panel_index(row)};
-}
-
-static void say_setting(const pane_view *v, char text[PANE_TEXT_MAX])
-{
-    const size_t row = table_selected(&v->tables[PANE_SETTINGS]);
-    char key[TABLE_CELL_MAX], value[TABLE_CELL_MAX], line[TABLE_CELL_MAX];
-    if (row != SIZE_MAX) {
-        setting_cell(v->feed, row, COLUMN_KNOB, key);
-        setting_cell(v->feed, row, COLUMN_VALUE, value);
-        setting_cell(v->feed, row, COLUMN_MEANING, line);
-        snprintf(text, PANE_TEXT_MAX, "%.80s, %.400s, is %.400s.", key, line, value);
-    }
-}
-
-const pane_ops pane_settings = {.draw = draw_settings,
-                                .table = &settings,
-                                .table_y = 1,
-                                .enter = enter_setting,
-                                .enter_does = "edit",
-                                .say = say_setting,
-                                .term = "settings"};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 
