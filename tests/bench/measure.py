@@ -38,11 +38,11 @@ def headroom_program():
     return HEADROOM
 
 
-def peer_python():
-    python = subprocess.run([os.path.join(TOP, "tests/bench/peers/setup")], stdout=subprocess.PIPE, text=True,
+def peer_python(*words):
+    python = subprocess.run([os.path.join(TOP, "tests/bench/peers/setup"), *words], stdout=subprocess.PIPE, text=True,
                             check=False)
     if python.returncode != 0:
-        raise Unavailable("no PyTorch to compare with; try: tests/bench/peers/setup")
+        raise Unavailable("nothing to compare with; try: " + " ".join(["tests/bench/peers/setup", *words]))
     return python.stdout.strip()
 
 
