@@ -61,7 +61,7 @@ typedef struct data_source_ops {
 // takes another time.
 typedef struct data_cost {
     double fetch_ns, fetch_byte_ns;
-    double make_value_ns;
+    double make_byte_ns, make_value_ns; // by the byte of what was fetched, and by the value
 } data_cost;
 
 struct data_source {

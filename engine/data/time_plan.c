@@ -5,7 +5,6 @@
 
 #include "base/machine.h"
 #include "data/keep.h"
-#include "knobs/stages.h"
 
 // Out of a cache in memory, by the byte; measured as data_cost is.
 static const double copy_byte_ns = 0.13;
@@ -28,37 +27,36 @@ static double sample_ns(const data_keep_plan *keep, const data_facts *facts, con
     if (keep->has_cache && keep->cache_made) {
         return (double)data_form_packed_bytes(batches) * copy_byte_ns;
     }
-    const double fetched =
-        keeps_raw ? raw_bytes * copy_byte_ns : cost->fetch_ns + raw_bytes * cost->fetch_byte_ns;
-    return fetched + values_of(batches) * cost->make_value_ns;
+    const double fetched = // what is kept as it was read is made where it lies
+        keeps_raw ? 0 : cost->fetch_ns + raw_bytes * cost->fetch_byte_ns;
+    return fetched + raw_bytes * cost->make_byte_ns + values_of(batches) * cost->make_value_ns;
 }
 
-double time_plan_input_seconds(const hr_knobs *knobs, const data_facts *facts, const pipeline_wire *wire)
+static double input_seconds(const hr_knobs *knobs, const data_facts *facts, double each_ns)
+{
+    const uint32_t threads = host_plan_threads(knobs, &facts->source.form), cores = hr_machine_cores();
+    const double samples =
+        (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * (double)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE);
+    return samples * each_ns * 1e-9 / (double)(threads < cores ? threads : cores);
+}
+
+time_plan time_plan_make(const hr_knobs *knobs, const data_facts *facts, const pipeline_wire *wire)
 {
     const data_form batches = data_form_narrowed(&facts->source.form, wire->train);
     const data_keep_plan keep =
         data_keep_plan_of(knobs, &facts->source, facts->raw_bytes[DATA_TRAIN], &batches);
-    const uint32_t threads = host_plan_threads(knobs, &facts->source.form), cores = hr_machine_cores();
-    const double samples =
-        (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * (double)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE);
+    time_plan plan = {.input_seconds = (double)NAN, .has_queue = keep.prefetch > 0};
     if (hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIDENT, "on")) {
-        return 0;
+        plan.input_seconds = 0;
+    } else if (facts->source.cost.make_value_ns > 0) {
+        plan.input_seconds = input_seconds(knobs, facts, sample_ns(&keep, facts, &batches));
     }
-    return facts->source.cost.make_value_ns > 0 ? samples * sample_ns(&keep, facts, &batches) * 1e-9 /
-                                                      (double)(threads < cores ? threads : cores)
-                                                : (double)NAN;
+    return plan;
 }
 
-static bool has_queue(const hr_knobs *knobs)
+double time_plan_stall(const time_plan *plan, double step_seconds)
 {
-    stage_order order;
-    return stage_order_of(knobs, &order) && order.prefetch &&
-           hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH) > 0;
-}
-
-double time_plan_stall(const hr_knobs *knobs, double input_seconds, double step_seconds)
-{
-    const double beside = has_queue(knobs) ? step_seconds : 0;
-    const double waits = input_seconds > beside ? input_seconds - beside : 0;
-    return isfinite(input_seconds) && step_seconds > 0 ? waits / (waits + step_seconds) : (double)NAN;
+    const double beside = plan->has_queue ? step_seconds : 0;
+    const double waits = plan->input_seconds > beside ? plan->input_seconds - beside : 0;
+    return isfinite(plan->input_seconds) && step_seconds > 0 ? waits / (waits + step_seconds) : (double)NAN;
 }

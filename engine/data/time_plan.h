@@ -7,10 +7,15 @@
 
 #include "data/host_plan.h"
 
-// Of all batches of one step, once the first epoch has filled what caches there are. NaN: what the source costs is not known.
-double time_plan_input_seconds(const hr_knobs *knobs, const data_facts *facts, const pipeline_wire *wire);
-// The share of a step's time, waiting included, in which training waits for its batches: step_seconds is without. With a
-// queue they are made meanwhile, without one before it. NaN where one of both is not known.
-double time_plan_stall(const hr_knobs *knobs, double input_seconds, double step_seconds);
+typedef struct time_plan {
+    double
+        input_seconds; // of all batches of a step, once the first epoch has filled what caches there are; NaN: not known
+    bool has_queue; // they are made while a step computes
+} time_plan;
+
+time_plan time_plan_make(const hr_knobs *knobs, const data_facts *facts, const pipeline_wire *wire);
+// The share of a step's time, waiting included, in which training waits for its batches; step_seconds is without. With a
+// queue they are made meanwhile, without one before it. NaN where one of both times is not known.
+double time_plan_stall(const time_plan *plan, double step_seconds);
 
 #endif

@@ -7,7 +7,6 @@
 #include "headroom/units.h"
 
 #include "base/text.h"
-#include "data/time_plan.h"
 #include "insight/host_facts.h"
 
 static data_slot slot_of(const hr_model *model, const model_slot *slot)
@@ -71,7 +70,7 @@ void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const progr
     data_facts facts;
     hr_err err = {0};
     *out = (host_outlook){
-        .offloaded_bytes = host_offloaded_bytes(train), .bytes = HR_NONE, .input_seconds = (double)NAN};
+        .offloaded_bytes = host_offloaded_bytes(train), .bytes = HR_NONE, .input.input_seconds = (double)NAN};
     host_types(train, model, wire.train);
     host_types(eval != NULL ? eval : train, model, wire.eval);
     out->known = host_facts_for(knobs, &form, &facts, &err) == HR_OK;
@@ -79,7 +78,7 @@ void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const progr
         (void)text_copy(out->why, sizeof out->why, err.sentence);
         return;
     }
-    out->input_seconds = time_plan_input_seconds(knobs, &facts, &wire);
+    out->input = time_plan_make(knobs, &facts, &wire);
     out->pipeline = host_plan_make(knobs, &facts, &wire, pinned);
     (void)hr_add_bytes(out->offloaded_bytes, out->pipeline.bytes, &out->bytes);
 }

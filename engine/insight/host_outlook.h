@@ -6,6 +6,7 @@
 #include "headroom/report.h"
 
 #include "data/host_plan.h"
+#include "data/time_plan.h"
 #include "model/model.h"
 #include "program/program.h"
 
@@ -14,8 +15,8 @@ typedef struct host_outlook {
     char why[HR_REASON_MAX]; // it is not
     host_plan pipeline;
     uint64_t offloaded_bytes;
-    uint64_t bytes;       // of all; HR_NONE: not known
-    double input_seconds; // estimated: of a step's batches (data/time_plan.h); NaN: not known
+    uint64_t bytes;  // of all; HR_NONE: not known
+    time_plan input; // how long the batches of a step take, estimated
 } host_outlook;
 
 // `eval` NULL: its batches are of the types of the training batches. `pinned`: the device gives memory for batches.

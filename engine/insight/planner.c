@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "base/text.h"
-#include "data/time_plan.h"
 #include "device/cost.h"
 #include "insight/device_choice.h"
 #include "insight/host_outlook.h"
@@ -184,8 +183,8 @@ static void fill_host(const hr_model *model, const play_case *c, hr_whatif *out)
     out->host_missing_bytes = host_outlook_beyond(&outlook, c->knobs);
     out->fits = out->fits && out->host_missing_bytes == 0;
     out->h2d_bytes = c->programs[0]->h2d_bytes;
-    out->input_seconds = outlook.input_seconds;
-    out->stall = time_plan_stall(c->knobs, outlook.input_seconds, out->step_seconds);
+    out->input_seconds = outlook.input.input_seconds;
+    out->stall = time_plan_stall(&outlook.input, out->step_seconds);
 }
 
 static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)

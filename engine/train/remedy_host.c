@@ -73,10 +73,9 @@ static bool try_turn(host_search *s, const turn *t)
 }
 
 // As large as it can be, by halves; 0 at the end.
-static void try_halves(host_search *s, hr_knob_id id)
+static void try_halves(host_search *s, hr_knob_id id, int64_t value)
 {
-    bool found = false;
-    for (int64_t value = hr_knob_int(&s->e->knobs, id); value > 0 && !found;) {
+    for (bool found = false; value > 0 && !found;) {
         turn t;
         value /= 2;
         found = turn_to_number(&t, id, value) && try_turn(s, &t);
@@ -126,7 +125,7 @@ static void collect_least(host_search *s)
 static void try_each(host_search *s)
 {
     turn bytes;
-    try_halves(s, HR_KNOB_PIPELINE_PREFETCH);
+    try_halves(s, HR_KNOB_PIPELINE_PREFETCH, hr_knob_int(&s->e->knobs, HR_KNOB_PIPELINE_PREFETCH));
     if (!hr_knob_is(&s->e->knobs, HR_KNOB_PIPELINE_ARRAY, "off")) {
         (void)(turn_to(&bytes, HR_KNOB_PIPELINE_ARRAY, "uint8") && try_turn(s, &bytes));
     }
@@ -195,7 +194,7 @@ void remedy_search_host(const hr_engine *e, const build *refused, hr_report_oom 
     collect_least(&s);
     try_each(&s);
     try_several(&s);
-    try_halves(&s, HR_KNOB_PIPELINE_SHUFFLE);
+    try_halves(&s, HR_KNOB_PIPELINE_SHUFFLE, hr_knob_int(&e->knobs, HR_KNOB_PIPELINE_SHUFFLE));
     if (oom->fix_count == 0) {
         try_all_batches(&s);
     }

@@ -11,7 +11,6 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
-#include "data/time_plan.h"
 #include "device/cost.h"
 #include "insight/diagnose.h"
 #include "insight/implementations.h"
@@ -278,7 +277,6 @@ static void add_host_stages(const host_outlook *outlook, hr_report *r)
         add_host_stage(r, outlook->pipeline.stages[k].name, outlook->pipeline.stages[k].bytes);
     }
     (void)text_copy(r->host.unknown, sizeof r->host.unknown, outlook->why);
-    r->host.input_seconds = outlook->input_seconds;
 }
 
 // A run that has no pipeline yet, or never opens one, says what is planned; what was refused, what it would have been.
@@ -290,10 +288,13 @@ static void fill_planned_host(const hr_engine *e, hr_report *r)
     }
     if (e->oom.cause != HR_OOM_PIPELINE) {
         wire_foresee(e->build, e->model, &e->knobs, &outlook);
+        r->host.input_seconds = outlook.input.input_seconds;
+        r->host.stall = time_plan_stall(&outlook.input, r->step.seconds);
     }
     add_host_stages(&outlook, r);
 }
 
+// After fill_step, whose seconds it asks for.
 static void fill_host(const hr_engine *e, hr_report *r)
 {
     if (e->data == NULL || e->oom.cause == HR_OOM_PIPELINE) {
@@ -364,7 +365,6 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
         e->oom.cause == HR_OOM_PIPELINE ? e->refused_limit_bytes : e->oom.limit_bytes;
     (void)text_copy(r.preset, sizeof r.preset, e->preset_name);
     fill_device(e, &r);
-    fill_host(e, &r);
     fill_driver(e, &r);
     fill_train(e, &r);
     hr_status status = fill_model(e, &r, err);
@@ -380,7 +380,7 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
         hr_report_deinit(&r);
         return status;
     }
-    r.host.stall = time_plan_stall(&e->knobs, r.host.input_seconds, r.step.seconds);
+    fill_host(e, &r);
     *report = r;
     return HR_OK;
 }

@@ -104,8 +104,8 @@ static void write_arrays(const data_folder *f, char path[FILE_NAME_MAX])
 
 static void write_images(const data_folder *f, char path[FILE_NAME_MAX])
 {
-    tree_write_set(f, "train", 10, 0, TRAIN);
-    tree_write_set(f, "val", 10, TRAIN, HELD_OUT);
+    tree_write_set(f, "train", 10, 0, train);
+    tree_write_set(f, "val", 10, train, HELD_OUT);
     (void)snprintf(path, FILE_NAME_MAX, "%s", f->path);
 }
 
@@ -113,7 +113,7 @@ static void pack_images(const data_folder *f, const char *leaf, pack how, char p
 {
     char name[64];
     struct archive *a = pack_open(data_folder_file(f, leaf, path), how);
-    for (uint32_t n = 0; n < TRAIN + HELD_OUT; n++) {
+    for (uint32_t n = 0; n < (uint32_t)train + HELD_OUT; n++) {
         made image = tree_png(n, 6, 4);
         pack_add(a, tree_name("", 10, n, name), image.bytes, image.count);
         made_free(&image);
