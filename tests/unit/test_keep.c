@@ -339,7 +339,7 @@ START_TEST(an_array_takes_its_bytes_and_gives_the_same_samples)
     pipeline *q = open_pipeline(&plain);
     for (uint32_t stacked = 0; stacked < 2; stacked++) {
         pipeline_stage_info info[PIPELINE_MAX_STAGES];
-        set(&knobs, "load", stacked ? "eager_stack" : "stream");
+        set(&knobs, "mode", stacked ? "eager_stack" : "stream");
         pipeline *p = open_pipeline(&knobs);
         ck_assert_uint_ge(pipeline_stages(p, info), 5);
         ck_assert_str_eq(info[0].name, "source");
@@ -421,7 +421,7 @@ START_TEST(every_allocation_may_fail_once)
     set(&knobs, "cache", _i < ORDERS ? "ram" : "file");
     set(&knobs, "shuffle_of", "elements");
     set(&knobs, "array", _i % 2 == 0 ? "off" : "float64");
-    set(&knobs, "load", _i % 4 < 2 ? "stream" : "eager_stack");
+    set(&knobs, "mode", _i % 4 < 2 ? "stream" : "eager_stack");
     const int64_t live = hr_host_mem_live();
     bool failed = true;
     for (uint64_t nth = 1; failed; nth++) {
