@@ -39,6 +39,29 @@ static void run_out_in_pieces(app *a)
         "fragmentation: 12.0 MiB are free, but the largest piece is 3.00 MiB and conv needs 10.6 MiB in one");
 }
 
+// The host may not hold the pipeline: its stages stand where categories would, and fixes have the host's bytes.
+static void run_out_of_host(app *a)
+{
+    static const hr_report_stage stages[] = {
+        {"source", 0}, {"shuffle", 30993408}, {"map", 8256}, {"prefetch", 4720128}, {"evaluate", 1582144}};
+    run_out(a);
+    hr_report *r = &a->feed.report;
+    r->oom.cause = HR_OOM_PIPELINE;
+    r->oom.limit_bytes = 16 * HR_MIB;
+    r->host.stage_count = sizeof stages / sizeof *stages;
+    r->host.peak_bytes = 37303936;
+    memcpy(r->host.stages, stages, sizeof stages);
+    snprintf(r->oom.tensor, sizeof r->oom.tensor, "shuffle");
+    snprintf(
+        r->oom.sentence, sizeof r->oom.sentence,
+        "pipeline: the host would hold 35.58 MiB for the data and what is offloaded, pipeline.ram_limit is "
+        "16.00 MiB; stage shuffle crosses it with 29.56 MiB and is the largest of them");
+    snprintf(r->oom.fixes[0].knobs, sizeof r->oom.fixes[0].knobs, "pipeline.shuffle_of=indices");
+    r->oom.fixes[0].host_bytes = 6351040;
+    snprintf(r->oom.fixes[1].knobs, sizeof r->oom.fixes[1].knobs, "pipeline.ram_limit=37303936B");
+    r->oom.fixes[1].host_bytes = 37303936;
+}
+
 static void be_well(app *a)
 {
     screen_advance(a, 20);
@@ -52,6 +75,32 @@ START_TEST(the_doctor_looks_as_agreed)
     app *a = screen_open(&golden_looks[1].look);
     run_out_in_pieces(a);
     golden_compare("doctor-holes", a);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_hosts_out_of_memory_looks_as_agreed)
+{
+    golden_all("doctor-host", run_out_of_host);
+}
+END_TEST
+
+START_TEST(the_hosts_limit_is_lifted_last)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    fix_row rows[FIX_ROWS_MAX];
+    char text[HR_KNOB_TEXT_MAX];
+    run_out_of_host(a);
+    const size_t count = doctor_fixes(&a->feed, rows);
+    ck_assert_uint_ge(count, 2);
+    ck_assert_str_eq(doctor_fix_text(&a->feed, &rows[0], text), "pipeline.shuffle_of=indices");
+    ck_assert_uint_eq(rows[0].peak_bytes, 6351040);
+    for (size_t i = 0, lifts = 0; i < count; i++) {
+        const bool lifts_it =
+            strncmp(doctor_fix_text(&a->feed, &rows[i], text), "pipeline.ram_limit=", 19) == 0;
+        lifts += lifts_it;
+        ck_assert(lifts_it || lifts == 0);
+    }
     screen_close(a);
 }
 END_TEST
@@ -525,7 +574,8 @@ START_TEST(an_idle_knob_saves_and_costs_no_time)
 }
 END_TEST
 
-SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed, a_fix_shows_every_knob_in_the_smallest_window,
+SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed, the_hosts_out_of_memory_looks_as_agreed,
+           the_hosts_limit_is_lifted_last, a_fix_shows_every_knob_in_the_smallest_window,
            the_verdict_says_waste_in_the_smallest_window, the_doctor_says_that_it_came,
            a_step_whose_time_nobody_tells_takes_no_zero_seconds,
            what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice,
