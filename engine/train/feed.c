@@ -13,13 +13,17 @@ static void set_slots(step_io *io, const data_item *item)
     }
 }
 
-// Of the first; the report counts them.
+// Of the first, from the last part of its path on: a note is short. The report counts them.
 static void tell_bad(hr_engine *e)
 {
-    char line[HR_ERR_TEXT_MAX];
-    const char *why;
+    char line[HR_EVENT_TEXT_MAX];
+    const char *why, *leaf;
     (void)pipeline_bad_samples(e->data, &why);
-    (void)snprintf(line, sizeof line, "a sample is replaced by the next: %.400s", why != NULL ? why : "");
+    leaf = why = why != NULL ? why : "a sample";
+    for (const char *c = why; *c != '\0' && *c != ':'; c++) {
+        leaf = *c == '/' ? c + 1 : leaf;
+    }
+    (void)snprintf(line, sizeof line, "replaced: %s", leaf);
     trace_note(&e->bus, HR_EVENT_LOG, 0, line);
     e->told_bad = true;
 }
