@@ -92,9 +92,16 @@ static uint64_t batch_of(const host_case *c)
     return count_of(c->knobs, HR_KNOB_BATCH_SIZE);
 }
 
-static uint64_t scratch_bytes(const host_case *c, const data_form *batches, bool has_made)
+static uint64_t eval_scratch_bytes(const host_case *c)
 {
-    const data_map map = {.source = c->source, .to = *batches, .has_made = has_made};
+    const data_map map = {.source = c->source, .to = c->eval};
+    return data_map_scratch_bytes(&map);
+}
+
+static uint64_t train_scratch_bytes(const host_case *c)
+{
+    const data_map map = {
+        .source = c->source, .to = c->train, .has_made = c->keep.cache_made, .augment = c->keep.augment};
     return data_map_scratch_bytes(&map);
 }
 
@@ -128,8 +135,7 @@ static uint64_t shuffle_bytes(const host_case *c)
 
 static uint64_t map_bytes(const host_case *c)
 {
-    return times(host_plan_threads(c->knobs, &c->source->form),
-                 scratch_bytes(c, &c->train, c->keep.cache_made));
+    return times(host_plan_threads(c->knobs, &c->source->form), train_scratch_bytes(c));
 }
 
 // The numbers of a batch, of the samples that fill up the last one, and the batch where no later stage has it.
@@ -152,7 +158,7 @@ static uint64_t prefetch_bytes(const host_case *c)
 static uint64_t evaluate_bytes(const host_case *c)
 {
     const uint64_t each = sizeof(uint32_t) + data_form_bytes(&c->eval);
-    return plus(scratch_bytes(c, &c->eval, false), times(batch_of(c), each));
+    return plus(eval_scratch_bytes(c), times(batch_of(c), each));
 }
 
 static bool always(const host_case *c)

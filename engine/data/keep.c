@@ -55,6 +55,7 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
     plan.has_pool = plan.shuffle > 1 && hr_knob_is(knobs, HR_KNOB_PIPELINE_SHUFFLE_OF, "elements");
     plan.pool_mapped = plan.has_pool && !order.shuffle_before_map;
     plan.pool_bytes = plan.has_pool ? data_pool_bytes(&map, plan.shuffle, plan.pool_mapped) : 0;
+    plan.augment = source->ops->decode != NULL ? data_augment_of(knobs) : (data_augment){.list = {0}};
     plan.has_slices = order.slices;
     if (plan.has_slices) {
         const data_cache_plan slices = cache_plan_of(source, raw_bytes, batches, false, false);
@@ -151,7 +152,8 @@ hr_status data_keep_open(const hr_knobs *knobs, const data_map *map, const data_
     *out = (data_keep){.map = *map};
     const uint64_t raw_bytes = data_source_set_bytes(source, DATA_TRAIN);
     out->plan = data_keep_plan_of(knobs, source, raw_bytes, batches);
-    out->map.has_made = out->plan.cache_made;
+    out->map.has_made = out->map.augment_once = out->plan.cache_made;
+    out->map.augment = out->plan.augment;
     // What a cache takes of it is read again at once.
     out->map.past_caches =
         !out->plan.cache_made &&

@@ -19,6 +19,7 @@ typedef struct data_keep_plan {
     bool has_pool, pool_mapped;
     bool has_cache, cache_made;
     bool has_slices;
+    data_augment augment;                                             // of images; empty for other data
     uint64_t slices_bytes, pool_bytes, cache_bytes, cache_file_bytes; // of host memory, and of a file
 } data_keep_plan;
 

@@ -9,10 +9,10 @@
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
-// Where the parts of a thread's scratch begin: what is fetched, what the source decodes with, the image, the floats
-// that are to be narrowed, and the sample as a cache takes it.
+// Where the parts of a thread's scratch begin: what is fetched, what the source decodes with, the image, the same again to augment
+// it in, the floats that are to be narrowed, and the sample as a cache takes it.
 typedef struct map_layout {
-    uint64_t scratch, image, floats, packed, bytes;
+    uint64_t scratch, image, spare, floats, packed, bytes;
 } map_layout;
 
 static uint64_t aligned(uint64_t bytes)
@@ -36,7 +36,9 @@ static map_layout layout_of(const data_map *m)
     const data_source *s = m->source;
     map_layout at = {.scratch = aligned(s->room_bytes)};
     at.image = at.scratch + aligned(s->scratch_bytes);
-    at.floats = at.image + (s->ops->decode != NULL ? aligned(data_source_values(s)) : 0);
+    const uint64_t image = s->ops->decode != NULL ? aligned(data_source_values(s)) : 0;
+    at.spare = at.image + image;
+    at.floats = at.spare + (m->augment.list.count > 0 ? image : 0);
     at.packed = at.floats;
     for (uint32_t k = 0; k < s->form.count; k++) {
         at.packed += is_narrowed(m, k) ? aligned(data_slot_bytes(&s->form.slot[k])) : 0;
@@ -50,16 +52,34 @@ uint64_t data_map_scratch_bytes(const data_map *m)
     return layout_of(m).bytes;
 }
 
-static hr_status write_wide(const data_map *m, const map_layout *at, const data_raw *raw, uint8_t *scratch,
-                            const data_room *to, hr_err *err)
+// A sample that is being made.
+typedef struct making {
+    const data_map *m;
+    const data_ask *ask;
+    map_layout at; // in scratch
+    uint8_t *scratch;
+} making;
+
+static const uint8_t *augmented(const making *k, uint8_t *image)
 {
+    const pipeline_info *info = &k->m->source->info;
+    const image_size size = {info->height, info->width, info->channels};
+    const uint64_t epoch = k->m->augment_once ? 0 : k->ask->epoch;
+    return k->ask->set != DATA_TRAIN ? image
+                                     : data_augment_image(&k->m->augment, epoch, k->ask->sample, &size, image,
+                                                          k->scratch + k->at.spare);
+}
+
+static hr_status write_wide(const making *k, const data_raw *raw, const data_room *to, hr_err *err)
+{
+    const data_map *m = k->m;
     const data_source *s = m->source;
+    uint8_t *scratch = k->scratch + k->at.scratch, *image = k->scratch + k->at.image;
     if (s->ops->write != NULL) {
-        return s->ops->write(s, raw, scratch + at->scratch, to, err);
+        return s->ops->write(s, raw, scratch, to, err);
     }
-    uint8_t *image = scratch + at->image;
-    HR_TRY(s->ops->decode(s, raw, scratch + at->scratch, image, err));
-    pixels_write(to->slot[0], pixels_type_of(m->to.slot[0].type), image, data_source_values(s),
+    HR_TRY(s->ops->decode(s, raw, scratch, image, err));
+    pixels_write(to->slot[0], pixels_type_of(m->to.slot[0].type), augmented(k, image), data_source_values(s),
                  m->past_caches);
     *(int32_t *)to->slot[1] = raw->label;
     return HR_OK;
@@ -88,18 +108,18 @@ hr_status data_map_fetch(const data_map *m, const data_ask *ask, uint8_t *scratc
 }
 
 // A sample is narrowed while it lies in the near caches.
-static hr_status make(const data_map *m, const map_layout *at, const data_raw *raw, uint8_t *scratch,
-                      const data_room *to, hr_err *err)
+static hr_status make(const making *of, const data_raw *raw, const data_room *to, hr_err *err)
 {
+    const data_map *m = of->m;
     data_room wide = *to;
-    uint8_t *floats = scratch + at->floats;
+    uint8_t *floats = of->scratch + of->at.floats;
     for (uint32_t k = 0; k < m->to.count; k++) {
         if (is_narrowed(m, k)) {
             wide.slot[k] = floats;
             floats += aligned(data_slot_bytes(&m->source->form.slot[k]));
         }
     }
-    HR_TRY(write_wide(m, at, raw, scratch, &wide, err));
+    HR_TRY(write_wide(of, raw, &wide, err));
     for (uint32_t k = 0; k < m->to.count; k++) {
         if (is_narrowed(m, k)) {
             (m->to.slot[k].type == DATA_F16 ? narrow_to_f16 : narrow_to_bf16)(
@@ -117,17 +137,17 @@ static data_cache *made_of(const data_map *m, const data_ask *ask)
 hr_status data_map_make(const data_map *m, const data_ask *ask, const data_raw *raw, uint8_t *scratch,
                         const data_room *to, hr_err *err)
 {
-    const map_layout at = layout_of(m);
+    const making now = {m, ask, layout_of(m), scratch};
     data_cache *cache = made_of(m, ask);
     data_raw asked = *raw;
     asked.set = ask->set;
     asked.sample = ask->sample;
-    HR_TRY(make(m, &at, &asked, scratch, to, err));
+    HR_TRY(make(&now, &asked, to, err));
     if (cache == NULL) {
         return HR_OK;
     }
-    const data_raw packed = {.bytes = scratch + at.packed, .size_bytes = data_form_packed_bytes(&m->to)};
-    data_room_pack(&m->to, to, scratch + at.packed);
+    const data_raw packed = {.bytes = scratch + now.at.packed, .size_bytes = data_form_packed_bytes(&m->to)};
+    data_room_pack(&m->to, to, scratch + now.at.packed);
     return data_cache_keep(cache, ask->sample, &packed, err);
 }
 

@@ -7,6 +7,7 @@
 
 #include "headroom/status.h"
 
+#include "data/augment.h"
 #include "data/bad.h"
 #include "data/slot.h"
 #include "data/source.h"
@@ -19,6 +20,8 @@ typedef struct data_map {
     data_cache *slices; // has all training samples as fetched, instead of the source; borrowed; NULL: none
     data_cache *raw, *made; // of training samples as fetched, and as written; borrowed; NULL: none
     bool has_made;          // there is one of samples as written: scratch has room for such a sample
+    data_augment augment;   // of training images
+    bool augment_once;      // as in epoch 0 for good: what is made is kept
     data_bad *bad;    // what cannot be read is replaced, and counted there; borrowed; NULL: it is an error
     bool past_caches; // batches are larger than the processor's caches, and written past them
 } data_map;

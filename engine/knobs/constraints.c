@@ -2,6 +2,7 @@
 // Combinations of knobs that are refused up front, each with its reason and the knob to turn.
 #include "headroom/knobs.h"
 
+#include "knobs/augment.h"
 #include "knobs/checkpoint.h"
 #include "knobs/logical.h"
 #include "knobs/loss_scale.h"
@@ -91,6 +92,24 @@ static bool caches_nowhere(const hr_knobs *knobs)
     stage_order order;
     return !hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "none") && stage_order_of(knobs, &order) &&
            !order.cache;
+}
+
+static bool strange_augment(const hr_knobs *knobs)
+{
+    augment_list list;
+    return !augment_list_of(knobs, &list);
+}
+
+static bool augments(const hr_knobs *knobs)
+{
+    augment_list list;
+    return augment_list_of(knobs, &list) && list.count > 0;
+}
+
+static bool augments_values(const hr_knobs *knobs)
+{
+    return augments(knobs) && !hr_knob_is(knobs, HR_KNOB_PIPELINE_ARRAY, "off") &&
+           !hr_knob_is(knobs, HR_KNOB_PIPELINE_ARRAY, "uint8");
 }
 
 static bool resident_and_ahead(const hr_knobs *knobs)
@@ -424,6 +443,14 @@ static const hr_constraint constraints[] = {
     {caches_nowhere,
      "pipeline.cache keeps samples where cache stands in pipeline.stages: needed that stage, had none",
      HR_KNOB_PIPELINE_CACHE, "-s pipeline.cache=none"},
+    {strange_augment,
+     "pipeline.augment is none, or some of flip, crop:PIXELS (1 to 1000), colour:STRENGTH (0.001 to 1), "
+     "rotate:DEGREES (1 to 180) and erase, each once: had something else",
+     HR_KNOB_PIPELINE_AUGMENT, "-s pipeline.augment=flip,crop:4"},
+    {augments_values,
+     "pipeline.augment changes the bytes of images, and pipeline.array float32 or float64 holds values: "
+     "needed off or uint8, had one of these",
+     HR_KNOB_PIPELINE_ARRAY, "-s pipeline.array=uint8"},
     {resident_and_ahead,
      "pipeline.resident copies one batch and no later one, and pipeline.device_prefetch copies later ones "
      "ahead: "

@@ -574,6 +574,17 @@ static const hr_knob_row rows[] = {
             "copies its arrays. What stands before map keeps samples as their files have them, what stands behind it "
             "keeps values, which are 4 times as large where bytes become float32. A shuffle before the cache is "
             "drawn once: every epoch then has that order. How large a stage is stands in its own knob."},
+    ROW(PIPELINE_AUGMENT, TEXT, "none", "")
+        .line = "what is done at random to training images, in this order",
+        .explanation =
+            "Operations on the bytes of an image, behind decoding: flip (left and right, every second image), crop:PIXELS "
+            "(black on each side, then a piece of the old size, as RandomCrop with padding), colour:STRENGTH (brightness, "
+            "contrast and saturation from 1 - STRENGTH to 1 + STRENGTH, as ColorJitter), rotate:DEGREES (either way, black outside), "
+            "erase (a black rectangle, every second image). flip,crop:4 is usual for CIFAR-10. What is drawn depends on train.seed, the "
+            "epoch and the sample, not on threads or restarts. A cache behind map keeps the images of the first epoch for "
+            "all. Data that are no images with one class each, and held-out images, stay as they are.",
+        .applies = "to images with one class each, with pipeline.array off and uint8",
+        .needs = {{"off uint8", HR_KNOB_PIPELINE_ARRAY}}},
     ROW(PIPELINE_CACHE, CHOICE, "none", "")
         .choices = {"none", "ram", "file"},
         .line = "training samples that were read are kept for the next epoch",

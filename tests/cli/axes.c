@@ -66,6 +66,7 @@ static const own_values own[] = {
      "a text",
      {"cache,shuffle,map,batch,prefetch", "map,cache,shuffle,batch", "slices,map,shuffle,cache,batch",
       "shuffle,map,cache,batch,prefetch"}},
+    {HR_KNOB_PIPELINE_AUGMENT, "a text", {"none", "flip,crop:4,colour:0.4,rotate:10,erase"}},
     {HR_KNOB_THREADS_COUNT, "the default is the machine's", {"1", "2"}},
     {HR_KNOB_WORKSPACE_LIMIT, "kernels of tiny models want 1 KiB to 1 MiB", {"none", "4MiB", "160KiB", "0B"}},
 };

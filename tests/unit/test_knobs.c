@@ -419,6 +419,8 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "pipeline.source=cifar10"},
     {"device.vram=64MiB", "pipeline.stages=map"},
     {"device.vram=64MiB", "pipeline.stages=map,batch", "pipeline.cache=ram"},
+    {"device.vram=64MiB", "pipeline.augment=flip,flip"},
+    {"device.vram=64MiB", "pipeline.augment=flip", "pipeline.array=float64"},
     {"device.vram=64MiB", "pipeline.resident=on", "pipeline.device_prefetch=1"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.tape=persistent"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.retain=variables"},

@@ -74,6 +74,7 @@
     X(PIPELINE_ARRAY, "pipeline.array")                                                                      \
     X(PIPELINE_MODE, "pipeline.mode")                                                                        \
     X(PIPELINE_STAGES, "pipeline.stages")                                                                    \
+    X(PIPELINE_AUGMENT, "pipeline.augment")                                                                  \
     X(PIPELINE_CACHE, "pipeline.cache")                                                                      \
     X(PIPELINE_CACHE_PATH, "pipeline.cache_path")                                                            \
     X(PIPELINE_SHUFFLE, "pipeline.shuffle")                                                                  \
