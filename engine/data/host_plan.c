@@ -126,6 +126,11 @@ static uint64_t cache_bytes(const host_case *c)
     return c->keep.cache_bytes;
 }
 
+static uint64_t copies_bytes(const host_case *c)
+{
+    return c->keep.copies_bytes;
+}
+
 // Numbers of samples, and with a pool of where they lie there.
 static uint64_t shuffle_bytes(const host_case *c)
 {
@@ -177,6 +182,11 @@ static bool caches(const host_case *c)
     return c->keep.has_cache;
 }
 
+static bool copies(const host_case *c)
+{
+    return c->keep.copies > 0;
+}
+
 static bool shuffles(const host_case *c)
 {
     return shuffle_bytes(c) > 0;
@@ -202,15 +212,11 @@ static const struct {
     bool (*is_there)(const host_case *c);
     uint64_t (*bytes)(const host_case *c);
 } rows[] = {
-    {"source", always, source_bytes},
-    {"slices", slices, slices_bytes},
-    {"cache", caches, cache_bytes},
-    {"shuffle", shuffles, shuffle_bytes},
-    {"map", maps, map_bytes},
-    {"batch", always, batch_bytes},
-    {"prefetch", prefetches, prefetch_bytes},
-    {"pinned", pins, batches_bytes},
-    {"evaluate", always, evaluate_bytes},
+    {"source", always, source_bytes},     {"slices", slices, slices_bytes},
+    {"cache", caches, cache_bytes},       {"copies", copies, copies_bytes},
+    {"shuffle", shuffles, shuffle_bytes}, {"map", maps, map_bytes},
+    {"batch", always, batch_bytes},       {"prefetch", prefetches, prefetch_bytes},
+    {"pinned", pins, batches_bytes},      {"evaluate", always, evaluate_bytes},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 _Static_assert((int)ROWS <= (int)PIPELINE_MAX_STAGES, "every stage has a place");

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/host_mem.h"
+#include "data/copies.h"
 #include "knobs/stages.h"
 
 enum { PAST_CACHES_BYTES = 32 << 20 }; // a batch from which on writing around the caches is faster
@@ -56,6 +57,9 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
     plan.pool_mapped = plan.has_pool && !order.shuffle_before_map;
     plan.pool_bytes = plan.has_pool ? data_pool_bytes(&map, plan.shuffle, plan.pool_mapped) : 0;
     plan.augment = source->ops->decode != NULL ? data_augment_of(knobs) : (data_augment){.list = {0}};
+    plan.copies =
+        plan.augment.list.count > 0 ? (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_AUGMENT_COPIES) : 0;
+    plan.copies_bytes = plan.copies > 0 ? data_copies_host_bytes(source, plan.copies) : 0;
     plan.has_slices = order.slices;
     if (plan.has_slices) {
         const data_cache_plan slices = cache_plan_of(source, raw_bytes, batches, false, false);
@@ -144,8 +148,8 @@ static hr_status open_slices(uint64_t raw_bytes, const data_keep *from, data_kee
     return status;
 }
 
-hr_status data_keep_open(const hr_knobs *knobs, const data_map *map, const data_keep *from, data_keep *out,
-                         hr_err *err)
+hr_status data_keep_open(const hr_knobs *knobs, const data_map *map, const data_keep *from, uint32_t threads,
+                         data_keep *out, hr_err *err)
 {
     const data_source *source = map->source;
     const data_form *batches = &map->to;
@@ -163,6 +167,11 @@ hr_status data_keep_open(const hr_knobs *knobs, const data_map *map, const data_
         HR_TRY(open_cache(knobs, raw_bytes, from, out, err));
         *(out->plan.cache_made ? &out->map.made : &out->map.raw) = out->cache;
     }
+    if (out->plan.copies > 0) {
+        HR_TRY(data_copies_open(&out->map, out->plan.copies, threads, &out->copies, err));
+        out->map.copies = out->copies;
+        out->map.copy_count = out->plan.copies;
+    }
     return out->plan.has_pool
                ? data_pool_open(&out->map, out->plan.shuffle, out->plan.pool_mapped, &out->pool, err)
                : HR_OK;
@@ -178,6 +187,7 @@ void data_keep_take_over(data_keep *k, data_keep *from)
 void data_keep_close(data_keep *k)
 {
     data_pool_close(k->pool);
+    data_cache_close(k->copies);
     data_cache_close(k->cache_is_lent ? NULL : k->cache);
     data_cache_close(k->slices_are_lent ? NULL : k->slices);
     *k = (data_keep){.pool = NULL};

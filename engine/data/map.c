@@ -52,6 +52,19 @@ uint64_t data_map_scratch_bytes(const data_map *m)
     return layout_of(m).bytes;
 }
 
+// Which of the copies the epoch takes, from 1; 0: the original.
+static uint32_t copy_of(const data_map *m, const data_ask *ask)
+{
+    return m->copies != NULL && ask->set == DATA_TRAIN ? (uint32_t)(ask->epoch % (m->copy_count + 1)) : 0;
+}
+
+static void write_image(const data_map *m, const uint8_t *image, int32_t label, const data_room *to)
+{
+    pixels_write(to->slot[0], pixels_type_of(m->to.slot[0].type), image, data_source_values(m->source),
+                 m->past_caches);
+    *(int32_t *)to->slot[1] = label;
+}
+
 // A sample that is being made.
 typedef struct making {
     const data_map *m;
@@ -65,9 +78,10 @@ static const uint8_t *augmented(const making *k, uint8_t *image)
     const pipeline_info *info = &k->m->source->info;
     const image_size size = {info->height, info->width, info->channels};
     const uint64_t epoch = k->m->augment_once ? 0 : k->ask->epoch;
-    return k->ask->set != DATA_TRAIN ? image
-                                     : data_augment_image(&k->m->augment, epoch, k->ask->sample, &size, image,
-                                                          k->scratch + k->at.spare);
+    return k->ask->set != DATA_TRAIN || k->m->copies != NULL
+               ? image
+               : data_augment_image(&k->m->augment, epoch, k->ask->sample, &size, image,
+                                    k->scratch + k->at.spare);
 }
 
 static hr_status write_wide(const making *k, const data_raw *raw, const data_room *to, hr_err *err)
@@ -79,9 +93,7 @@ static hr_status write_wide(const making *k, const data_raw *raw, const data_roo
         return s->ops->write(s, raw, scratch, to, err);
     }
     HR_TRY(s->ops->decode(s, raw, scratch, image, err));
-    pixels_write(to->slot[0], pixels_type_of(m->to.slot[0].type), augmented(k, image), data_source_values(s),
-                 m->past_caches);
-    *(int32_t *)to->slot[1] = raw->label;
+    write_image(m, augmented(k, image), raw->label, to);
     return HR_OK;
 }
 
@@ -151,10 +163,48 @@ hr_status data_map_make(const data_map *m, const data_ask *ask, const data_raw *
     return data_cache_keep(cache, ask->sample, &packed, err);
 }
 
+hr_status data_map_decode(const data_map *m, const data_ask *ask, uint8_t *scratch, data_raw *out,
+                          hr_err *err)
+{
+    const map_layout at = layout_of(m);
+    data_raw raw;
+    HR_TRY(data_map_fetch(m, ask, scratch, &raw, err));
+    raw.set = ask->set;
+    raw.sample = ask->sample;
+    *out = (data_raw){
+        .bytes = scratch + at.image, .size_bytes = data_source_values(m->source), .label = raw.label};
+    return m->source->ops->decode(m->source, &raw, scratch + at.scratch, scratch + at.image, err);
+}
+
 bool data_map_keeps(const data_map *m, const data_ask *ask)
 {
     const data_cache *cache = made_of(m, ask);
-    return cache != NULL && data_cache_has(cache, ask->sample);
+    return copy_of(m, ask) > 0 || (cache != NULL && data_cache_has(cache, ask->sample));
+}
+
+// What is kept: *found, and written.
+static hr_status write_kept(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
+                            bool *found, hr_err *err)
+{
+    const map_layout at = layout_of(m);
+    const uint32_t copy = copy_of(m, ask);
+    data_raw raw;
+    if (copy > 0) {
+        HR_TRY(data_cache_find(m->copies, ask->sample * m->copy_count + copy - 1, scratch + at.image, found,
+                               &raw, err));
+        if (!*found) { // with m->bad alone
+            return HR_FAIL(err, DATA,
+                           "sample %u: needed one that could be read when copies were made, had none",
+                           ask->sample);
+        }
+        write_image(m, raw.bytes, raw.label, to);
+        return HR_OK;
+    }
+    HR_TRY(data_cache_find(m->made, ask->sample, scratch + at.packed, found, &raw, err));
+    if (*found) {
+        data_room_unpack(&m->to, raw.bytes, to);
+    }
+    return HR_OK;
 }
 
 static hr_status write_asked(const data_map *m, const data_ask *ask, uint8_t *scratch, const data_room *to,
@@ -162,12 +212,8 @@ static hr_status write_asked(const data_map *m, const data_ask *ask, uint8_t *sc
 {
     data_raw raw;
     bool found = false;
-    if (data_map_keeps(m, ask)) {
-        const map_layout at = layout_of(m);
-        HR_TRY(data_cache_find(m->made, ask->sample, scratch + at.packed, &found, &raw, err));
-    }
+    HR_TRY(data_map_keeps(m, ask) ? write_kept(m, ask, scratch, to, &found, err) : HR_OK);
     if (found) {
-        data_room_unpack(&m->to, raw.bytes, to);
         return HR_OK;
     }
     HR_TRY(data_map_fetch(m, ask, scratch, &raw, err));

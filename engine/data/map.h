@@ -22,6 +22,8 @@ typedef struct data_map {
     bool has_made;          // there is one of samples as written: scratch has room for such a sample
     data_augment augment;   // of training images
     bool augment_once;      // as in epoch 0 for good: what is made is kept
+    data_cache *copies; // instead of augmenting, `copy_count` of each training image; borrowed; NULL: none
+    uint32_t copy_count;
     data_bad *bad;    // what cannot be read is replaced, and counted there; borrowed; NULL: it is an error
     bool past_caches; // batches are larger than the processor's caches, and written past them
 } data_map;
@@ -45,7 +47,10 @@ HR_MUST_CHECK hr_status data_map_fetch(const data_map *m, const data_ask *ask, u
                                        data_raw *out, hr_err *err);
 HR_MUST_CHECK hr_status data_map_make(const data_map *m, const data_ask *ask, const data_raw *raw,
                                       uint8_t *scratch, const data_room *to, hr_err *err);
-// Whether its values are in the cache, so that there is nothing to fetch.
+// Whether its values are in the cache, or its image among the copies, so that there is nothing to fetch.
 bool data_map_keeps(const data_map *m, const data_ask *ask);
+// Of images: fetched and decoded, not augmented. *out points into the scratch.
+HR_MUST_CHECK hr_status data_map_decode(const data_map *m, const data_ask *ask, uint8_t *scratch,
+                                        data_raw *out, hr_err *err);
 
 #endif

@@ -53,7 +53,7 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
                                   .pinned = p->wire.pinned,
                                   .refusal = p->refusal};
     const data_map map = {.source = p->source, .to = buffers.form, .bad = bad_of(p, DATA_TRAIN)};
-    HR_TRY(data_keep_open(knobs, &map, p->lender, &p->keep, err));
+    HR_TRY(data_keep_open(knobs, &map, p->lender, p->form.threads, &p->keep, err));
     const uint32_t prefetch = p->keep.plan.prefetch;
     hr_status status = stage_source_open(p->source, DATA_TRAIN, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
@@ -366,9 +366,13 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
         count += s->in_flight_bytes > 0 ? 2 : 1;
     }
-    count += (p->keep.plan.slices_bytes > 0 ? 1u : 0u) + (p->keep.plan.cache_bytes > 0 ? 1u : 0u);
+    count += (p->keep.plan.slices_bytes > 0 ? 1u : 0u) + (p->keep.plan.cache_bytes > 0 ? 1u : 0u) +
+             (p->keep.plan.copies > 0 ? 1u : 0u);
     uint32_t place = count;
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
+        if (s->before == NULL && p->keep.plan.copies > 0) {
+            fixed_facts("copies", p->keep.plan.copies_bytes, &out[--place]);
+        }
         if (s->before == NULL && p->keep.plan.cache_bytes > 0) {
             fixed_facts("cache", p->keep.plan.cache_bytes, &out[--place]);
         }

@@ -112,6 +112,23 @@ static bool augments_values(const hr_knobs *knobs)
            !hr_knob_is(knobs, HR_KNOB_PIPELINE_ARRAY, "uint8");
 }
 
+static bool has_copies(const hr_knobs *knobs)
+{
+    return hr_knob_int(knobs, HR_KNOB_PIPELINE_AUGMENT_COPIES) > 0;
+}
+
+static bool copies_of_nothing(const hr_knobs *knobs)
+{
+    return has_copies(knobs) && !augments(knobs);
+}
+
+static bool copies_behind_a_cache(const hr_knobs *knobs)
+{
+    stage_order order;
+    return has_copies(knobs) && !hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "none") &&
+           stage_order_of(knobs, &order) && order.cache && !order.cache_before_map;
+}
+
 static bool resident_and_ahead(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIDENT, "on") &&
@@ -451,6 +468,13 @@ static const hr_constraint constraints[] = {
      "pipeline.augment changes the bytes of images, and pipeline.array float32 or float64 holds values: "
      "needed off or uint8, had one of these",
      HR_KNOB_PIPELINE_ARRAY, "-s pipeline.array=uint8"},
+    {copies_of_nothing,
+     "pipeline.augment_copies holds what pipeline.augment makes: needed a list of operations there, had none",
+     HR_KNOB_PIPELINE_AUGMENT_COPIES, "-s pipeline.augment_copies=0"},
+    {copies_behind_a_cache,
+     "pipeline.augment_copies gives each epoch another variant, and a cache behind map keeps the first "
+     "epoch's: needed one, had both",
+     HR_KNOB_PIPELINE_AUGMENT_COPIES, "-s pipeline.augment_copies=0"},
     {resident_and_ahead,
      "pipeline.resident copies one batch and no later one, and pipeline.device_prefetch copies later ones "
      "ahead: "

@@ -585,6 +585,16 @@ static const hr_knob_row rows[] = {
             "all. Data that are no images with one class each, and held-out images, stay as they are.",
         .applies = "to images with one class each, with pipeline.array off and uint8",
         .needs = {{"off uint8", HR_KNOB_PIPELINE_ARRAY}}},
+    ROW(PIPELINE_AUGMENT_COPIES, INT, "0", "copies")
+        .min = 0, .max = 64,
+        .line = "variants of each image, made before training",
+        .explanation =
+            "0 augments when an image is asked for. Otherwise, as scripts do that augment first and train then, so many variants of every training image lie in host memory as "
+            "bytes, beside the originals. One epoch takes the originals, the next the first variant, and so on, then all over "
+            "again; variant v is what pipeline.augment makes in epoch v. With k copies that is k + 1 times the data; with 0 "
+            "it is once, which saves k / (k + 1) of it: more than half from 2 copies on.",
+        .applies = "with a list in pipeline.augment, and pipeline.array off and uint8",
+        .needs = {{"off uint8", HR_KNOB_PIPELINE_ARRAY}}},
     ROW(PIPELINE_CACHE, CHOICE, "none", "")
         .choices = {"none", "ram", "file"},
         .line = "training samples that were read are kept for the next epoch",

@@ -43,6 +43,7 @@ static const axis_left_out whole_sets[] = {
     {HR_KNOB_PIPELINE_STAGES, "slices,map,shuffle,cache,batch", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_SHUFFLE_OF, "elements", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_CACHE, "file", "tests/cli/test_host_ledger.c"},
+    {HR_KNOB_PIPELINE_AUGMENT_COPIES, "2", "tests/cli/test_host_ledger.c"},
 };
 enum { WHOLE_SETS = sizeof whole_sets / sizeof *whole_sets };
 
@@ -67,6 +68,7 @@ static const own_values own[] = {
      {"cache,shuffle,map,batch,prefetch", "map,cache,shuffle,batch", "slices,map,shuffle,cache,batch",
       "shuffle,map,cache,batch,prefetch"}},
     {HR_KNOB_PIPELINE_AUGMENT, "a text", {"none", "flip,crop:4,colour:0.4,rotate:10,erase"}},
+    {HR_KNOB_PIPELINE_AUGMENT_COPIES, "each holds a whole set", {"0", "2"}},
     {HR_KNOB_THREADS_COUNT, "the default is the machine's", {"1", "2"}},
     {HR_KNOB_WORKSPACE_LIMIT, "kernels of tiny models want 1 KiB to 1 MiB", {"none", "4MiB", "160KiB", "0B"}},
 };

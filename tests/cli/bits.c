@@ -170,6 +170,7 @@ static const struct {
     {HR_KNOB_PIPELINE_STAGES, "another order of samples, in front of a cache"},
     {HR_KNOB_PIPELINE_SAMPLES, "other samples"},
     {HR_KNOB_PIPELINE_AUGMENT, "other images"},
+    {HR_KNOB_PIPELINE_AUGMENT_COPIES, "other images"},
     {HR_KNOB_PIPELINE_SHUFFLE, "another order of samples"},
     {HR_KNOB_PIPELINE_RESIDENT, "every step takes the first batch"},
     {HR_KNOB_TRAIN_SEED, "other weights and another order"},

@@ -4,8 +4,10 @@
 #include <math.h>
 
 #include "base/hash.h"
+#include "base/host_mem.h"
 #include "base/philox.h"
 #include "data/augment.h"
+#include "data/cache.h"
 #include "data/data_files.h"
 #include "data/pipeline.h"
 
@@ -384,9 +386,10 @@ START_TEST(whatever_waits_where_the_same_images_come)
                                          "map,shuffle,batch", "slices,cache,map,shuffle,batch,prefetch"};
     hr_knobs plain = knobs_with("crop:4,flip,colour:0.3"), knobs;
     set(&plain, "pipeline.shuffle", "9");
+    set(&plain, "pipeline.augment_copies", _i % 8 < 4 ? "0" : "1");
     knobs = plain;
-    set(&knobs, "pipeline.stages", orders[_i]);
-    set(&knobs, "pipeline.cache", strstr(orders[_i], "cache") == NULL ? "none" : "ram");
+    set(&knobs, "pipeline.stages", orders[_i % 4]);
+    set(&knobs, "pipeline.cache", strstr(orders[_i % 4], "cache") == NULL ? "none" : "ram");
     set(&knobs, "pipeline.shuffle_of", "elements");
     pipeline *p = open_pipeline(&knobs), *q = open_pipeline(&plain);
     for (uint32_t ends = 0; ends < 3;) {
@@ -420,6 +423,106 @@ START_TEST(what_is_kept_behind_map_stays_as_the_first_epoch_had_it)
         ck_assert_int_eq(pipeline_seek(p, (data_position){epoch + 1, 0}, NULL), HR_OK);
     }
     pipeline_close(p);
+}
+END_TEST
+
+static uint64_t stage_bytes(const pipeline *p, const char *name)
+{
+    pipeline_stage_info info[PIPELINE_MAX_STAGES];
+    const uint32_t count = pipeline_stages(p, info);
+    for (uint32_t k = 0; k < count; k++) {
+        if (strcmp(info[k].name, name) == 0) {
+            ck_assert_uint_eq(info[k].host_bytes, info[k].peak_host_bytes);
+            return info[k].host_bytes;
+        }
+    }
+    return 0;
+}
+
+static hr_knobs copies_knobs(const char *list, uint32_t copies)
+{
+    char text[16];
+    hr_knobs knobs = knobs_with(list);
+    (void)snprintf(text, sizeof text, "%u", copies);
+    set(&knobs, "pipeline.augment_copies", text);
+    ck_assert_int_eq(hr_knobs_validate(&knobs, NULL), HR_OK);
+    return knobs;
+}
+
+// Epoch e takes variant e mod (k + 1), which is what epoch e would make; through kills. C11: k + 1 times the data.
+START_TEST(copies_are_made_once_and_come_in_turn)
+{
+    static const char *const counts[] = {"1", "2", "3"};
+    const uint32_t copies = 1 + (uint32_t)_i % 3;
+    char list[128];
+    hr_knobs knobs = copies_knobs(random_list((uint32_t)_i, list), copies);
+    set(&knobs, "pipeline.map_threads", counts[pick((uint32_t)_i, 40, 3)]);
+    set(&knobs, "pipeline.array", pick((uint32_t)_i, 41, 2) == 0 ? "off" : "uint8");
+    pipeline *p = open_pipeline(&knobs);
+    ck_assert_uint_eq(stage_bytes(p, "copies"), copies * TRAIN * (IMAGE + DATA_CACHE_ENTRY_BYTES));
+    for (uint32_t epoch = 0, kills = 0; epoch < 2 * copies + 2; epoch++) {
+        const uint32_t variant = epoch % (copies + 1);
+        uint32_t first = 0;
+        for (data_item item = next_item(p); !item.end; item = next_item(p)) {
+            check_item(&item, variant, first, variant == 0 ? "none" : list);
+            first += item.count;
+            if (pick((uint32_t)_i, 100 + kills++, 9) == 0) {
+                const data_position position = pipeline_position(p);
+                pipeline_close(p);
+                p = open_pipeline(&knobs);
+                ck_assert_int_eq(pipeline_seek(p, position, NULL), HR_OK);
+            }
+        }
+    }
+    pipeline_close(p);
+}
+END_TEST
+
+static hr_status two_epochs(const hr_knobs *knobs)
+{
+    pipeline *p = NULL;
+    hr_status status = pipeline_open(knobs, &form, &wire, &p, NULL);
+    for (uint32_t ends = 0; status == HR_OK && ends < 2;) {
+        data_item item;
+        uint64_t wait_ns;
+        status = pipeline_next(p, &item, &wait_ns, NULL);
+        ends += status == HR_OK && item.end;
+    }
+    pipeline_close(p);
+    return status;
+}
+
+START_TEST(every_allocation_for_copies_may_fail_once)
+{
+    hr_knobs knobs = copies_knobs("flip,crop:2", 2);
+    set(&knobs, "pipeline.map_threads", _i == 0 ? "1" : "2");
+    set(&knobs, "pipeline.prefetch", "0");
+    const int64_t live = hr_host_mem_live();
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth++) {
+        hr_host_mem_fail_at(nth);
+        const hr_status status = two_epochs(&knobs);
+        failed = hr_host_mem_fail_at(0) >= nth;
+        ck_assert_int_eq(status, failed ? HR_NOMEM : HR_OK);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+}
+END_TEST
+
+START_TEST(copies_that_nothing_makes_or_nobody_takes_are_refused)
+{
+    hr_knobs knobs = copies_knobs("flip", 2);
+    hr_err err = {0};
+    set(&knobs, "pipeline.augment", "none");
+    ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_CONSTRAINT);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "needed a list of operations there, had none"));
+    set(&knobs, "pipeline.augment", "flip");
+    set(&knobs, "pipeline.cache", "ram");
+    ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_OK);
+    set(&knobs, "pipeline.stages", "map,cache,batch");
+    ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_CONSTRAINT);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "a cache behind map keeps the first epoch's"));
+    ck_assert_str_eq(err.hint, "-s pipeline.augment_copies=0");
 }
 END_TEST
 
@@ -604,8 +707,11 @@ int main(void)
     tcase_add_test(images, lists_are_read_as_they_are_written);
     tcase_add_checked_fixture(batches, make_folder, remove_folder);
     tcase_add_loop_test(batches, batches_are_the_models_on_any_threads_and_through_kills, 0, 12);
-    tcase_add_loop_test(batches, whatever_waits_where_the_same_images_come, 0, 4);
+    tcase_add_loop_test(batches, whatever_waits_where_the_same_images_come, 0, 8);
     tcase_add_test(batches, what_is_kept_behind_map_stays_as_the_first_epoch_had_it);
+    tcase_add_loop_test(batches, copies_are_made_once_and_come_in_turn, 0, 6);
+    tcase_add_loop_test(batches, every_allocation_for_copies_may_fail_once, 0, 2);
+    tcase_add_test(batches, copies_that_nothing_makes_or_nobody_takes_are_refused);
     tcase_add_test(batches, held_out_images_stay_as_they_are);
     tcase_add_test(batches, an_array_of_values_is_not_augmented);
     suite_add_tcase(suite, images);

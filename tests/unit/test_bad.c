@@ -132,6 +132,7 @@ static const char *const settings[][4] = {
     {"pipeline.shuffle=11", "pipeline.cache=ram", "pipeline.stages=map,cache,shuffle,batch"},
     {"pipeline.shuffle=11", "pipeline.stages=slices,shuffle,map,batch"},
     {"pipeline.shuffle=11", "pipeline.array=uint8"},
+    {"pipeline.shuffle=11", "pipeline.augment=flip", "pipeline.augment_copies=1"},
     {"pipeline.shuffle=11", "pipeline.array=float64", "pipeline.mode=eager_stack", "batch.remainder=pad"},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings, THREADS = 2, ITEMS = 20 };

@@ -123,6 +123,7 @@ static const turning turnings[] = {
     {HR_KNOB_PIPELINE_STAGES, {NULL}, "shuffle, map, batch, prefetch", "map, batch, prefetch"},
     {HR_KNOB_PIPELINE_AUGMENT, {NULL}, "none", "flip"},
     {HR_KNOB_PIPELINE_AUGMENT, {NULL}, "crop:1", "colour:0.4, erase"},
+    {HR_KNOB_PIPELINE_AUGMENT_COPIES, {"pipeline.augment=flip"}, "0", "2"},
     {HR_KNOB_PIPELINE_CACHE, {NULL}, "none", "ram"},
     {HR_KNOB_PIPELINE_CACHE, {NULL}, "ram", "file"},
     {HR_KNOB_PIPELINE_CACHE_PATH, {NULL}, NULL, NULL}, // tests/unit/test_keep.c: needs a folder

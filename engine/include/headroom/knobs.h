@@ -75,6 +75,7 @@
     X(PIPELINE_MODE, "pipeline.mode")                                                                        \
     X(PIPELINE_STAGES, "pipeline.stages")                                                                    \
     X(PIPELINE_AUGMENT, "pipeline.augment")                                                                  \
+    X(PIPELINE_AUGMENT_COPIES, "pipeline.augment_copies")                                                    \
     X(PIPELINE_CACHE, "pipeline.cache")                                                                      \
     X(PIPELINE_CACHE_PATH, "pipeline.cache_path")                                                            \
     X(PIPELINE_SHUFFLE, "pipeline.shuffle")                                                                  \
