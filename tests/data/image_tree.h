@@ -56,7 +56,7 @@ static inline void tree_write(const data_folder *f, const char *name, made bytes
         (void)mkdir(path, 0755);
         *slash = '/';
     }
-    data_write(f, name, bytes.bytes, bytes.count);
+    data_write(f, name, bytes.count > 0 ? (const void *)bytes.bytes : "", bytes.count);
     made_free(&bytes);
 }
 

@@ -207,7 +207,7 @@ START_TEST(a_file_that_is_no_image_is_named)
     tree_write(&f, "a/3.gif", tree_text("GIF89a"));
     tree_write(&f, "a/4.png", bomb);
     for (int k = 5; k < 9; k++) {
-        char name[16];
+        char name[24];
         (void)snprintf(name, sizeof name, "a/%d.png", k);
         tree_write(&f, name, tree_png(5, 2, 2));
     }
