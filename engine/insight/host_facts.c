@@ -267,7 +267,7 @@ static void ask(const hr_knobs *files, const data_form *model, const uint64_t ke
 
 hr_status host_facts_for(const hr_knobs *knobs, const data_form *model, data_facts *out, hr_err *err)
 {
-    uint64_t key[2];
+    uint64_t key[2] = {0}; // hash128 goes on from it
     remembered found = {.state = FACTS_NOTHING};
     if (hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH)[0] == '\0') { // no files: opening it is no work
         return data_facts_read(knobs, model, out, err);

@@ -471,7 +471,7 @@ END_TEST
 
 typedef struct read_job {
     const data_source *s;
-    uint8_t *room; // of each sample
+    uint8_t *room[2]; // of each sample
     float value[2];
 } read_job;
 
@@ -481,8 +481,7 @@ static void read_in_worker(const void *argument, int64_t begin, int64_t end, uin
     (void)worker;
     for (int64_t k = begin; k < end; k++) {
         data_raw raw;
-        if (data_source_fetch(job->s, DATA_TRAIN, 0, job->room + k * job->s->room_bytes, &raw, NULL) ==
-            HR_OK) {
+        if (data_source_fetch(job->s, DATA_TRAIN, 0, job->room[k], &raw, NULL) == HR_OK) {
             memcpy(&job->value[k], raw.bytes, sizeof job->value[k]);
         }
     }
@@ -500,7 +499,7 @@ START_TEST(the_smallest_numbers_are_zero_on_every_thread)
         (void)snprintf(text, sizeof text, "a,b,c\n%s,2,3\n%s,2,3\n", numbers[k], numbers[k]);
         write_text(&f, "a.csv", text);
         data_source *s = source_at("csv", f.path, &form);
-        read_job job = {.s = s, .room = malloc((size_t)2 * s->room_bytes), .value = {1, 1}};
+        read_job job = {.s = s, .room = {malloc(s->room_bytes), malloc(s->room_bytes)}, .value = {1, 1}};
         ck_assert_int_eq(workers_create(2, &threads, NULL), HR_OK);
         workers_for(threads, 2, 1, read_in_worker, &job);
         workers_destroy(threads);
@@ -509,7 +508,8 @@ START_TEST(the_smallest_numbers_are_zero_on_every_thread)
         ck_assert_mem_eq(&job.value[0], here.slot[0], sizeof(float));
         ck_assert_mem_eq(&job.value[1], here.slot[0], sizeof(float));
         data_room_give_back(&here);
-        free(job.room);
+        free(job.room[0]);
+        free(job.room[1]);
         data_source_close(s);
     }
     data_folder_remove(&f);
@@ -568,7 +568,9 @@ int main(void)
     tcase_add_test(csv, a_table_cut_or_changed_while_in_use_is_an_error);
     tcase_add_test(csv, held_out_columns_are_those_that_are_trained_on);
     tcase_add_test(csv, a_table_for_another_model_is_refused_by_its_heading);
-    tcase_add_test(csv, a_table_of_more_rows_than_may_be_held_takes_nothing);
+    if (!HEADROOM_SANITIZED) { // 33 million rows are seconds then
+        tcase_add_test(csv, a_table_of_more_rows_than_may_be_held_takes_nothing);
+    }
     tcase_add_test(csv, the_smallest_numbers_are_zero_on_every_thread);
     tcase_add_test(csv, every_truncation_is_refused_or_shorter);
     tcase_add_test(csv, every_allocation_may_fail_once);
