@@ -10,10 +10,37 @@
 
 #include "base/host_mem.h"
 
-bool name_ends_in(const char *name, const char *ending)
+// From the back: '#' stands for digits.
+static bool ends_in_one(const char *name, const char *ending, size_t wanted)
 {
-    const size_t length = strlen(name), wanted = strlen(ending);
-    return length > wanted && strcasecmp(name + length - wanted, ending) == 0;
+    size_t length = strlen(name);
+    while (wanted > 0) {
+        const char c = ending[--wanted];
+        const size_t before = length;
+        while (c == '#' && length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') {
+            length--;
+        }
+        if (c != '#' && length > 0 && strncasecmp(&name[length - 1], &c, 1) == 0) {
+            length--;
+        }
+        if (length == before) {
+            return false;
+        }
+    }
+    return length > 0;
+}
+
+bool name_ends_in(const char *name, const char *endings)
+{
+    const char *ending = endings;
+    bool ends = false;
+    for (bool more = true; more && !ends;) {
+        const size_t length = strcspn(ending, " ");
+        ends = ends_in_one(name, ending, length);
+        more = ending[length] == ' ';
+        ending += length + more;
+    }
+    return ends;
 }
 
 static bool is_wanted(const struct dirent *entry, const char *ending)

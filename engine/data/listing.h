@@ -17,14 +17,14 @@ typedef struct listing {
     uint32_t names_bytes;
 } listing;
 
-// Names in `folder` that end in `ending` (".txt"), those with a leading dot left out. DATA error when the folder cannot
+// Names in `folder` that end in `ending` (".txt", or several with blanks between), those with a leading dot left out. DATA error when the folder cannot
 // be read or holds more than LISTING_MOST_NAMES.
 HR_MUST_CHECK hr_status listing_read(const char *folder, const char *ending, listing *out, hr_err *err);
 void listing_free(listing *l);
 const char *listing_name(const listing *l, uint32_t k);
 
-// Without regard to case.
-bool name_ends_in(const char *name, const char *ending);
+// In one of the endings, without regard to case. '#' stands for one digit or more: ".tfrecord -#-of-#".
+bool name_ends_in(const char *name, const char *endings);
 bool folder_is_at(const char *path);
 // Is a plain file that ends so there, or a folder with one?
 bool files_are_at(const char *path, const char *ending);

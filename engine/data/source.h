@@ -130,6 +130,9 @@ bool source_npy_is_at(const char *path, const data_form *model);
 HR_MUST_CHECK hr_status source_images_open(const hr_knobs *knobs, const char *path, const data_form *model,
                                            data_source **out, hr_err *err);
 bool source_images_is_at(const char *path, const data_form *model);
+HR_MUST_CHECK hr_status source_tfrecord_open(const hr_knobs *knobs, const char *path, const data_form *model,
+                                             data_source **out, hr_err *err);
+bool source_tfrecord_is_at(const char *path, const data_form *model);
 HR_MUST_CHECK hr_status source_generated_open(const data_shape *model, data_source **out, hr_err *err);
 // For every other form: what the slots hold depends on a class that is drawn for the sample.
 HR_MUST_CHECK hr_status source_synthetic_open(const data_form *model, data_source **out, hr_err *err);

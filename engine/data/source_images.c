@@ -9,6 +9,7 @@
 #include "data/image.h"
 #include "data/image_index.h"
 #include "data/listing.h"
+#include "data/resize_filter.h"
 #include "data/source.h"
 #include "data/split.h"
 
@@ -159,20 +160,13 @@ static hr_status refuse_model(const data_form *model, hr_err *err)
     return status;
 }
 
-static image_filter filter_of(const hr_knobs *knobs)
-{
-    return hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIZE, "nearest") ? IMAGE_NEAREST
-           : hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIZE, "area")  ? IMAGE_AREA
-                                                                 : IMAGE_BILINEAR;
-}
-
 hr_status source_images_open(const hr_knobs *knobs, const char *path, const data_form *model,
                              data_source **out, hr_err *err)
 {
     const image_options options = {.leave_out = hr_knob_is(knobs, HR_KNOB_PIPELINE_BAD, "skip")};
     image_want want;
     *out = NULL;
-    if (!want_of(model, filter_of(knobs), &want)) {
+    if (!want_of(model, resize_filter_of(knobs), &want)) {
         return refuse_model(model, err);
     }
     images_source *s = hr_calloc(1, sizeof *s);

@@ -502,7 +502,7 @@ static const hr_knob_row rows[] = {
         .applies = "on device.kind cpu",
         .needs = {{"cpu", HR_KNOB_DEVICE_KIND}}},
     ROW(PIPELINE_SOURCE, CHOICE, "auto", "")
-        .choices = {"auto", "generated", "cifar10", "mnist", "images", "npy", "tokens", "text", "csv"},
+        .choices = {"auto", "generated", "cifar10", "mnist", "images", "npy", "tfrecord", "tokens", "text", "csv"},
         .line = "where the samples come from",
         .explanation =
             "auto looks at what pipeline.path holds, and generates a learnable image set when there is no "
@@ -511,7 +511,9 @@ static const hr_knob_row rows[] = {
             "folder per class, or train and val (or test) folders of such folders; classes are their sorted names. Also a .tar of "
             "that, read in place, a .tar.gz or .zip, held whole, and a WebDataset: .tar shards whose samples are a .jpg "
             "or .png and a .cls with the number of the class. npy is x_train.npy, y_train.npy, x_test.npy and "
-            "y_test.npy in a folder or an .npz, with the types and shapes that the model takes; bytes are images. For language models: tokens is llm.c's "
+            "y_test.npy in a folder or an .npz, with the types and shapes that the model takes; bytes are images. tfrecord is files of tf.train.Example, or a "
+            "folder of *.tfrecord and *-00000-of-00010: JPEG, PNG or bytes in image/encoded or image, the class in "
+            "image/class/label or label, else features by their type and size. For language models: tokens is llm.c's "
             ".bin, or 16-bit numbers without a header; text is any file, or a folder of *.txt, each byte a token. csv "
             "is a table of numbers with a heading, a sample a row; the column label, target or class is the label, or the last. "
             "Files with val or test in their names are held out, else one sample of ten is."},
@@ -520,8 +522,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "In a preset a relative path counts from the folder of that preset, after --set from the "
             "current folder. Archives are read in place: nothing is unpacked.",
-        .applies = "with pipeline.source auto, cifar10, mnist, images, npy, tokens, text and csv",
-        .needs = {{"auto cifar10 mnist images npy tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
+        .applies = "with pipeline.source auto, cifar10, mnist, images, npy, tfrecord, tokens, text and csv",
+        .needs = {{"auto cifar10 mnist images npy tfrecord tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
     ROW(PIPELINE_RESIZE, CHOICE, "bilinear", "")
         .choices = {"bilinear", "nearest", "area"},
         .line = "how images of another size become the model's",
@@ -530,8 +532,8 @@ static const hr_knob_row rows[] = {
             "that covers the model's, and then resized: bilinear between the four nearest pixels, nearest to the "
             "nearest pixel, area to the mean of what lies under each pixel. As tf.image.resize without antialias, and "
             "rounded. The whole image is scaled, whatever its shape.",
-        .applies = "with pipeline.source auto and images",
-        .needs = {{"auto images", HR_KNOB_PIPELINE_SOURCE}}},
+        .applies = "with pipeline.source auto, images and tfrecord",
+        .needs = {{"auto images tfrecord", HR_KNOB_PIPELINE_SOURCE}}},
     ROW(PIPELINE_BAD, CHOICE, "stop", "")
         .choices = {"stop", "skip"},
         .line = "what becomes of a sample that cannot be read",
@@ -540,8 +542,8 @@ static const hr_knob_row rows[] = {
             "that is out of range. skip takes the next sample of the set in file order that can be read, "
             "behind the last the first, and counts it: the same one on any number of threads and after a resume. The "
             "report has how many there were. When none can be read, the run ends.",
-        .applies = "with pipeline.source auto, cifar10, mnist, images, npy, tokens, text and csv",
-        .needs = {{"auto cifar10 mnist images npy tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
+        .applies = "with pipeline.source auto, cifar10, mnist, images, npy, tfrecord, tokens, text and csv",
+        .needs = {{"auto cifar10 mnist images npy tfrecord tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
     ROW(PIPELINE_SAMPLES, INT, "", "samples")
         .steps = {"all", "1000", "10000", "50000"},
         .min = 1, .max = 16777216, .unset = "all",

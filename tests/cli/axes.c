@@ -24,6 +24,7 @@ static const axis_left_out left_out[] = {
     {HR_KNOB_PIPELINE_SOURCE, "text", "needs files: tests/unit/test_sources_tokens.c"},
     {HR_KNOB_PIPELINE_SOURCE, "csv", "needs files: tests/unit/test_sources_table.c"},
     {HR_KNOB_PIPELINE_SOURCE, "npy", "needs files: tests/unit/test_sources_arrays.c"},
+    {HR_KNOB_PIPELINE_SOURCE, "tfrecord", "needs files: tests/unit/test_sources_tfrecord.c"},
     {HR_KNOB_PIPELINE_PATH, NULL, "needs files: tests/unit/test_sources.c"},
     {HR_KNOB_PIPELINE_CACHE_PATH, NULL, "writes files: tests/unit/test_keep.c"},
     {HR_KNOB_PIPELINE_RAM_LIMIT, NULL,

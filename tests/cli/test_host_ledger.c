@@ -10,6 +10,7 @@
 
 #include "axes.h"
 #include "data/image_tree.h"
+#include "data/record_files.h"
 #include "exactness.h"
 
 enum { TRAIN = 70, FEWER = 61, HELD_OUT = 9, DRAWS = 6000, KEPT_MAX = 256, HOST_AXES_MAX = 24 };
@@ -131,6 +132,22 @@ static void write_zip(const data_folder *f, char path[FILE_NAME_MAX])
     pack_images(f, "images.zip", PACK_ZIP, path);
 }
 
+static void write_records(const data_folder *f, char path[FILE_NAME_MAX])
+{
+    made file = {0};
+    for (uint32_t n = 0; n < (uint32_t)train + HELD_OUT; n++) {
+        const int64_t label = n % 10;
+        made image = tree_png(n, 6, 4), features = {0};
+        features_bytes(&features, "image/encoded", image.bytes, image.count);
+        features_ints(&features, "image/class/label", &label, 1, true);
+        example_add(&file, &features);
+        made_free(&image);
+    }
+    data_write(f, "train.tfrecord", file.bytes, file.count);
+    (void)data_folder_file(f, "train.tfrecord", path);
+    made_free(&file);
+}
+
 #define OF_IMAGES                                                                                            \
     "  classes: 10\n  loss: softmax_cross_entropy\n"                                                         \
     "  layers:\n    - {kind: flatten}\n    - {kind: dense, units: 10}\n"
@@ -164,6 +181,7 @@ static const struct subject {
     {"images", write_images, COLOUR, true},
     {"images", write_tar, COLOUR, true},
     {"auto", write_zip, COLOUR, true},
+    {"tfrecord", write_records, COLOUR, true},
     {"auto", write_text, WORDS, true},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
