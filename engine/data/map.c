@@ -2,6 +2,7 @@
 #include "data/map.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/narrow.h"
 #include "data/cache.h"
@@ -10,7 +11,7 @@
 enum { SCRATCH_ALIGNMENT = 64 };
 
 // Where the parts of a thread's scratch begin: what is fetched, what the source decodes with, the image, the same again to augment
-// it in, the floats that are to be narrowed, and the sample as a cache takes it.
+// it in, the floats that are to be converted, and the sample as a cache takes it.
 typedef struct map_layout {
     uint64_t scratch, image, spare, floats, packed, bytes;
 } map_layout;
@@ -20,15 +21,41 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + SCRATCH_ALIGNMENT - 1) & ~(uint64_t)(SCRATCH_ALIGNMENT - 1);
 }
 
-// Images are written as they travel; what a source writes itself is narrowed afterwards.
-static bool is_narrowed(const data_map *m, uint32_t slot)
+// Images are written as they travel; what a source writes itself takes another type afterwards.
+static bool is_converted(const data_map *m, uint32_t slot)
 {
     return m->source->ops->decode == NULL && m->to.slot[slot].type != m->source->form.slot[slot].type;
 }
 
 static pixels_type pixels_type_of(data_type type)
 {
-    return type == DATA_F16 ? PIXELS_F16 : type == DATA_BF16 ? PIXELS_BF16 : PIXELS_F32;
+    return type == DATA_F16    ? PIXELS_F16
+           : type == DATA_BF16 ? PIXELS_BF16
+           : type == DATA_F64  ? PIXELS_F64
+                               : PIXELS_F32;
+}
+
+static void write_pixels(const data_map *m, const uint8_t *image, void *to)
+{
+    const uint32_t values = data_source_values(m->source);
+    if (m->to.slot[0].type == DATA_BYTES) {
+        memcpy(to, image, values);
+    } else {
+        pixels_write(to, pixels_type_of(m->to.slot[0].type), image, values, m->past_caches);
+    }
+}
+
+static void convert(data_type type, void *to, const float *from, uint64_t count)
+{
+    double *wide = to;
+    if (type == DATA_F16) {
+        narrow_to_f16(to, from, count);
+    } else if (type == DATA_BF16) {
+        narrow_to_bf16(to, from, count);
+    }
+    for (uint64_t k = 0; k < count && type == DATA_F64; k++) {
+        wide[k] = from[k];
+    }
 }
 
 static map_layout layout_of(const data_map *m)
@@ -41,7 +68,7 @@ static map_layout layout_of(const data_map *m)
     at.floats = at.spare + (m->augment.list.count > 0 ? image : 0);
     at.packed = at.floats;
     for (uint32_t k = 0; k < s->form.count; k++) {
-        at.packed += is_narrowed(m, k) ? aligned(data_slot_bytes(&s->form.slot[k])) : 0;
+        at.packed += is_converted(m, k) ? aligned(data_slot_bytes(&s->form.slot[k])) : 0;
     }
     at.bytes = at.packed + (m->has_made ? aligned(data_form_packed_bytes(&m->to)) : 0);
     return at;
@@ -60,8 +87,7 @@ static uint32_t copy_of(const data_map *m, const data_ask *ask)
 
 static void write_image(const data_map *m, const uint8_t *image, int32_t label, const data_room *to)
 {
-    pixels_write(to->slot[0], pixels_type_of(m->to.slot[0].type), image, data_source_values(m->source),
-                 m->past_caches);
+    write_pixels(m, image, to->slot[0]);
     *(int32_t *)to->slot[1] = label;
 }
 
@@ -119,23 +145,22 @@ hr_status data_map_fetch(const data_map *m, const data_ask *ask, uint8_t *scratc
     return found || cache == NULL ? HR_OK : data_cache_keep(cache, ask->sample, out, err);
 }
 
-// A sample is narrowed while it lies in the near caches.
+// A sample is converted while it lies in the near caches.
 static hr_status make(const making *of, const data_raw *raw, const data_room *to, hr_err *err)
 {
     const data_map *m = of->m;
     data_room wide = *to;
     uint8_t *floats = of->scratch + of->at.floats;
     for (uint32_t k = 0; k < m->to.count; k++) {
-        if (is_narrowed(m, k)) {
+        if (is_converted(m, k)) {
             wide.slot[k] = floats;
             floats += aligned(data_slot_bytes(&m->source->form.slot[k]));
         }
     }
     HR_TRY(write_wide(of, raw, &wide, err));
     for (uint32_t k = 0; k < m->to.count; k++) {
-        if (is_narrowed(m, k)) {
-            (m->to.slot[k].type == DATA_F16 ? narrow_to_f16 : narrow_to_bf16)(
-                to->slot[k], wide.slot[k], data_slot_values(&m->to.slot[k]));
+        if (is_converted(m, k)) {
+            convert(m->to.slot[k].type, to->slot[k], wide.slot[k], data_slot_values(&m->to.slot[k]));
         }
     }
     return HR_OK;

@@ -52,6 +52,7 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
     const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.train),
                                   .pinned = p->wire.pinned,
                                   .refusal = p->refusal};
+    HR_TRY(data_source_check_form(p->source, &buffers.form, err));
     const data_map map = {.source = p->source, .to = buffers.form, .bad = bad_of(p, DATA_TRAIN)};
     HR_TRY(data_keep_open(knobs, &map, p->lender, p->form.threads, &p->keep, err));
     const uint32_t prefetch = p->keep.plan.prefetch;

@@ -15,7 +15,7 @@ typedef struct pipeline pipeline;
 
 // What batches are on the host: the type of their floats, and the memory of training batches.
 typedef struct pipeline_wire {
-    data_type train[DATA_MAX_SLOTS], eval[DATA_MAX_SLOTS]; // of DATA_FLOAT slots: that, DATA_F16 or DATA_BF16
+    data_type train[DATA_MAX_SLOTS], eval[DATA_MAX_SLOTS]; // of DATA_FLOAT slots, as data_form_narrowed
     pinned_memory pinned;                                  // all zero: ordinary memory
 } pipeline_wire;
 

@@ -21,8 +21,8 @@ uint64_t data_slot_values(const data_slot *slot)
 
 uint64_t data_slot_bytes(const data_slot *slot)
 {
-    static const uint8_t bytes[] = {
-        [DATA_FLOAT] = 4, [DATA_IDS] = 4, [DATA_MASK] = 1, [DATA_F16] = 2, [DATA_BF16] = 2};
+    static const uint8_t bytes[] = {[DATA_FLOAT] = 4, [DATA_IDS] = 4, [DATA_MASK] = 1, [DATA_F16] = 2,
+                                    [DATA_BF16] = 2,  [DATA_F64] = 8, [DATA_BYTES] = 1};
     return data_slot_values(slot) * bytes[slot->type];
 }
 

@@ -15,8 +15,10 @@ typedef enum data_type {
     DATA_FLOAT, // float32; images are HWC in [0, 1]
     DATA_IDS,   // int32, 0 … classes - 1
     DATA_MASK,  // uint8, 0 … classes - 1
-    DATA_F16,   // as DATA_FLOAT, narrowed: in batches only
+    DATA_F16,   // as DATA_FLOAT, narrowed: in batches only, as what follows
     DATA_BF16,
+    DATA_F64,   // widened; of images the quotient in double
+    DATA_BYTES, // images' bytes 0 … 255, which the device makes numbers of
 } data_type;
 
 typedef struct data_slot {
@@ -47,7 +49,7 @@ const char *data_slot_text(const data_slot *slot, char *text, uint32_t size);
 bool data_slot_is_real(const data_slot *slot);
 // Does the label continue an input of ids token by token?
 bool data_slot_continues(const data_slot *input, const data_slot *label);
-// The form of batches whose floats have these types: of DATA_FLOAT slots DATA_FLOAT, DATA_F16 or DATA_BF16.
+// The form of batches whose floats have these types: of DATA_FLOAT slots DATA_FLOAT, or one that is in batches only.
 data_form data_form_narrowed(const data_form *form, const data_type types[DATA_MAX_SLOTS]);
 
 // The room of a batch: one buffer a slot.

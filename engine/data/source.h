@@ -105,6 +105,9 @@ uint64_t data_source_set_bytes(const data_source *s, data_set set);
 // model that takes the pixels flat has height = width = 1.
 bool data_form_is_image(const data_form *model, data_shape *shape);
 
+// Whether there is what batches of this form are made of: bytes for the device to normalise are those of images alone.
+HR_MUST_CHECK hr_status data_source_check_form(const data_source *s, const data_form *batches, hr_err *err);
+
 // height × width × channels
 uint32_t data_source_values(const data_source *s);
 

@@ -16,6 +16,17 @@ bool data_form_is_image(const data_form *model, data_shape *shape)
     return true;
 }
 
+hr_status data_source_check_form(const data_source *s, const data_form *batches, hr_err *err)
+{
+    if (batches->slot[0].type != DATA_BYTES || s->ops->decode != NULL) {
+        return HR_OK;
+    }
+    const hr_status status = HR_FAIL(
+        err, DATA, "%s: needed images of bytes for pipeline.normalise=device, had values", s->info.label);
+    hr_err_try(err, "-s pipeline.normalise=host");
+    return status;
+}
+
 void data_source_close(data_source *s)
 {
     if (s != NULL) {

@@ -141,6 +141,8 @@ static void write_slot(const data_source *source, const sample *s, uint32_t k, v
         break;
     case DATA_F16: // of batches
     case DATA_BF16:
+    case DATA_F64:
+    case DATA_BYTES:
         break;
     }
 }

@@ -49,7 +49,11 @@ void host_types(const program *p, const hr_model *model, data_type types[DATA_MA
 {
     for (uint32_t k = 0; k < model->slot_count; k++) {
         const hr_dtype dtype = type_of(p, model->values[model->slots[k].value].name);
-        types[k] = dtype == HR_F16 ? DATA_F16 : dtype == HR_BF16 ? DATA_BF16 : DATA_FLOAT;
+        types[k] = dtype == HR_F16    ? DATA_F16
+                   : dtype == HR_BF16 ? DATA_BF16
+                   : dtype == HR_F64  ? DATA_F64
+                   : dtype == HR_U8   ? DATA_BYTES
+                                      : DATA_FLOAT;
     }
 }
 
@@ -73,7 +77,9 @@ void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const progr
         .offloaded_bytes = host_offloaded_bytes(train), .bytes = HR_NONE, .input.input_seconds = (double)NAN};
     host_types(train, model, wire.train);
     host_types(eval != NULL ? eval : train, model, wire.eval);
-    out->known = host_facts_for(knobs, &form, &facts, &err) == HR_OK;
+    const data_form batches = data_form_narrowed(&form, wire.train);
+    out->known = host_facts_for(knobs, &form, &facts, &err) == HR_OK &&
+                 data_source_check_form(&facts.source, &batches, &err) == HR_OK;
     if (!out->known) {
         (void)text_copy(out->why, sizeof out->why, err.sentence);
         return;

@@ -632,6 +632,28 @@ static const hr_knob_row rows[] = {
             "Each thread has scratch of its own. 0 takes one for each MiB of a batch, at most one for each core: a "
             "small batch is made sooner than another thread wakes. tf.data calls it num_parallel_calls, PyTorch's "
             "DataLoader num_workers."},
+    ROW(PIPELINE_NORMALISE, CHOICE, "host", "")
+        .choices = {"host", "device"},
+        .line = "where the bytes of an image become numbers between 0 and 1",
+        .explanation =
+            "Normalising on the host multiplies what travels by 4 (float32) or 8 (float64): a batch of 16 images of 32x32x3 is "
+            "49,152 bytes, and 196,608 or 393,216 as numbers. With device the bytes travel, a batch on the host and its place on "
+            "the device are as much smaller, and the step begins with an instruction that divides by 255. Its result is an "
+            "activation: eager holds it beside the bytes until the gradients are taken. Weights stay the same bit for bit. "
+            "It is for models of one image and one class; other data travels as the model takes it.",
+        .applies = "with pipeline.source auto, generated, cifar10, mnist, images and npy, and pipeline.array off and uint8",
+        .needs = {{"auto generated cifar10 mnist images npy", HR_KNOB_PIPELINE_SOURCE},
+                  {"off uint8", HR_KNOB_PIPELINE_ARRAY}}},
+    ROW(PIPELINE_TRANSFER, CHOICE, "auto", "")
+        .choices = {"auto", "float32", "float64"},
+        .line = "number type in which images that the host normalised travel",
+        .explanation =
+            "auto is the type that the first layer reads. float64 is what NumPy's x / 255 makes and a loop hands over that does not "
+            "cast: twice the bytes of float32 on the host, on the link and in the batch's place on the device, where the step then "
+            "begins with a cast. float32 sends it also to layers that read two-byte types. Weights stay the same bit for "
+            "bit under every policy but float64. It is for models of one image and one class.",
+        .applies = "with pipeline.normalise=host",
+        .needs = {{"host", HR_KNOB_PIPELINE_NORMALISE}}},
     ROW(PIPELINE_PREFETCH, INT, "2", "batches")
         .min = 0, .max = 64,
         .line = "batches made ready ahead of the step; 0: made when asked for",

@@ -76,6 +76,14 @@ hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err
     return HR_OK;
 }
 
+bool model_takes_images(const hr_model *model)
+{
+    const model_value *x = &model->values[model->slots[0].value],
+                      *label = &model->values[model->slots[1].value];
+    return model->slot_count == 2 && x->dtype == HR_F32 && (x->shape.rank == 2 || x->shape.rank == 4) &&
+           label->dtype == HR_I32 && label->shape.rank == 1;
+}
+
 void model_destroy(hr_model *model)
 {
     if (!model) {

@@ -106,6 +106,9 @@ typedef struct hr_model {
 HR_MUST_CHECK hr_status model_create(const hr_preset *preset, hr_model **out, char **problems, hr_err *err);
 void model_destroy(hr_model *model);
 
+// One image, or its pixels flat, and one class: what sources of images have bytes for.
+bool model_takes_images(const hr_model *model);
+
 // Writes the seeded initial values of parameter `index` (float32, plain layout) to values[0..elements).
 // Philox(seed, "init/" + name, element): the same on every machine and thread count. The recipe for scripts stands
 // at the top of init.c.

@@ -170,7 +170,8 @@
     X(DROPOUT_BWD_MASK, "dropout_bwd_mask") /* mask, dy → dx */                                                 \
     X(PREFETCH,                                                                                                   \
       "prefetch") /* → slot: the host batch of a later round; lane h2d, nobody waits for it here */             \
-    X(ADVANCE, "advance") /* t → t': a batch moves up on the device; t' may have fewer samples than t */
+    X(ADVANCE, "advance") /* t → t': a batch moves up on the device; t' may have fewer samples than t */        \
+    X(NORMALISE, "normalise") /* x u8 → y = x / 255, of a real type */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts between real types, and what keeps float16 gradients in range: finite check, unscaling, loss scale.
+// Casts between real types, the bytes of images as numbers, and what keeps float16 gradients in range: finite check, unscaling, loss scale.
 #include "ops/rows.h"
 
 static hr_status cast_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
@@ -10,6 +10,15 @@ static hr_status cast_shape(const op_attr *a, const op_operand *in, size_t in_co
     out[0] = in[0];
     out[0].dtype = to;
     return HR_OK;
+}
+
+static hr_status normalise_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
+                                 size_t out_count, hr_err *err)
+{
+    if (in[0].dtype != HR_U8) {
+        return HR_FAIL(err, MODEL, "normalise needs bytes, had %s", dtype_name((hr_dtype)in[0].dtype));
+    }
+    return cast_shape(a, in, in_count, out, out_count, err);
 }
 
 static uint64_t finite_flops(const op_query *q)
@@ -39,6 +48,15 @@ const op_row op_row_CAST = {
               .result_count = 1,
               .result = {0}}},
 };
+
+const op_row op_row_NORMALISE = {.name = "normalise",
+                                 .traits = {COST_COPY, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
+                                 .min_in = 1,
+                                 .max_in = 1,
+                                 .min_out = 1,
+                                 .max_out = 1,
+                                 .shape = normalise_shape,
+                                 .in_place = -1};
 
 const op_row op_row_FINITE = {.name = "finite",
                               .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},

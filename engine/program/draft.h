@@ -41,6 +41,7 @@ typedef struct draft {
     instr_list instrs;
     uint32_t next_instr_id;
     uint32_t persistent_count;
+    uint32_t first_input; // tensor of slot 0, as it travels; then slot by slot
     uint32_t ahead;       // batches held ahead (pipeline.device_prefetch), 0 in an evaluation
     uint32_t first_ahead; // tensor of slot 0 in the batch that comes next; then slot by slot, batch by batch
     uint32_t *param_tensor; // [model->param_count]

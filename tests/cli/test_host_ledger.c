@@ -523,6 +523,37 @@ static uint64_t host_bytes_of(const hr_preset *preset, const hr_knobs *knobs)
     return bytes;
 }
 
+// pipeline.normalise says in its row for which sources it is: those of images are among them.
+START_TEST(whoever_has_images_can_send_their_bytes)
+{
+    const struct subject *s = &subjects[_i];
+    const bool images =
+        strcmp(s->model, COLOUR) == 0 || strcmp(s->model, GREY) == 0 || strcmp(s->model, FLAT) == 0;
+    static const char *const places[] = {"host", "device"};
+    char path[FILE_NAME_MAX];
+    uint64_t image_bytes[2];
+    const data_folder files = data_folder_make(), models = data_folder_make();
+    s->write(&files, path);
+    hr_preset *preset = open_model(&models, s->model);
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_SOURCE, s->source, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_PATH, path, NULL), HR_OK);
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_NORMALISE, places[k], NULL), HR_OK);
+        hr_report r = planned(preset, &knobs);
+        ck_assert_str_eq(r.host.unknown, "");
+        image_bytes[k] =
+            r.h2d_bytes_per_step - (uint64_t)hr_knob_int(&knobs, HR_KNOB_BATCH_SIZE) * sizeof(int32_t);
+        hr_report_deinit(&r);
+    }
+    ck_assert_msg(images ? image_bytes[0] == 4 * image_bytes[1] : image_bytes[0] == image_bytes[1],
+                  "source %s", s->source);
+    hr_preset_close(preset);
+    data_folder_remove(&files);
+    data_folder_remove(&models);
+}
+END_TEST
+
 // Packed or not: an archive is held whole, plain files of records are not held. Another data set under the same names is another
 // plan, none is no plan, and the first again is the first plan.
 START_TEST(a_plan_reads_its_files_anew_when_they_change)
@@ -578,6 +609,7 @@ int main(void)
     tcase_add_loop_test(tests, a_what_if_has_the_plans_host_bytes, 0, (int)kept_count);
     tcase_add_loop_test(tests, a_limit_that_is_the_ledger_holds_and_one_byte_less_does_not, 0,
                         (int)kept_count);
+    tcase_add_loop_test(tests, whoever_has_images_can_send_their_bytes, 0, SUBJECTS);
     tcase_add_loop_test(tests, a_plan_reads_its_files_anew_when_they_change, 0, SUBJECTS);
     Suite *suite = suite_create("host ledger");
     suite_add_tcase(suite, tests);

@@ -297,11 +297,20 @@ static void *as_tensor(const setup *s, uint32_t k, void *values)
         const instr *i = &s->p->instrs[n];
         t = i->op == HR_OP_INPUT && i->attr.slot == (int32_t)k ? &s->p->tensors[i->out[0]] : t;
     }
-    if (t == NULL || (t->dtype != HR_F16 && t->dtype != HR_BF16)) {
+    if (t == NULL || (t->dtype != HR_F16 && t->dtype != HR_BF16 && t->dtype != HR_F64)) {
         return values;
     }
-    const uint64_t count = t->bytes / sizeof(uint16_t);
+    const uint64_t count = t->bytes / dtype_bytes((hr_dtype)t->dtype);
     const float *from = values;
+    if (t->dtype == HR_F64) {
+        double *wide = calloc(count, sizeof *wide);
+        ck_assert_ptr_nonnull(wide);
+        for (uint64_t v = 0; v < count; v++) {
+            wide[v] = (double)from[v];
+        }
+        free(values);
+        return wide;
+    }
     uint16_t *halves = calloc(count, sizeof *halves);
     ck_assert_ptr_nonnull(halves);
     for (uint64_t v = 0; v < count; v++) {

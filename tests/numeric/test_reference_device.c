@@ -282,10 +282,10 @@ START_TEST(huge_logits_give_a_finite_loss)
 }
 END_TEST
 
-START_TEST(input_widens_images_and_read_brings_scalars_back)
+START_TEST(input_takes_images_in_their_type_and_read_brings_scalars_back)
 {
     op_device device = reference();
-    const float images[] = {0.25f, 0.5f, 0.75f, 1.0f};
+    const double images[] = {0.25, 0.5, 0.75, 1.0};
     const int32_t labels[] = {3, 1};
     step_io io = {.slot = {images, labels}};
     op_trial x = op_trial_make(HR_OP_INPUT, (op_attr){.slot = 0});
@@ -389,7 +389,7 @@ int main(void)
     tcase_add_test(all, the_first_of_equal_logits_is_the_answer);
     tcase_add_test(all, the_first_of_equal_pixels_is_the_place);
     tcase_add_test(all, huge_logits_give_a_finite_loss);
-    tcase_add_test(all, input_widens_images_and_read_brings_scalars_back);
+    tcase_add_test(all, input_takes_images_in_their_type_and_read_brings_scalars_back);
     tcase_add_test(all, what_it_cannot_run_is_refused_at_load);
     tcase_add_test(all, every_allocation_of_load_may_fail);
     suite_add_tcase(suite, all);

@@ -309,6 +309,7 @@ END_TEST
 // ---- numbers ----------------------------------------------------------------------------------------------------
 
 static float images[BATCH * PIXELS];
+static double wide_images[BATCH * PIXELS]; // as a program of float64 takes them
 static int32_t labels[BATCH];
 
 static void make_batch(void)
@@ -317,6 +318,7 @@ static void make_batch(void)
     for (int i = 0; i < BATCH * PIXELS; i++) {
         state = state * 1664525u + 1013904223u;
         images[i] = (float)(state >> 8) / 16777216.0f;
+        wide_images[i] = (double)images[i];
     }
     for (int n = 0; n < BATCH; n++) {
         labels[n] = (n * 3 + 1) % CLASSES;
@@ -376,24 +378,41 @@ static void rig_deinit(rig *r)
 
 typedef struct feed {
     uint32_t batch, rounds;
+    bool wide;
 } feed;
+
+// The images of part `part`, in the type of the program's input.
+static const void *images_of(const feed *f, uint32_t part)
+{
+    const size_t at = (size_t)part * f->batch * PIXELS;
+    return f->wide ? (const void *)(wide_images + at) : images + at;
+}
 
 static hr_status next_part(void *context, step_io *io, hr_err *err)
 {
     feed *f = context;
     (void)err;
     f->rounds++;
-    io->slot[0] = images + (size_t)f->rounds * f->batch * PIXELS;
+    io->slot[0] = images_of(f, f->rounds);
     io->slot[1] = labels + (size_t)f->rounds * f->batch;
     return HR_OK;
+}
+
+static bool has_wide_input(const program *p)
+{
+    bool wide = false;
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        wide = wide || (p->tensors[k].category == HR_CATEGORY_INPUT && p->tensors[k].dtype == HR_F64);
+    }
+    return wide;
 }
 
 // Returns the loss; `parts`: the rounds see one part of the batch after the other.
 static double rig_step(rig *r, bool parts)
 {
     hr_err err = {0};
-    feed f = {.batch = r->p->batch};
-    step_io io = {.slot = {images, labels},
+    feed f = {.batch = r->p->batch, .wide = has_wide_input(r->p)};
+    step_io io = {.slot = {images_of(&f, 0), labels},
                   .update = 1,
                   .learning_rate = 1,
                   .loss_weight = 1.0 / r->p->rounds,

@@ -81,6 +81,8 @@ static void assert_in_range(const data_slot *slot, const void *values, uint32_t 
             break;
         case DATA_F16:
         case DATA_BF16:
+        case DATA_F64:
+        case DATA_BYTES:
             ck_abort_msg("a source gives floats of four bytes");
         }
     }

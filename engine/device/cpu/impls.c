@@ -88,6 +88,7 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_ATTENTION] = {&cpu_attention, &cpu_half_tiles},
     [HR_OP_ATTENTION_BWD] = {&cpu_attention_bwd, &cpu_half_tiles},
     [HR_OP_CAST] = {&cpu_cast},
+    [HR_OP_NORMALISE] = {&cpu_normalise},
     [HR_OP_FINITE] = {&cpu_finite},
     [HR_OP_UNSCALE] = {&cpu_unscale, &cpu_half_tiles},
     [HR_OP_SCALE_UPDATE] = {&cpu_scale_update},
@@ -133,11 +134,18 @@ static bool is_convolution(uint32_t op)
            op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS;
 }
 
+// A batch may come as float64; it is moved as it is and cast.
+static bool takes_float64(const op_query *q, uint32_t k)
+{
+    return q->op == HR_OP_INPUT || q->op == HR_OP_PREFETCH || q->op == HR_OP_ADVANCE ||
+           (q->op == HR_OP_CAST && k < q->in_count);
+}
+
 static hr_status check_types(const op_query *q, hr_err *err)
 {
     for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
         const op_operand *t = k < q->in_count ? &q->in[k] : &q->out[k - q->in_count];
-        if (t->dtype == HR_F64) {
+        if (t->dtype == HR_F64 && !takes_float64(q, k)) {
             (void)HR_FAIL(err, DEVICE, "%s: the cpu device computes in float32, the tensor is %s",
                           op_name((hr_op)q->op), dtype_name((hr_dtype)t->dtype));
             hr_err_try(err, "-s device.kind=reference");

@@ -92,6 +92,12 @@ static hr_status run_zeros(const cuda_run *r, hr_err *err)
     return CUDA_CALL(err, cuMemsetD8Async, r->out[0], 0, cuda_bytes(&r->query->out[0]), r->stream);
 }
 
+static bool from_bytes(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    return q->in[0].dtype == HR_U8;
+}
+
 static const cuda_impl impls[] = {
     {.op = HR_OP_ADD,
      .types = CUDA_REAL,
@@ -128,6 +134,13 @@ static const cuda_impl impls[] = {
      .module = "elementwise",
      .kernel = name_of_two,
      .run_group = run_casts},
+    {.op = HR_OP_NORMALISE,
+     .types = CUDA_REAL,
+     .name = "normalise",
+     .fits = from_bytes,
+     .module = "elementwise",
+     .kernel = name_of_two,
+     .run = run},
     {.op = HR_OP_ACCUMULATE,
      .types = CUDA_REAL,
      .name = "accumulate",

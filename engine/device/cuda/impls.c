@@ -33,11 +33,18 @@ static bool takes_padded(const op_query *q)
     return q->op == HR_OP_OFFLOAD || q->op == HR_OP_FETCH || cuda_pads_rows(q);
 }
 
+// A batch may come as float64; it is moved as it is and cast.
+static bool takes_float64(const op_query *q, uint32_t k)
+{
+    return q->op == HR_OP_INPUT || q->op == HR_OP_PREFETCH || q->op == HR_OP_ADVANCE ||
+           (q->op == HR_OP_CAST && k < q->in_count);
+}
+
 static hr_status check_operands(const op_query *q, hr_err *err)
 {
     for (uint32_t k = 0; k < (uint32_t)q->in_count + q->out_count; k++) {
         const op_operand *t = operand_of(q, k);
-        if (t->dtype == HR_F64) {
+        if (t->dtype == HR_F64 && !takes_float64(q, k)) {
             (void)HR_FAIL(err, DEVICE,
                           "%s: the cuda device computes in float32 and two-byte types, the tensor is float64",
                           op_name((hr_op)q->op));

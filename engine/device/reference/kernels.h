@@ -106,6 +106,7 @@ void reference_attention(const reference_call *call);
 void reference_attention_bwd(const reference_call *call);
 
 void reference_cast(const reference_call *call);
+void reference_normalise(const reference_call *call);
 void reference_finite(const reference_call *call);
 void reference_unscale(const reference_call *call);
 void reference_scale_update(const reference_call *call);

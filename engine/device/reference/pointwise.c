@@ -11,7 +11,7 @@ void reference_input(const reference_call *call)
     const uint64_t count = call->out_count[0];
     const hr_dtype dtype = (hr_dtype)call->query->out[0].dtype;
     const void *from = call->io->slot[call->query->attr.slot];
-    if (dtype == HR_I32 || dtype == HR_U8) {
+    if (dtype == HR_I32 || dtype == HR_U8 || dtype == HR_F64) {
         memcpy(call->out[0], from, count * dtype_bytes(dtype));
         return;
     }

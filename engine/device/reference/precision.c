@@ -12,6 +12,16 @@ void reference_cast(const reference_call *call)
     memcpy(call->out[0], call->in[0], call->out_count[0] * sizeof(double));
 }
 
+// A float32 rounded from this quotient is the float32 quotient: double has more than twice its digits.
+void reference_normalise(const reference_call *call)
+{
+    const uint8_t *bytes = call->in[0];
+    double *y = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        y[i] = bytes[i] / 255.0;
+    }
+}
+
 // Counts begin anew where the verdict is not among the operands.
 void reference_finite(const reference_call *call)
 {

@@ -87,6 +87,7 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_ATTENTION] = {reference_attention, 0},
     [HR_OP_ATTENTION_BWD] = {reference_attention_bwd, 0},
     [HR_OP_CAST] = {reference_cast, 0},
+    [HR_OP_NORMALISE] = {reference_normalise, 0},
     [HR_OP_FINITE] = {reference_finite, 0},
     [HR_OP_UNSCALE] = {reference_unscale, UPDATES(0)},
     [HR_OP_SCALE_UPDATE] = {reference_scale_update, UPDATES(0)},

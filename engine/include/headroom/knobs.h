@@ -81,6 +81,8 @@
     X(PIPELINE_SHUFFLE, "pipeline.shuffle")                                                                  \
     X(PIPELINE_SHUFFLE_OF, "pipeline.shuffle_of")                                                            \
     X(PIPELINE_MAP_THREADS, "pipeline.map_threads")                                                          \
+    X(PIPELINE_NORMALISE, "pipeline.normalise")                                                              \
+    X(PIPELINE_TRANSFER, "pipeline.transfer")                                                                \
     X(PIPELINE_PREFETCH, "pipeline.prefetch")                                                                \
     X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \
     X(PIPELINE_RESIDENT, "pipeline.resident")                                                                \

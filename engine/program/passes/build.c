@@ -108,6 +108,23 @@ static bool read_wide(const draft *d, uint32_t value)
     return false;
 }
 
+// Images that come from the host as pipeline.normalise and pipeline.transfer say; HR_DTYPE_COUNT: as everything else.
+static hr_dtype image_dtype(const draft *d, uint32_t value)
+{
+    const hr_knobs *knobs = d->knobs;
+    const bool image = model_takes_images(d->model) && d->model->slots[0].value == value;
+    if (image && hr_knob_acts(knobs, HR_KNOB_PIPELINE_NORMALISE) &&
+        hr_knob_is(knobs, HR_KNOB_PIPELINE_NORMALISE, "device")) {
+        return HR_U8;
+    }
+    if (!image || !hr_knob_acts(knobs, HR_KNOB_PIPELINE_TRANSFER)) {
+        return HR_DTYPE_COUNT;
+    }
+    return hr_knob_is(knobs, HR_KNOB_PIPELINE_TRANSFER, "float32")   ? HR_F32
+           : hr_knob_is(knobs, HR_KNOB_PIPELINE_TRANSFER, "float64") ? HR_F64
+                                                                     : HR_DTYPE_COUNT;
+}
+
 // What a batch is on the device. Under a mixed policy a graph casts nothing there that nobody reads as it was: the host
 // rounds the batch to the type that its readers compute in, which is the same rounding, and copies half the bytes.
 static op_operand slot_operand(const draft *d, uint32_t value)
@@ -119,6 +136,8 @@ static op_operand slot_operand(const draft *d, uint32_t value)
     if (fuses && o.dtype == HR_F32 && !read_wide(d, value)) {
         o.dtype = d->compute;
     }
+    const hr_dtype image = image_dtype(d, value);
+    o.dtype = image != HR_DTYPE_COUNT ? image : o.dtype;
     return o;
 }
 
@@ -135,6 +154,7 @@ static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
 
 static hr_status add_input_slots(draft *d, hr_err *err)
 {
+    d->first_input = d->tensors.count;
     for (uint32_t k = 0; k < d->model->slot_count; k++) {
         HR_TRY(add_input_slot(d, d->model->slots[k].value, err));
     }
@@ -194,6 +214,29 @@ static hr_status add_input_copy(draft *d, uint32_t value, int32_t slot, hr_err *
     }
     i->lane = HR_LANE_H2D;
     i->attr.slot = slot;
+    instr_out(i, d->value_tensor[value]);
+    return HR_OK;
+}
+
+// Images that travel in a type of their own become what their readers take, in the step: bytes are divided by 255.
+static hr_status make_images(draft *d, hr_err *err)
+{
+    const uint32_t value = d->model->slots[0].value, from = d->value_tensor[value];
+    op_operand o = tensor_operand(&d->tensors.data[from]);
+    const uint32_t travels = o.dtype;
+    o.dtype = read_wide(d, value) ? d->real : d->compute;
+    if (image_dtype(d, value) == HR_DTYPE_COUNT || o.dtype == travels) {
+        return HR_OK;
+    }
+    const tensor *t = &d->tensors.data[from];
+    const char *name = draft_suffixed(d, t->name, dtype_name((hr_dtype)o.dtype));
+    HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_ACTIVATIONS, t->layer, &d->value_tensor[value], err));
+    instr *i =
+        draft_instr(d, &d->instrs, travels == HR_U8 ? HR_OP_NORMALISE : HR_OP_CAST, HR_PHASE_INPUT, HR_NO_ID);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    instr_in(i, from);
     instr_out(i, d->value_tensor[value]);
     return HR_OK;
 }
@@ -356,6 +399,7 @@ hr_status pass_build(draft *d, hr_err *err)
     if (d->mode == PROGRAM_FEED) {
         return HR_OK;
     }
+    HR_TRY(make_images(d, err));
     for (uint32_t k = 0; k < m->node_count; k++) {
         HR_TRY(add_node(d, &m->nodes[k], err));
     }

@@ -28,12 +28,8 @@ static void keep_on_tape(draft *d, const instr *i, const bool *watched)
 
 static bool is_model_input(const draft *d, uint32_t tensor_id)
 {
-    for (uint32_t k = 0; k < d->model->slot_count && !d->model->slots[k].is_label; k++) {
-        if (d->value_tensor[d->model->slots[k].value] == tensor_id) {
-            return true;
-        }
-    }
-    return false;
+    const uint32_t slot = tensor_id - d->first_input;
+    return tensor_id >= d->first_input && slot < d->model->slot_count && !d->model->slots[slot].is_label;
 }
 
 // In eager mode x lives until the next step whatever the tape records, and is counted among what is saved; where a

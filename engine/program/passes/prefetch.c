@@ -88,8 +88,7 @@ static hr_status add_copies(draft *d, instr_list *list, hr_phase phase, hr_err *
 static hr_status add_begin(draft *d, instr_list *list, int32_t event, hr_err *err)
 {
     for (uint32_t k = 0; k < d->model->slot_count; k++) {
-        const uint32_t x = d->value_tensor[d->model->slots[k].value];
-        HR_TRY(add_advance(d, list, HR_LANE_COMPUTE, ahead_tensor(d, 1, k), x, err));
+        HR_TRY(add_advance(d, list, HR_LANE_COMPUTE, ahead_tensor(d, 1, k), d->first_input + k, err));
     }
     HR_TRY(add_order(d, list, HR_OP_RECORD, HR_PHASE_INPUT, HR_LANE_COMPUTE, event, err));
     HR_TRY(add_order(d, list, HR_OP_WAIT, HR_PHASE_INPUT, HR_LANE_H2D, event, err));

@@ -2,6 +2,13 @@
 // Sums, products and casts element by element: every operand is read once, every result written once.
 #include "elementwise_args.h"
 #include "group.cuh"
+
+// A batch may come in double. In front of the patterns, which look for it where they are written.
+__device__ __forceinline__ float widen(double x)
+{
+    return (float)x;
+}
+
 #include "map.cuh"
 
 struct sum_of {
@@ -109,6 +116,21 @@ FOR_REAL_TYPES(KERNELS)
         map(sum_of(), e.count, static_cast<To *>(e.out), static_cast<const To *>(e.a),                       \
             static_cast<const From *>(e.b));                                                                 \
     }
+// A quotient by 255 is the product with a reciprocal of twice the digits: of all 256 bytes the rounded quotient.
+struct over_255 {
+    __device__ float operator()(float byte) const
+    {
+        const float once = 1.0f / 255.0f, rest = (float)(1.0 / 255.0 - (double)(1.0f / 255.0f));
+        return fmaf(byte, once, byte * rest);
+    }
+};
+
+#define NORMALISE(from, From, to, To)                                                                        \
+    extern "C" __global__ void normalise_##from##_##to(elementwise_args e)                                   \
+    {                                                                                                        \
+        map(over_255(), e.count, static_cast<To *>(e.out), static_cast<const From *>(e.a));                  \
+    }
+
 #define TO_EVERY(MACRO, from, From)                                                                          \
     MACRO(from, From, f32, float)                                                                            \
     MACRO(from, From, f16, f16)                                                                              \
@@ -117,3 +139,5 @@ FOR_REAL_TYPES(KERNELS)
 #define ACCUMULATES(suffix, type) TO_EVERY(ACCUMULATE, suffix, type)
 FOR_REAL_TYPES(CASTS)
 FOR_REAL_TYPES(ACCUMULATES)
+TO_EVERY(CAST, f64, double)
+TO_EVERY(NORMALISE, u8, uint8_t)
