@@ -248,25 +248,43 @@ static hr_status cifar_check(cifar_source *s, const char *path, hr_err *err)
         s->records[slot] = (uint32_t)records;
     }
     s->base.info.train_samples = train_samples;
+    s->base.parts = s->file_count;
     s->base.info.eval_samples = s->records[CIFAR_TEST];
     return HR_OK;
 }
 
 // ---- the source -----------------------------------------------------------------------------------------------
 
+// The file of sample *index, which becomes its number there.
+static uint32_t cifar_place(const cifar_source *s, data_set set, uint32_t *index)
+{
+    uint32_t slot = set == DATA_EVAL ? CIFAR_TEST : 1;
+    while (*index >= s->records[slot]) {
+        *index -= s->records[slot++];
+    }
+    return slot;
+}
+
 static hr_status cifar_fetch(const data_source *base, data_set set, uint32_t index, uint8_t *room,
                              data_raw *out, hr_err *err)
 {
     const cifar_source *s = (const cifar_source *)base;
-    uint32_t slot = set == DATA_EVAL ? CIFAR_TEST : 1;
-    while (index >= s->records[slot]) {
-        index -= s->records[slot++];
-    }
+    const uint32_t slot = cifar_place(s, set, &index);
     const blob *file = &s->file[slot];
     uint64_t offset = (uint64_t)index * CIFAR_RECORD_BYTES;
     const uint8_t *bytes;
     HR_TRY(blob_at(file, offset, CIFAR_RECORD_BYTES, room, &bytes, err));
     return record_read(bytes, CIFAR_RECORD_BYTES, CIFAR_CLASSES, file->name, offset, out, err);
+}
+
+static uint64_t cifar_part_begin(const data_source *base, uint32_t part)
+{
+    const cifar_source *s = (const cifar_source *)base;
+    uint64_t begin = 0;
+    for (uint32_t slot = 1; slot <= part; slot++) {
+        begin += s->records[slot];
+    }
+    return begin;
 }
 
 static void cifar_close(data_source *base)
@@ -278,8 +296,11 @@ static void cifar_close(data_source *base)
     hr_free(s);
 }
 
-static const data_source_ops cifar_ops = {
-    .check = cifar_check_labels, .fetch = cifar_fetch, .decode = record_decode, .close = cifar_close};
+static const data_source_ops cifar_ops = {.check = cifar_check_labels,
+                                          .fetch = cifar_fetch,
+                                          .decode = record_decode,
+                                          .part_begin = cifar_part_begin,
+                                          .close = cifar_close};
 
 static bool is_folder(const char *path)
 {

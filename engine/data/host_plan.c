@@ -5,6 +5,7 @@
 
 #include "base/machine.h"
 #include "data/keep.h"
+#include "data/stages.h"
 
 enum { BYTES_PER_THREAD = 1 << 20 }; // what one more thread is worth waking for
 
@@ -131,6 +132,11 @@ static uint64_t copies_bytes(const host_case *c)
     return c->keep.copies_bytes;
 }
 
+static uint64_t interleave_bytes(const host_case *c)
+{
+    return (uint64_t)c->keep.interleave * INTERLEAVE_FILE_BYTES;
+}
+
 // Numbers of samples, and with a pool of where they lie there.
 static uint64_t shuffle_bytes(const host_case *c)
 {
@@ -187,6 +193,11 @@ static bool copies(const host_case *c)
     return c->keep.copies > 0;
 }
 
+static bool interleaves(const host_case *c)
+{
+    return c->keep.interleave > 1;
+}
+
 static bool shuffles(const host_case *c)
 {
     return shuffle_bytes(c) > 0;
@@ -212,11 +223,17 @@ static const struct {
     bool (*is_there)(const host_case *c);
     uint64_t (*bytes)(const host_case *c);
 } rows[] = {
-    {"source", always, source_bytes},     {"slices", slices, slices_bytes},
-    {"cache", caches, cache_bytes},       {"copies", copies, copies_bytes},
-    {"shuffle", shuffles, shuffle_bytes}, {"map", maps, map_bytes},
-    {"batch", always, batch_bytes},       {"prefetch", prefetches, prefetch_bytes},
-    {"pinned", pins, batches_bytes},      {"evaluate", always, evaluate_bytes},
+    {"source", always, source_bytes},
+    {"interleave", interleaves, interleave_bytes},
+    {"slices", slices, slices_bytes},
+    {"cache", caches, cache_bytes},
+    {"copies", copies, copies_bytes},
+    {"shuffle", shuffles, shuffle_bytes},
+    {"map", maps, map_bytes},
+    {"batch", always, batch_bytes},
+    {"prefetch", prefetches, prefetch_bytes},
+    {"pinned", pins, batches_bytes},
+    {"evaluate", always, evaluate_bytes},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 _Static_assert((int)ROWS <= (int)PIPELINE_MAX_STAGES, "every stage has a place");

@@ -19,6 +19,12 @@ static uint32_t shuffle_of(const hr_knobs *knobs, const stage_order *order, uint
     return (uint32_t)(wanted < samples ? wanted : samples);
 }
 
+static uint32_t interleave_of(const hr_knobs *knobs, const stage_order *order, uint32_t files)
+{
+    const uint64_t wanted = order->interleave ? (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_INTERLEAVE) : 0;
+    return (uint32_t)(wanted < files ? wanted : files);
+}
+
 static bool is_in_file(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "file");
@@ -48,6 +54,7 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
         return plan;
     }
     const data_map map = {.source = source, .to = *batches};
+    plan.interleave = interleave_of(knobs, &order, source->parts);
     plan.shuffle = shuffle_of(knobs, &order, data_source_samples(source, DATA_TRAIN));
     plan.prefetch = order.prefetch ? (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH) : 0;
     plan.has_cache = order.cache && !hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "none");

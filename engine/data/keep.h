@@ -13,9 +13,10 @@
 #include "data/pool.h"
 
 typedef struct data_keep_plan {
-    uint32_t shuffle;  // samples in the buffer; 0 or 1: none
-    uint32_t prefetch; // batches made ready; 0: none
-    bool same_order;   // the shuffle is drawn once
+    uint32_t interleave; // files read in turn; 0 or 1: none
+    uint32_t shuffle;    // samples in the buffer; 0 or 1: none
+    uint32_t prefetch;   // batches made ready; 0: none
+    bool same_order;     // the shuffle is drawn once
     bool has_pool, pool_mapped;
     bool has_cache, cache_made;
     bool has_slices;

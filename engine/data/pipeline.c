@@ -58,6 +58,13 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
     const uint32_t prefetch = p->keep.plan.prefetch;
     hr_status status = stage_source_open(p->source, DATA_TRAIN, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
+    if (p->keep.plan.interleave > 1) {
+        const interleave_form form = {.cycle = p->keep.plan.interleave,
+                                      .block =
+                                          (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_INTERLEAVE_BLOCK)};
+        status = stage_interleave_open(p->train, p->source, &form, &stage, err);
+        HR_TRY(chain(&p->train, status, stage));
+    }
     if (p->keep.plan.shuffle > 1) {
         const shuffle_form form = {.samples = p->keep.plan.shuffle,
                                    .seed = (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_SEED),
@@ -371,13 +378,15 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
              (p->keep.plan.copies > 0 ? 1u : 0u);
     uint32_t place = count;
     for (const data_stage *s = p->train; s != NULL; s = s->before) {
-        if (s->before == NULL && p->keep.plan.copies > 0) {
+        const data_stage *source = p->keep.plan.interleave > 1 ? s->before : s;
+        const bool is_first = source != NULL && source->before == NULL; // numbers come from here
+        if (is_first && p->keep.plan.copies > 0) {
             fixed_facts("copies", p->keep.plan.copies_bytes, &out[--place]);
         }
-        if (s->before == NULL && p->keep.plan.cache_bytes > 0) {
+        if (is_first && p->keep.plan.cache_bytes > 0) {
             fixed_facts("cache", p->keep.plan.cache_bytes, &out[--place]);
         }
-        if (s->before == NULL && p->keep.plan.slices_bytes > 0) {
+        if (is_first && p->keep.plan.slices_bytes > 0) {
             fixed_facts("slices", p->keep.plan.slices_bytes, &out[--place]);
         }
         stage_facts(s, s->ops->name, &out[--place]);

@@ -51,6 +51,9 @@ typedef struct data_source_ops {
     // The sample's values into to->slot, as s->form says; scratch has s->scratch_bytes.
     hr_status (*write)(const data_source *s, const data_raw *raw, uint8_t *scratch, const data_room *to,
                        hr_err *err);
+    // Of a source of several files (s->parts): the number of the first training sample of file `part`; of part == parts how many
+    // there are.
+    uint64_t (*part_begin)(const data_source *s, uint32_t part);
     // Bytes of a sample as fetch gives it; NULL: s->raw_bytes each.
     uint64_t (*size)(const data_source *s, data_set set, uint32_t index);
     void (*close)(data_source *s);
@@ -73,6 +76,7 @@ struct data_source {
     uint32_t raw_bytes;     // of the largest sample, as fetch gives it
     uint32_t room_bytes;    // what fetch wants
     uint32_t scratch_bytes; // what decode or write wants
+    uint32_t parts;         // files that training samples come from, in their order; 0: it tells of none
     bool is_endless;        // samples are drawn, not read: a set has as many as are wanted
     bool skips_bad;         // pipeline.bad=skip
     uint64_t left_out;      // with it: names and folders that were passed over when it was opened
@@ -100,6 +104,9 @@ uint64_t data_source_samples(const data_source *s, data_set set);
 // Bytes that fetch gives of this sample, and of all of a set; UINT64_MAX where that does not hold them.
 uint64_t data_source_size(const data_source *s, data_set set, uint32_t index);
 uint64_t data_source_set_bytes(const data_source *s, data_set set);
+
+// Where the training samples of file `part` begin, and, of part == s->parts, where they end: within pipeline.samples.
+uint64_t data_source_part_begin(const data_source *s, uint32_t part);
 
 // The images' shape when the model takes one image and one class, as floats and an id; false otherwise. A
 // model that takes the pixels flat has height = width = 1.

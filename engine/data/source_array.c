@@ -249,13 +249,27 @@ static void array_close(data_source *base)
     hr_free(s);
 }
 
-static const data_source_ops array_of_bytes = {
-    .load = array_load, .fetch = array_fetch, .decode = array_decode, .close = array_close};
-static const data_source_ops array_of_reals = {
-    .load = array_load, .fetch = array_fetch, .write = array_write, .close = array_close};
+static uint64_t array_part_begin(const data_source *base, uint32_t part)
+{
+    return data_source_part_begin(((const array_source *)base)->inner, part);
+}
 
-static const data_source_ops array_of_slots = {
-    .load = array_load, .fetch = array_fetch, .write = record_write_packed, .close = array_close};
+static const data_source_ops array_of_bytes = {.load = array_load,
+                                               .fetch = array_fetch,
+                                               .decode = array_decode,
+                                               .part_begin = array_part_begin,
+                                               .close = array_close};
+static const data_source_ops array_of_reals = {.load = array_load,
+                                               .fetch = array_fetch,
+                                               .write = array_write,
+                                               .part_begin = array_part_begin,
+                                               .close = array_close};
+
+static const data_source_ops array_of_slots = {.load = array_load,
+                                               .fetch = array_fetch,
+                                               .write = record_write_packed,
+                                               .part_begin = array_part_begin,
+                                               .close = array_close};
 
 // Rooms are small where each part is: all parts have at most INT32_MAX bytes.
 static hr_status check_rooms(const data_source *inner, uint64_t sample_bytes, uint64_t room_bytes,
@@ -293,6 +307,7 @@ hr_status source_array_describe(const data_source *inner, uint32_t value_bytes, 
                          .info = inner->info,
                          .skips_bad = inner->skips_bad,
                          .left_out = inner->left_out,
+                         .parts = inner->parts,
                          .raw_bytes = (uint32_t)sample_bytes,
                          .room_bytes = (uint32_t)room_bytes,
                          .cost.make_value_ns = value_bytes == 1   ? 0.25

@@ -45,6 +45,13 @@ uint64_t data_source_samples(const data_source *s, data_set set)
     return set == DATA_EVAL ? s->info.eval_samples : s->info.train_samples;
 }
 
+uint64_t data_source_part_begin(const data_source *s, uint32_t part)
+{
+    const uint64_t samples = s->info.train_samples;
+    const uint64_t begin = part < s->parts ? s->ops->part_begin(s, part) : samples;
+    return begin < samples ? begin : samples;
+}
+
 uint64_t data_source_size(const data_source *s, data_set set, uint32_t index)
 {
     return s->ops->size != NULL ? s->ops->size(s, set, index) : s->raw_bytes;

@@ -43,6 +43,14 @@ static uint64_t record_size(const data_source *base, data_set set, uint32_t inde
     return tfrecords_bytes(files, index);
 }
 
+static uint64_t records_part_begin(const data_source *base, uint32_t file)
+{
+    const record_source *s = (const record_source *)base;
+    const tfrecords *files = &s->files[DATA_TRAIN];
+    const uint32_t number = tfrecords_from(files, files->files.part[file].start);
+    return s->is_split ? split_train_before(files->count, number) : number;
+}
+
 static hr_status check_image(const example_record *record, const feature *f, hr_err *err)
 {
     const wire_span bytes = feature_bytes(f);
@@ -140,11 +148,13 @@ static void records_close(data_source *base)
 static const data_source_ops image_ops = {.check = records_check,
                                           .fetch = record_fetch,
                                           .decode = image_of_record,
+                                          .part_begin = records_part_begin,
                                           .size = record_size,
                                           .close = records_close};
 static const data_source_ops slots_ops = {.check = records_check,
                                           .fetch = record_fetch,
                                           .write = values_of_record,
+                                          .part_begin = records_part_begin,
                                           .size = record_size,
                                           .close = records_close};
 
@@ -188,6 +198,7 @@ static hr_status count_samples(record_source *s, const char *path, hr_err *err)
     const uint32_t most = train->most_bytes > eval->most_bytes ? train->most_bytes : eval->most_bytes;
     s->base.held_bytes = train->held_bytes + eval->held_bytes;
     s->base.raw_bytes = most;
+    s->base.parts = train->files.count;
     s->base.room_bytes = most + TFRECORD_FRAME_BYTES;
     return HR_OK;
 }

@@ -222,8 +222,18 @@ static void tokens_close(data_source *base)
     hr_free(s);
 }
 
+// A sample is of the file that it begins in.
+static uint64_t tokens_part_begin(const data_source *base, uint32_t file)
+{
+    const token_source *s = (const token_source *)base;
+    const uint64_t tokens = s->parts[DATA_TRAIN].part[file].start / s->width;
+    const uint64_t window = tokens / s->length + (tokens % s->length > 0);
+    const uint64_t number = window < s->windows ? window : s->windows;
+    return s->is_split ? split_train_before(s->windows, number) : number;
+}
+
 static const data_source_ops tokens_ops = {
-    .fetch = tokens_fetch, .write = tokens_write, .close = tokens_close};
+    .fetch = tokens_fetch, .write = tokens_write, .part_begin = tokens_part_begin, .close = tokens_close};
 
 // The first samples up front: a vocabulary that is too large is found before the first step.
 static hr_status check_first(const token_source *s, hr_err *err)
@@ -251,6 +261,7 @@ static hr_status open_all(token_source *s, const char *path, hr_err *err)
     HR_TRY(count_samples(s, path, err));
     s->base.held_bytes = s->parts[DATA_TRAIN].held_bytes + s->parts[DATA_EVAL].held_bytes;
     s->base.raw_bytes = s->base.room_bytes = (s->length + 1) * s->width;
+    s->base.parts = s->parts[DATA_TRAIN].count;
     return check_first(s, err);
 }
 

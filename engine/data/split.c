@@ -28,3 +28,9 @@ uint64_t split_number(uint64_t samples, data_set set, uint64_t index)
     const uint64_t ten = index / (SPLIT_OF - 1), place = index % (SPLIT_OF - 1);
     return ten * SPLIT_OF + place + (place >= held_out_place(samples, ten));
 }
+
+uint64_t split_train_before(uint64_t samples, uint64_t number)
+{
+    const uint64_t ten = number / SPLIT_OF, place = number % SPLIT_OF;
+    return ten * (SPLIT_OF - 1) + place - (place > 0 && held_out_place(samples, ten) < place);
+}

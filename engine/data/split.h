@@ -15,5 +15,7 @@ enum { SPLIT_OF = 10 };
 uint64_t split_count(uint64_t samples, data_set set);
 // The number, among all of them, of sample `index` of the set.
 uint64_t split_number(uint64_t samples, data_set set, uint64_t index);
+// How many training samples there are among the first `number` of all.
+uint64_t split_train_before(uint64_t samples, uint64_t number);
 
 #endif

@@ -14,6 +14,17 @@
 HR_MUST_CHECK hr_status stage_source_open(const data_source *source, data_set set, data_stage **out,
                                           hr_err *err);
 
+// The numbers of training samples in the order of interleave(cycle, block) over the files of a source (stage_interleave.c) that has
+// `cycle` of them at least. `before` tells how many there are. `source` is borrowed until close.
+typedef struct interleave_form {
+    uint32_t cycle, block; // files read in turn; samples in one turn; > 0
+} interleave_form;
+
+enum { INTERLEAVE_FILE_BYTES = 8 }; // that it holds of an open file
+
+HR_MUST_CHECK hr_status stage_interleave_open(data_stage *before, const data_source *source,
+                                              const interleave_form *form, data_stage **out, hr_err *err);
+
 // tf.data's shuffle: a buffer of `samples` numbers, from which each output is drawn at random and replaced by
 // the next input. The k-th draw of epoch e is Philox(seed, "shuffle", k, e), or that of epoch 0 when `same_order`. samples > 0.
 // With a pool of as many places, it says there which sample is to lie where.

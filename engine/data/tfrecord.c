@@ -164,6 +164,20 @@ uint32_t tfrecords_bytes(const tfrecords *t, uint32_t index)
     return (uint32_t)(end - t->offset[index] - TFRECORD_FRAME_BYTES);
 }
 
+uint32_t tfrecords_from(const tfrecords *t, uint64_t offset)
+{
+    uint32_t below = 0, above = t->count;
+    while (below < above) {
+        const uint32_t middle = below + (above - below) / 2;
+        if (t->offset[middle] < offset) {
+            below = middle + 1;
+        } else {
+            above = middle;
+        }
+    }
+    return below;
+}
+
 hr_status tfrecords_read(const tfrecords *t, uint32_t index, uint8_t *room, const uint8_t **data, hr_err *err)
 {
     const uint32_t bytes = tfrecords_bytes(t, index);

@@ -39,6 +39,8 @@ HR_MUST_CHECK hr_status tfrecords_open(const char *folder, const listing *from, 
 void tfrecords_close(tfrecords *t);
 
 uint32_t tfrecords_bytes(const tfrecords *t, uint32_t index); // of its data
+// How many records begin before that place of the run.
+uint32_t tfrecords_from(const tfrecords *t, uint64_t offset);
 // *data in room, which has t->most_bytes + TFRECORD_FRAME_BYTES. Thread-safe.
 HR_MUST_CHECK hr_status tfrecords_read(const tfrecords *t, uint32_t index, uint8_t *room,
                                        const uint8_t **data, hr_err *err);

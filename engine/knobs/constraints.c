@@ -129,6 +129,13 @@ static bool copies_behind_a_cache(const hr_knobs *knobs)
            stage_order_of(knobs, &order) && order.cache && !order.cache_before_map;
 }
 
+static bool interleaves_nowhere(const hr_knobs *knobs)
+{
+    stage_order order;
+    return hr_knob_int(knobs, HR_KNOB_PIPELINE_INTERLEAVE) > 1 && stage_order_of(knobs, &order) &&
+           !order.interleave;
+}
+
 static bool resident_and_ahead(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIDENT, "on") &&
@@ -453,7 +460,8 @@ static const hr_constraint constraints[] = {
      "every pipeline.source but auto and generated needs its files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
     {strange_stages,
-     "pipeline.stages must name map and behind it batch, each stage once: slices first, cache and shuffle "
+     "pipeline.stages must name map and behind it batch, each stage once: slices or interleave first, cache "
+     "and shuffle "
      "before batch, "
      "prefetch right behind it",
      HR_KNOB_PIPELINE_STAGES, "-s pipeline.stages=cache,shuffle,map,batch,prefetch"},
@@ -475,6 +483,10 @@ static const hr_constraint constraints[] = {
      "pipeline.augment_copies gives each epoch another variant, and a cache behind map keeps the first "
      "epoch's: needed one, had both",
      HR_KNOB_PIPELINE_AUGMENT_COPIES, "-s pipeline.augment_copies=0"},
+    {interleaves_nowhere,
+     "pipeline.interleave reads files in turn where interleave stands in pipeline.stages: needed that stage, "
+     "had none",
+     HR_KNOB_PIPELINE_INTERLEAVE, "-s pipeline.interleave=1"},
     {resident_and_ahead,
      "pipeline.resident copies one batch and no later one, and pipeline.device_prefetch copies later ones "
      "ahead: "

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-typedef enum stage_word { SLICES, CACHE, SHUFFLE, MAP, BATCH, PREFETCH, STAGE_WORDS } stage_word;
+typedef enum stage_word { SLICES, INTERLEAVE, CACHE, SHUFFLE, MAP, BATCH, PREFETCH, STAGE_WORDS } stage_word;
 
 static const char *const words[STAGE_WORDS] = {
-    [SLICES] = "slices", [CACHE] = "cache", [SHUFFLE] = "shuffle",
-    [MAP] = "map",       [BATCH] = "batch", [PREFETCH] = "prefetch",
+    [SLICES] = "slices", [INTERLEAVE] = "interleave", [CACHE] = "cache",       [SHUFFLE] = "shuffle",
+    [MAP] = "map",       [BATCH] = "batch",           [PREFETCH] = "prefetch",
 };
 
 static stage_word word_of(const char *text, size_t length)
@@ -45,6 +45,7 @@ bool stage_order_of(const hr_knobs *knobs, stage_order *out)
         return false;
     }
     *out = (stage_order){.slices = at[SLICES] > 0,
+                         .interleave = at[INTERLEAVE] > 0,
                          .cache = at[CACHE] > 0,
                          .shuffle = at[SHUFFLE] > 0,
                          .prefetch = at[PREFETCH] > 0,
@@ -52,5 +53,5 @@ bool stage_order_of(const hr_knobs *knobs, stage_order *out)
                          .shuffle_before_map = at[SHUFFLE] < at[MAP],
                          .cache_before_shuffle = at[CACHE] < at[SHUFFLE]};
     return at[MAP] > 0 && at[MAP] < at[BATCH] && at[CACHE] < at[BATCH] && at[SHUFFLE] < at[BATCH] &&
-           at[SLICES] <= 1 && (at[PREFETCH] == 0 || at[PREFETCH] == at[BATCH] + 1);
+           at[SLICES] <= 1 && at[INTERLEAVE] <= 1 && (at[PREFETCH] == 0 || at[PREFETCH] == at[BATCH] + 1);
 }

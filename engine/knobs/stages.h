@@ -2,9 +2,9 @@
 // pipeline.stages: in which order samples go through cache, shuffle and map on their way into a batch, as tf.data's chain of calls
 // says it.
 //
-//   cache, shuffle, map, batch, prefetch      (default)
+//   interleave, cache, shuffle, map, batch, prefetch      (default)
 //
-// slices, in front of all others, copies the whole training set when the run begins, as from_tensor_slices does.
+// interleave stands in front of all others: it is the order of a source's files. slices, in front of all others, copies the whole training set when the run begins, as from_tensor_slices does.
 // What stands before map holds samples as their files have them, what stands behind it holds values. A shuffle before the cache
 // is drawn once: what is cached comes in one order ever after.
 #ifndef KNOBS_STAGES_H
@@ -16,7 +16,7 @@
 
 typedef struct stage_order {
 
-    bool slices, cache, shuffle, prefetch;
+    bool slices, interleave, cache, shuffle, prefetch;
     bool cache_before_map, shuffle_before_map, cache_before_shuffle;
 } stage_order;
 

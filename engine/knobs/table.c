@@ -568,14 +568,32 @@ static const hr_knob_row rows[] = {
             "array are there at once, twice the bytes while it is made. stream writes each image where it belongs.",
         .applies = "with pipeline.array uint8, float32 and float64",
         .needs = {{"uint8 float32 float64", HR_KNOB_PIPELINE_ARRAY}}},
-    ROW(PIPELINE_STAGES, TEXT, "cache,shuffle,map,batch,prefetch", "")
+    ROW(PIPELINE_STAGES, TEXT, "interleave,cache,shuffle,map,batch,prefetch", "")
         .line = "what samples pass through, in this order",
         .explanation =
-            "The chain of a tf.data pipeline, as it stands in a program: slices, cache, shuffle, map, batch and prefetch; map "
+            "The chain of a tf.data pipeline, as it stands in a program: slices, interleave, cache, shuffle, map, batch and prefetch; map "
             "and batch must be there. slices comes first and copies the training set into memory, as from_tensor_slices "
-            "copies its arrays. What stands before map keeps samples as their files have them, what stands behind it "
+            "copies its arrays; or interleave does, which reads several files in turn. What stands before map keeps samples as their files have them, what stands behind it "
             "keeps values, which are 4 times as large where bytes become float32. A shuffle before the cache is "
             "drawn once: every epoch then has that order. How large a stage is stands in its own knob."},
+    ROW(PIPELINE_INTERLEAVE, INT, "1", "files")
+        .min = 1, .max = 1024,
+        .line = "files that samples are taken from in turn; 1: one file after the other",
+        .explanation =
+            "Where the training set is several files, the samples come from so many of them in turn, in front of the shuffle, whose buffer "
+            "then holds samples of all of these files. A file that ends makes room for the next. The order is that of "
+            "tf.data's interleave(cycle_length, block_length), whatever reads the files. It takes 8 bytes for each "
+            "of these files. A data set of one file stays as it is.",
+        .applies = "with pipeline.source auto, cifar10, tfrecord, tokens and text",
+        .needs = {{"auto cifar10 tfrecord tokens text", HR_KNOB_PIPELINE_SOURCE}}},
+    ROW(PIPELINE_INTERLEAVE_BLOCK, INT, "1", "samples")
+        .min = 1, .max = 16777216,
+        .line = "samples that one file gives before the next one's turn, with pipeline.interleave",
+        .explanation =
+            "tf.data calls it block_length. Samples of one block lie side by side in their file, so that large blocks read a "
+            "disk in longer runs, and small ones mix more.",
+        .applies = "with pipeline.source auto, cifar10, tfrecord, tokens and text",
+        .needs = {{"auto cifar10 tfrecord tokens text", HR_KNOB_PIPELINE_SOURCE}}},
     ROW(PIPELINE_AUGMENT, TEXT, "none", "")
         .line = "what is done at random to training images, in this order",
         .explanation =

@@ -121,6 +121,8 @@ static const turning turnings[] = {
     {HR_KNOB_PIPELINE_ARRAY, {NULL}, "float32", "float64"},
     {HR_KNOB_PIPELINE_MODE, {"pipeline.array=uint8"}, "stream", "eager_stack"},
     {HR_KNOB_PIPELINE_STAGES, {NULL}, "shuffle, map, batch, prefetch", "map, batch, prefetch"},
+    {HR_KNOB_PIPELINE_INTERLEAVE, {NULL}, NULL, NULL},       // tests/unit/test_interleave.c: needs several files
+    {HR_KNOB_PIPELINE_INTERLEAVE_BLOCK, {NULL}, NULL, NULL}, // the same
     {HR_KNOB_PIPELINE_AUGMENT, {NULL}, "none", "flip"},
     {HR_KNOB_PIPELINE_AUGMENT, {NULL}, "crop:1", "colour:0.4, erase"},
     {HR_KNOB_PIPELINE_AUGMENT_COPIES, {"pipeline.augment=flip"}, "0", "2"},

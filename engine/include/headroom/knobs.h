@@ -74,6 +74,8 @@
     X(PIPELINE_ARRAY, "pipeline.array")                                                                      \
     X(PIPELINE_MODE, "pipeline.mode")                                                                        \
     X(PIPELINE_STAGES, "pipeline.stages")                                                                    \
+    X(PIPELINE_INTERLEAVE, "pipeline.interleave")                                                            \
+    X(PIPELINE_INTERLEAVE_BLOCK, "pipeline.interleave_block")                                                \
     X(PIPELINE_AUGMENT, "pipeline.augment")                                                                  \
     X(PIPELINE_AUGMENT_COPIES, "pipeline.augment_copies")                                                    \
     X(PIPELINE_CACHE, "pipeline.cache")                                                                      \
