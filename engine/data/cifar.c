@@ -287,6 +287,17 @@ static uint64_t cifar_part_begin(const data_source *base, uint32_t part)
     return begin;
 }
 
+static hr_status cifar_label(const data_source *base, data_set set, uint32_t index, int32_t *out, hr_err *err)
+{
+    const cifar_source *s = (const cifar_source *)base;
+    const uint32_t slot = cifar_place(s, set, &index);
+    uint8_t room;
+    const uint8_t *label;
+    HR_TRY(blob_at(&s->file[slot], (uint64_t)index * CIFAR_RECORD_BYTES, 1, &room, &label, err));
+    *out = *label;
+    return HR_OK;
+}
+
 static void cifar_close(data_source *base)
 {
     cifar_source *s = (cifar_source *)base;
@@ -299,6 +310,7 @@ static void cifar_close(data_source *base)
 static const data_source_ops cifar_ops = {.check = cifar_check_labels,
                                           .fetch = cifar_fetch,
                                           .decode = record_decode,
+                                          .label = cifar_label,
                                           .part_begin = cifar_part_begin,
                                           .close = cifar_close};
 

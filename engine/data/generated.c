@@ -168,13 +168,23 @@ static hr_status generated_fetch(const data_source *s, data_set set, uint32_t in
     return HR_OK;
 }
 
+// What generated_fetch draws first.
+static hr_status generated_label(const data_source *s, data_set set, uint32_t index, int32_t *out,
+                                 hr_err *err)
+{
+    (void)err;
+    draws d = draws_of(philox_key_of(GENERATED_SEED, "generated"), (uint64_t)set << 32 | index);
+    *out = draw_between(&d, 0, (int)s->info.classes - 1);
+    return HR_OK;
+}
+
 static void generated_close(data_source *s)
 {
     hr_free(s);
 }
 
 static const data_source_ops generated_ops = {
-    .fetch = generated_fetch, .decode = record_decode, .close = generated_close};
+    .fetch = generated_fetch, .label = generated_label, .decode = record_decode, .close = generated_close};
 
 // Gives a model that takes its pixels flat an image to look at: colour if it can be square, else grey, else a
 // single row.

@@ -132,6 +132,14 @@ static hr_status mnist_fetch(const data_source *base, data_set set, uint32_t ind
     return mnist_label(labels, index, &out->label, err);
 }
 
+static hr_status mnist_class(const data_source *base, data_set set, uint32_t index, int32_t *out, hr_err *err)
+{
+    (void)err;
+    const idx *labels = &((const mnist_source *)base)->labels[set];
+    *out = labels->file.held[labels->header_bytes + index];
+    return HR_OK;
+}
+
 static void mnist_close(data_source *base)
 {
     mnist_source *s = (mnist_source *)base;
@@ -142,8 +150,11 @@ static void mnist_close(data_source *base)
     hr_free(s);
 }
 
-static const data_source_ops mnist_ops = {
-    .check = mnist_check_labels, .fetch = mnist_fetch, .decode = record_decode, .close = mnist_close};
+static const data_source_ops mnist_ops = {.check = mnist_check_labels,
+                                          .fetch = mnist_fetch,
+                                          .label = mnist_class,
+                                          .decode = record_decode,
+                                          .close = mnist_close};
 
 hr_status source_mnist_open(const char *path, const data_form *model, data_source **out, hr_err *err)
 {

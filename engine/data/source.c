@@ -170,6 +170,25 @@ static hr_status open_array(const hr_knobs *knobs, data_source **s, hr_err *err)
     return HR_OK;
 }
 
+// ---- classes ----------------------------------------------------------------------------------------------------
+
+// *s becomes those of its samples that have the classes of pipeline.filter; after an error it is as it was.
+static hr_status filter_classes(const hr_knobs *knobs, data_source **s, hr_err *err)
+{
+    class_filter wanted;
+    data_source *filter;
+    if (!hr_knob_is_set(knobs, HR_KNOB_PIPELINE_FILTER)) {
+        return HR_OK;
+    }
+    if (!class_filter_of(hr_knob_text(knobs, HR_KNOB_PIPELINE_FILTER), &wanted)) {
+        return HR_FAIL(err, DATA, "pipeline.filter: needed label:CLASS,CLASS, had %s",
+                       hr_knob_text(knobs, HR_KNOB_PIPELINE_FILTER));
+    }
+    HR_TRY(source_filter_open(*s, &wanted, &filter, err));
+    *s = filter;
+    return HR_OK;
+}
+
 // ---- how many ----------------------------------------------------------------------------------------------------
 
 static void take_samples(const hr_knobs *knobs, data_source *s)
@@ -183,9 +202,9 @@ static void take_samples(const hr_knobs *knobs, data_source *s)
 
 bool data_source_depends_on(hr_knob_id id)
 {
-    static const hr_knob_id ids[] = {HR_KNOB_PIPELINE_SOURCE, HR_KNOB_PIPELINE_PATH, HR_KNOB_PIPELINE_SAMPLES,
-                                     HR_KNOB_PIPELINE_ARRAY,  HR_KNOB_PIPELINE_MODE, HR_KNOB_PIPELINE_RESIZE,
-                                     HR_KNOB_PIPELINE_BAD};
+    static const hr_knob_id ids[] = {
+        HR_KNOB_PIPELINE_SOURCE, HR_KNOB_PIPELINE_PATH,   HR_KNOB_PIPELINE_SAMPLES, HR_KNOB_PIPELINE_ARRAY,
+        HR_KNOB_PIPELINE_MODE,   HR_KNOB_PIPELINE_RESIZE, HR_KNOB_PIPELINE_BAD,     HR_KNOB_PIPELINE_FILTER};
     bool depends = false;
     for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
         depends = depends || ids[k] == id;
@@ -193,11 +212,19 @@ bool data_source_depends_on(hr_knob_id id)
     return depends;
 }
 
+static hr_status check_opened(const data_source *s, const data_form *model, hr_err *err)
+{
+    data_shape shape;
+    if (data_form_is_image(model, &shape) && s->ops->decode != NULL) {
+        HR_TRY(check_model(s, &shape, err));
+    }
+    return s->ops->check != NULL && !s->skips_bad ? s->ops->check(s, err) : HR_OK;
+}
+
 hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_source **out, hr_err *err)
 {
     const char *path = hr_knob_text(knobs, HR_KNOB_PIPELINE_PATH);
     const struct source_kind *kind = kind_meant(knobs, path, model);
-    data_shape shape;
     data_source *s;
     *out = NULL;
     HR_TRY(check_size(model, err));
@@ -205,12 +232,15 @@ hr_status data_source_open(const hr_knobs *knobs, const data_form *model, data_s
     HR_TRY(kind->open_with != NULL ? kind->open_with(knobs, path, model, &s, err)
                                    : kind->open(path, model, &s, err));
     s->form = *model;
-    take_samples(knobs, s);
     s->skips_bad = hr_knob_is(knobs, HR_KNOB_PIPELINE_BAD, "skip");
-    hr_status status =
-        data_form_is_image(model, &shape) && s->ops->decode != NULL ? check_model(s, &shape, err) : HR_OK;
-    if (status == HR_OK && s->ops->check != NULL && !s->skips_bad) {
-        status = s->ops->check(s, err);
+    // Of drawn samples those that have the classes stay; of all others that have them the first so many.
+    if (s->is_endless || !hr_knob_is_set(knobs, HR_KNOB_PIPELINE_FILTER)) {
+        take_samples(knobs, s);
+    }
+    hr_status status = check_opened(s, model, err);
+    if (status == HR_OK) {
+        status = filter_classes(knobs, &s, err);
+        take_samples(knobs, s);
     }
     if (status == HR_OK) {
         status = open_array(knobs, &s, err);

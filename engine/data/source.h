@@ -16,6 +16,7 @@
 
 #include "data/pipeline.h"
 #include "data/slot.h"
+#include "knobs/class_filter.h"
 
 typedef enum data_set { DATA_TRAIN, DATA_EVAL, DATA_SET_COUNT } data_set;
 
@@ -51,6 +52,8 @@ typedef struct data_source_ops {
     // The sample's values into to->slot, as s->form says; scratch has s->scratch_bytes.
     hr_status (*write)(const data_source *s, const data_raw *raw, uint8_t *scratch, const data_room *to,
                        hr_err *err);
+    // The class of a sample without the sample; NULL: it is known only with it.
+    hr_status (*label)(const data_source *s, data_set set, uint32_t index, int32_t *out, hr_err *err);
     // Of a source of several files (s->parts): the number of the first training sample of file `part`; of part == parts how many
     // there are.
     uint64_t (*part_begin)(const data_source *s, uint32_t part);
@@ -154,5 +157,9 @@ HR_MUST_CHECK hr_status source_array_describe(const data_source *inner, uint32_t
                                               data_source *out, hr_err *err);
 HR_MUST_CHECK hr_status source_array_open(data_source *inner, uint32_t value_bytes, bool as_list,
                                           data_source **out, hr_err *err);
+
+// Of images the samples of some classes, of both sets (source_filter.c). On success it owns `inner`.
+HR_MUST_CHECK hr_status source_filter_open(data_source *inner, const class_filter *wanted, data_source **out,
+                                           hr_err *err);
 
 #endif

@@ -59,6 +59,15 @@ static hr_status images_fetch(const data_source *base, data_set set, uint32_t in
     return p->ops->fetch(p->store, &p->index, of, e, room, &out->bytes, err);
 }
 
+static hr_status images_label(const data_source *base, data_set set, uint32_t index, int32_t *out,
+                              hr_err *err)
+{
+    (void)err;
+    data_set of;
+    *out = (int32_t)entry_of((const images_source *)base, set, index, &of)->label;
+    return HR_OK;
+}
+
 static hr_status images_decode(const data_source *base, const data_raw *raw, uint8_t *scratch, uint8_t *image,
                                hr_err *err)
 {
@@ -80,8 +89,11 @@ static void images_close(data_source *base)
     hr_free(s);
 }
 
-static const data_source_ops images_ops = {
-    .fetch = images_fetch, .decode = images_decode, .size = images_size, .close = images_close};
+static const data_source_ops images_ops = {.fetch = images_fetch,
+                                           .label = images_label,
+                                           .decode = images_decode,
+                                           .size = images_size,
+                                           .close = images_close};
 
 // ---- opening --------------------------------------------------------------------------------------------------
 

@@ -267,6 +267,17 @@ static hr_status image_fetch(const data_source *base, data_set set, uint32_t ind
     return fetch_slot(s, set, number, 0, room, &out->bytes, err);
 }
 
+static hr_status image_label(const data_source *base, data_set set, uint32_t index, int32_t *out, hr_err *err)
+{
+    const npy_source *s = (const npy_source *)base;
+    const uint64_t number = place_of(s, &set, index);
+    uint8_t room[sizeof(uint64_t)];
+    const uint8_t *label;
+    HR_TRY(fetch_slot(s, set, number, 1, room, &label, err));
+    npy_to_ids(&s->slot[set][1].npy, label, 1, out);
+    return HR_OK;
+}
+
 static hr_status image_decode(const data_source *s, const data_raw *raw, uint8_t *scratch, uint8_t *image,
                               hr_err *err)
 {
@@ -332,7 +343,8 @@ static void npy_close(data_source *base)
     hr_free(s);
 }
 
-static const data_source_ops image_ops = {.fetch = image_fetch, .decode = image_decode, .close = npy_close};
+static const data_source_ops image_ops = {
+    .fetch = image_fetch, .label = image_label, .decode = image_decode, .close = npy_close};
 static const data_source_ops slots_ops = {.fetch = slots_fetch, .write = slots_write, .close = npy_close};
 
 // ---- opening --------------------------------------------------------------------------------------------------

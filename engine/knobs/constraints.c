@@ -4,6 +4,7 @@
 
 #include "knobs/augment.h"
 #include "knobs/checkpoint.h"
+#include "knobs/class_filter.h"
 #include "knobs/logical.h"
 #include "knobs/loss_scale.h"
 #include "knobs/stages.h"
@@ -134,6 +135,13 @@ static bool interleaves_nowhere(const hr_knobs *knobs)
     stage_order order;
     return hr_knob_int(knobs, HR_KNOB_PIPELINE_INTERLEAVE) > 1 && stage_order_of(knobs, &order) &&
            !order.interleave;
+}
+
+static bool strange_filter(const hr_knobs *knobs)
+{
+    class_filter filter;
+    return hr_knob_is_set(knobs, HR_KNOB_PIPELINE_FILTER) &&
+           !class_filter_of(hr_knob_text(knobs, HR_KNOB_PIPELINE_FILTER), &filter);
 }
 
 static bool resident_and_ahead(const hr_knobs *knobs)
@@ -487,6 +495,8 @@ static const hr_constraint constraints[] = {
      "pipeline.interleave reads files in turn where interleave stands in pipeline.stages: needed that stage, "
      "had none",
      HR_KNOB_PIPELINE_INTERLEAVE, "-s pipeline.interleave=1"},
+    {strange_filter, "pipeline.filter must be label: and classes with commas between",
+     HR_KNOB_PIPELINE_FILTER, "-s pipeline.filter=label:0,1"},
     {resident_and_ahead,
      "pipeline.resident copies one batch and no later one, and pipeline.device_prefetch copies later ones "
      "ahead: "

@@ -544,6 +544,15 @@ static const hr_knob_row rows[] = {
             "report has how many there were. When none can be read, the run ends.",
         .applies = "with pipeline.source auto, cifar10, mnist, images, npy, tfrecord, tokens, text and csv",
         .needs = {{"auto cifar10 mnist images npy tfrecord tokens text csv", HR_KNOB_PIPELINE_SOURCE}}},
+    ROW(PIPELINE_FILTER, TEXT, "", "")
+        .line = "only samples of these classes: label:0,1,7",
+        .explanation =
+            "Of both sets the samples of these classes stay; \"\" keeps all. Labels are looked at when the run begins, and the "
+            "numbers of the samples that stay take 4 bytes each of host memory. tf.data's filter() asks a function "
+            "of each element in every epoch instead. For data whose labels are known without the samples: other "
+            "sources say that theirs are not.",
+        .applies = "with pipeline.source auto, generated, cifar10, mnist, images and npy",
+        .needs = {{"auto generated cifar10 mnist images npy", HR_KNOB_PIPELINE_SOURCE}}},
     ROW(PIPELINE_SAMPLES, INT, "", "samples")
         .steps = {"all", "1000", "10000", "50000"},
         .min = 1, .max = 16777216, .unset = "all",

@@ -26,6 +26,7 @@ static const axis_left_out left_out[] = {
     {HR_KNOB_PIPELINE_SOURCE, "npy", "needs files: tests/unit/test_sources_arrays.c"},
     {HR_KNOB_PIPELINE_SOURCE, "tfrecord", "needs files: tests/unit/test_sources_tfrecord.c"},
     {HR_KNOB_PIPELINE_PATH, NULL, "needs files: tests/unit/test_sources.c"},
+    {HR_KNOB_PIPELINE_FILTER, NULL, "of images only: tests/unit/test_interleave.c"},
     {HR_KNOB_PIPELINE_INTERLEAVE, NULL, "needs several files: tests/unit/test_interleave.c"},
     {HR_KNOB_PIPELINE_INTERLEAVE_BLOCK, NULL, "needs several files: tests/unit/test_interleave.c"},
     {HR_KNOB_PIPELINE_CACHE_PATH, NULL, "writes files: tests/unit/test_keep.c"},

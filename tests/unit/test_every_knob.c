@@ -117,6 +117,7 @@ static const turning turnings[] = {
     {HR_KNOB_PIPELINE_RESIZE, {"pipeline.source=images", "pipeline.path=TREE"}, "bilinear", "area"},
     {HR_KNOB_PIPELINE_BAD, {NULL}, NULL, NULL}, // tests/unit/test_bad.c: needs samples that cannot be read
     {HR_KNOB_PIPELINE_SAMPLES, {NULL}, "20", "9"},
+    {HR_KNOB_PIPELINE_FILTER, {"batch.remainder=keep"}, "", "label:0,1,2,3,4,5,6,7"},
     {HR_KNOB_PIPELINE_ARRAY, {NULL}, "off", "uint8"},
     {HR_KNOB_PIPELINE_ARRAY, {NULL}, "float32", "float64"},
     {HR_KNOB_PIPELINE_MODE, {"pipeline.array=uint8"}, "stream", "eager_stack"},

@@ -316,7 +316,19 @@ START_TEST(every_sample_comes_once_an_epoch_and_from_anywhere)
          "pipeline.shuffle_of=elements", "batch.remainder=keep"},
         {"batch.size=5", "pipeline.interleave=4", "pipeline.shuffle=20", "pipeline.cache=ram",
          "pipeline.stages=interleave,shuffle,cache,map,batch,prefetch", "batch.remainder=keep"},
+        {"batch.size=5", "pipeline.filter=label:0,3,7", "pipeline.interleave=3", "pipeline.shuffle=6",
+         "batch.remainder=keep"},
+        {"batch.size=5", "pipeline.filter=label:0,3,7", "pipeline.interleave=4", "pipeline.shuffle=6",
+         "pipeline.shuffle_of=elements", "pipeline.cache=ram", "batch.remainder=keep"},
     };
+    if (_i >= 4) { // of classes 0, 3 and 7; a sample's class is its number's last digit
+        bool some[CIFAR_SAMPLES];
+        for (uint32_t k = 0; k < CIFAR_SAMPLES; k++) {
+            some[k] = k % 10 == 0 || k % 10 == 3 || k % 10 == 7;
+        }
+        assert_once_and_anywhere(cases[_i], some, (uint64_t)_i + 1);
+        return;
+    }
     bool all[CIFAR_SAMPLES];
     memset(all, true, sizeof all);
     assert_once_and_anywhere(cases[_i], all, (uint64_t)_i + 1);
@@ -366,15 +378,104 @@ START_TEST(what_it_holds_is_planned)
         {"pipeline.interleave=100", "pipeline.cache=ram", "batch.size=5"},
         {"pipeline.interleave=1", "batch.size=5"},
         {"pipeline.interleave=2", "pipeline.array=uint8", "batch.size=5"},
+        {"pipeline.interleave=3", "pipeline.filter=label:1,2", "batch.size=5"},
+        {"pipeline.filter=label:4", "pipeline.array=float64", "pipeline.mode=eager_stack", "batch.size=5"},
+        {"pipeline.filter=label:0, 9", "pipeline.samples=6", "pipeline.interleave=2", "batch.size=5"},
     };
     const hr_knobs knobs = knobs_of(cases[_i]);
     assert_planned(&knobs);
 }
 END_TEST
 
+// ---- classes --------------------------------------------------------------------------------------------------
+
+START_TEST(a_filter_is_a_list_of_classes)
+{
+    static const char *const none[] = {
+        "",          "label",     "label:",  "0,1",       "label:,1", "label:1,",   "label:-1",
+        "label:1;2", "label:1 2", "label:x", "label:1.5", "Label:1",  "label:1,,2", "label:1234567890"};
+    class_filter f;
+    for (size_t k = 0; k < sizeof none / sizeof *none; k++) {
+        ck_assert_msg(!class_filter_of(none[k], &f), "%s", none[k]);
+    }
+    ck_assert(class_filter_of("label:7", &f));
+    ck_assert(class_filter_has(&f, 7) && !class_filter_has(&f, 0));
+    ck_assert(class_filter_of("label: 0, 12 ,999999999", &f));
+    ck_assert_uint_eq(f.count, 3);
+    ck_assert(class_filter_has(&f, 12) && class_filter_has(&f, 999999999) && !class_filter_has(&f, 1));
+}
+END_TEST
+
+// Labels without the sample are those with it, of every source that has some.
+START_TEST(filtered_samples_have_the_classes)
+{
+    static const char *const sources[] = {"cifar10", "generated", "mnist"};
+    const data_form mnist = {.count = 2,
+                             .slot = {{.type = DATA_FLOAT, .rank = 3, .dim = {28, 28, 1}},
+                                      {.type = DATA_IDS, .is_label = true, .classes = 10}}};
+    mnist_write_set(&folder, false, 40, 30);
+    hr_knobs knobs = data_knobs(sources[_i], folder.path);
+    hr_err err = {0};
+    data_source *all, *some;
+    const data_form *form = _i == 2 ? &mnist : &cifar_form;
+    ck_assert_int_eq(data_source_open(&knobs, form, &all, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "pipeline.filter=label:2,5", NULL), HR_OK);
+    ck_assert_msg(data_source_open(&knobs, form, &some, &err) == HR_OK, "%s", err.sentence);
+    uint64_t kept = 0;
+    uint8_t *room = malloc(all->room_bytes), *other = malloc(all->room_bytes);
+    for (data_set set = 0; set < DATA_SET_COUNT; set++) {
+        uint32_t next = 0;
+        for (uint32_t k = 0; k < data_source_samples(all, set); k++) {
+            data_raw raw, again;
+            ck_assert_int_eq(data_source_fetch(all, set, k, room, &raw, NULL), HR_OK);
+            if (raw.label == 2 || raw.label == 5) {
+                ck_assert_int_eq(data_source_fetch(some, set, next++, other, &again, NULL), HR_OK);
+                ck_assert_int_eq(again.label, raw.label);
+                ck_assert_mem_eq(again.bytes, raw.bytes, raw.size_bytes);
+            }
+        }
+        ck_assert_uint_eq(next, data_source_samples(some, set));
+        kept += next;
+    }
+    ck_assert_uint_eq(some->held_bytes, all->held_bytes + 4 * kept);
+    free(room);
+    free(other);
+    data_source_close(all);
+    data_source_close(some);
+}
+END_TEST
+
+static void assert_refused(const char *source, const char *filter, const data_form *form,
+                           const char *sentence)
+{
+    hr_knobs knobs = data_knobs(source, folder.path);
+    hr_err err = {0};
+    data_source *s = NULL;
+    const int64_t live = hr_host_mem_live();
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_FILTER, filter, NULL), HR_OK);
+    ck_assert_int_eq(data_source_open(&knobs, form, &s, &err), HR_DATA);
+    ck_assert_msg(strstr(err.sentence, sentence) != NULL, "%s", err.sentence);
+    ck_assert_int_eq(hr_host_mem_live(), live);
+}
+
+START_TEST(what_cannot_be_filtered_is_said)
+{
+    const data_form tokens = {
+        .count = 2,
+        .slot = {{.type = DATA_IDS, .rank = 1, .dim = {4}, .classes = 300},
+                 {.type = DATA_IDS, .is_label = true, .rank = 1, .dim = {4}, .classes = 300}}};
+    assert_refused("cifar10", "label:11", &cifar_form,
+                   ": needed samples of the classes of pipeline.filter to train on, had none");
+    assert_refused("cifar10", "11", &cifar_form, "pipeline.filter: needed label:CLASS,CLASS, had 11");
+    assert_refused("generated", "label:1", &tokens,
+                   ": pipeline.filter needed labels that are known without reading the samples, had none");
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail_once)
 {
-    static const char *const pairs[] = {"batch.size=5", "pipeline.interleave=3", NULL};
+    static const char *const pairs[] = {"batch.size=5", "pipeline.interleave=3", "pipeline.filter=label:1,2",
+                                        NULL};
     const hr_knobs knobs = knobs_of(pairs);
     const int64_t live = hr_host_mem_live();
     hr_status status = HR_NOMEM;
@@ -399,9 +500,12 @@ int main(void)
     suite_add_tcase(suite, order);
     TCase *pipelines = tcase_create("pipelines");
     tcase_add_checked_fixture(pipelines, make_folder, remove_folder);
-    tcase_add_loop_test(pipelines, every_sample_comes_once_an_epoch_and_from_anywhere, 0, 4);
+    tcase_add_loop_test(pipelines, every_sample_comes_once_an_epoch_and_from_anywhere, 0, 6);
     tcase_add_test(pipelines, files_are_read_in_turn);
-    tcase_add_loop_test(pipelines, what_it_holds_is_planned, 0, 4);
+    tcase_add_loop_test(pipelines, what_it_holds_is_planned, 0, 7);
+    tcase_add_test(pipelines, a_filter_is_a_list_of_classes);
+    tcase_add_loop_test(pipelines, filtered_samples_have_the_classes, 0, 3);
+    tcase_add_test(pipelines, what_cannot_be_filtered_is_said);
     tcase_add_test(pipelines, every_allocation_may_fail_once);
     suite_add_tcase(suite, pipelines);
     SRunner *runner = srunner_create(suite);

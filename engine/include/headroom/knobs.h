@@ -70,6 +70,7 @@
     X(PIPELINE_PATH, "pipeline.path")                                                                        \
     X(PIPELINE_RESIZE, "pipeline.resize")                                                                    \
     X(PIPELINE_BAD, "pipeline.bad")                                                                          \
+    X(PIPELINE_FILTER, "pipeline.filter")                                                                    \
     X(PIPELINE_SAMPLES, "pipeline.samples")                                                                  \
     X(PIPELINE_ARRAY, "pipeline.array")                                                                      \
     X(PIPELINE_MODE, "pipeline.mode")                                                                        \
