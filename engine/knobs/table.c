@@ -668,8 +668,8 @@ static const hr_knob_row rows[] = {
             "the device are as much smaller, and the step begins with an instruction that divides by 255. Its result is an "
             "activation: eager holds it beside the bytes until the gradients are taken. Weights stay the same bit for bit. "
             "It is for models of one image and one class; other data travels as the model takes it.",
-        .applies = "with pipeline.source auto, generated, cifar10, mnist, images and npy, and pipeline.array off and uint8",
-        .needs = {{"auto generated cifar10 mnist images npy", HR_KNOB_PIPELINE_SOURCE},
+        .applies = "with pipeline.source auto, generated, cifar10, mnist, images, tfrecord and npy, and pipeline.array off and uint8",
+        .needs = {{"auto generated cifar10 mnist images tfrecord npy", HR_KNOB_PIPELINE_SOURCE},
                   {"off uint8", HR_KNOB_PIPELINE_ARRAY}}},
     ROW(PIPELINE_TRANSFER, CHOICE, "auto", "")
         .choices = {"auto", "float32", "float64"},
