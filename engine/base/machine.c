@@ -202,7 +202,11 @@ static uint64_t memory_info(const char *key)
 static int allowed_cores(void)
 {
     enum { CORES_MOST = 1 << 20 };
-    for (size_t room = CPU_SETSIZE; room <= CORES_MOST; room *= 2) {
+    cpu_set_t usual;
+    if (sched_getaffinity(0, sizeof usual, &usual) == 0) {
+        return CPU_COUNT(&usual);
+    }
+    for (size_t room = CPU_SETSIZE * 2; room <= CORES_MOST; room *= 2) {
         const size_t bytes = CPU_ALLOC_SIZE(room);
         cpu_set_t *allowed = hr_calloc(1, bytes);
         const bool told = allowed != NULL && sched_getaffinity(0, bytes, allowed) == 0;

@@ -43,6 +43,12 @@ static const char *const state_names[] = {
 #undef X
 };
 
+static const char *const tune_reason_texts[] = {
+#define X(name, text) [HR_TUNE_##name] = text,
+    HR_TUNE_REASON_MAP(X)
+#undef X
+};
+
 // Records come from other processes and files: a number beyond the table is "?", never an access beyond it.
 #define NAME_OF(table, index) ((size_t)(index) < sizeof(table) / sizeof *(table) ? (table)[index] : "?")
 
@@ -64,6 +70,11 @@ const char *hr_phase_name(hr_phase phase)
 const char *hr_event_name(hr_event_kind kind)
 {
     return NAME_OF(event_names, kind);
+}
+
+const char *hr_tune_reason_text(hr_tune_reason reason)
+{
+    return NAME_OF(tune_reason_texts, reason);
 }
 
 const char *hr_oom_cause_name(hr_oom_cause cause)

@@ -268,6 +268,8 @@ static const hr_field transfer[] = {IN_IF(was_built, h2d_bytes_per_step, "h2d_by
 static const hr_field stage[] = {
     HR_FIELD(hr_report_stage, name, "name", NAME),
     HR_FIELD(hr_report_stage, peak_bytes, "peak_bytes", BYTES),
+    HR_FIELD(hr_report_stage, busy_seconds, "busy_seconds", REAL),
+    HR_FIELD(hr_report_stage, wait_seconds, "wait_seconds", REAL),
     HR_FIELD_END,
 };
 

@@ -214,6 +214,12 @@ void workers_for(workers *w, int64_t items, int64_t grain, workers_body body, co
     run_in(w, &(work){items, grain, workers_for_ranges(w, items, grain), body, argument});
 }
 
+void workers_for_few(workers *w, int64_t items, uint32_t most, workers_body body, const void *argument)
+{
+    const uint32_t ranges = workers_for_ranges(w, items, 1), few = most > 1 ? most : 1;
+    run_in(w, &(work){items, 1, ranges < few ? ranges : few, body, argument});
+}
+
 void workers_for_pieces(workers *w, int64_t items, int64_t grain, workers_body body, const void *argument)
 {
     const uint32_t each = workers_count(w) == 1 ? 1 : PIECES;

@@ -33,7 +33,9 @@ uint32_t workers_count(const workers *w);
 // numbers alone, so that sums over ranges are the same in every run at one thread count. One caller at a
 // time. Without workers (NULL) there is one range, on any thread.
 void workers_for(workers *w, int64_t items, int64_t grain, workers_body body, const void *argument);
-// The same in ranges several times as short, for bodies without scratch whose results do not depend on the cuts: they
+// The same in at most `most` ranges, so that no more than as many of the workers have work; 0 counts as 1.
+void workers_for_few(workers *w, int64_t items, uint32_t most, workers_body body, const void *argument);
+// The same as workers_for in ranges several times as short, for bodies without scratch whose results do not depend on the cuts: they
 // have no use for `worker`.
 void workers_for_pieces(workers *w, int64_t items, int64_t grain, workers_body body, const void *argument);
 // How many ranges workers_for makes of it, 1 at least.

@@ -3,11 +3,8 @@
 
 #include "headroom/units.h"
 
-#include "base/machine.h"
 #include "data/keep.h"
 #include "data/stages.h"
-
-enum { BYTES_PER_THREAD = 1 << 20 }; // what one more thread is worth waking for
 
 // ---- facts ----------------------------------------------------------------------------------------------------
 
@@ -42,11 +39,6 @@ hr_status data_facts_make_array(const hr_knobs *knobs, data_facts *facts, hr_err
 
 // ---- amounts --------------------------------------------------------------------------------------------------
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 // Both stay UINT64_MAX once they were.
 static uint64_t times(uint64_t a, uint64_t b)
 {
@@ -65,17 +57,6 @@ static uint64_t plus(uint64_t a, uint64_t b)
 static uint64_t count_of(const hr_knobs *knobs, hr_knob_id id)
 {
     return (uint64_t)hr_knob_int(knobs, id);
-}
-
-uint32_t host_plan_threads(const hr_knobs *knobs, const data_form *model)
-{
-    const uint64_t batch = count_of(knobs, HR_KNOB_BATCH_SIZE);
-    uint64_t threads = count_of(knobs, HR_KNOB_PIPELINE_MAP_THREADS);
-    if (threads == 0) {
-        const uint64_t worth = times(batch, data_form_bytes(model)) / BYTES_PER_THREAD;
-        threads = worth > 1 ? smaller(worth, hr_machine_cores()) : 1;
-    }
-    return (uint32_t)smaller(threads, smaller(batch, HOST_THREADS_MAX));
 }
 
 // ---- stages ---------------------------------------------------------------------------------------------------
@@ -109,7 +90,7 @@ static uint64_t train_scratch_bytes(const host_case *c)
 // The batches of training that exist at once: those made ready, and the step's.
 static uint64_t batches_bytes(const host_case *c)
 {
-    return times((uint64_t)c->keep.prefetch + 1, times(batch_of(c), data_form_bytes(&c->train)));
+    return times((uint64_t)c->keep.tuned.prefetch + 1, times(batch_of(c), data_form_bytes(&c->train)));
 }
 
 static uint64_t source_bytes(const host_case *c)
@@ -146,7 +127,7 @@ static uint64_t shuffle_bytes(const host_case *c)
 
 static uint64_t map_bytes(const host_case *c)
 {
-    return times(host_plan_threads(c->knobs, &c->source->form), train_scratch_bytes(c));
+    return times(c->keep.tuned.threads, train_scratch_bytes(c));
 }
 
 // The numbers of a batch, of the samples that fill up the last one, and the batch where no later stage has it.
@@ -157,7 +138,7 @@ static uint64_t batch_bytes(const host_case *c)
     const uint64_t number = times(batch_of(c), sizeof(uint32_t));
     const uint64_t numbers = times(number, c->keep.has_pool ? 2 : 1);
     const uint64_t first = pads ? times(number, rounds) : 0;
-    const uint64_t own = c->keep.prefetch == 0 && !c->pinned ? batches_bytes(c) : 0;
+    const uint64_t own = c->keep.tuned.prefetch == 0 && !c->pinned ? batches_bytes(c) : 0;
     return plus(plus(numbers, first), own);
 }
 
@@ -210,7 +191,7 @@ static bool maps(const host_case *c)
 
 static bool prefetches(const host_case *c)
 {
-    return c->keep.prefetch > 0;
+    return c->keep.tuned.prefetch > 0;
 }
 
 static bool pins(const host_case *c)

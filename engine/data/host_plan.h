@@ -43,8 +43,4 @@ typedef struct host_plan {
 host_plan host_plan_make(const hr_knobs *knobs, const data_facts *facts, const pipeline_wire *wire,
                          bool pinned);
 
-enum { HOST_THREADS_MAX = 64 };
-// Threads that make the samples of a batch: as many as pipeline.map_threads says, or, where that is 0, as are worth it.
-uint32_t host_plan_threads(const hr_knobs *knobs, const data_form *model);
-
 #endif

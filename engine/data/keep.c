@@ -45,6 +45,32 @@ static data_cache_plan cache_plan_of(const data_source *source, uint64_t raw_byt
                              .in_file = in_file};
 }
 
+// What is held beside batches and what they are made with.
+static uint64_t others_bytes(const hr_knobs *knobs, const data_map *map, const data_keep_plan *plan)
+{
+    const data_source *source = map->source;
+    const uint64_t batch = (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
+    const uint64_t numbers =
+        batch * (2 + (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE)) * sizeof(uint32_t);
+    uint64_t held_out = 0; // a batch of them, at its widest, and what it is made with
+    (void)hr_mul_bytes(batch, data_form_bytes(&source->form) + sizeof(uint32_t), &held_out);
+    const uint64_t parts[] = {source->held_bytes,
+                              source->opening_bytes,
+                              plan->slices_bytes,
+                              plan->cache_bytes,
+                              plan->copies_bytes,
+                              plan->pool_bytes,
+                              plan->shuffle * 2 * sizeof(uint32_t),
+                              numbers,
+                              held_out,
+                              data_map_scratch_bytes(map)};
+    uint64_t bytes = 0;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        (void)hr_add_bytes(bytes, parts[k], &bytes);
+    }
+    return bytes;
+}
+
 data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *source, uint64_t raw_bytes,
                                  const data_form *batches)
 {
@@ -56,7 +82,6 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
     const data_map map = {.source = source, .to = *batches};
     plan.interleave = interleave_of(knobs, &order, source->parts);
     plan.shuffle = shuffle_of(knobs, &order, data_source_samples(source, DATA_TRAIN));
-    plan.prefetch = order.prefetch ? (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH) : 0;
     plan.has_cache = order.cache && !hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "none");
     plan.cache_made = plan.has_cache && !order.cache_before_map;
     plan.same_order = plan.has_cache && !order.cache_before_shuffle;
@@ -78,6 +103,9 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
         plan.cache_bytes = data_cache_host_bytes(&cache);
         plan.cache_file_bytes = data_cache_file_bytes(&cache);
     }
+    const data_map made = {
+        .source = source, .to = *batches, .has_made = plan.cache_made, .augment = plan.augment};
+    plan.tuned = data_tuned_of(knobs, &made, order.prefetch, others_bytes(knobs, &made, &plan));
     return plan;
 }
 

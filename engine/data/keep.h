@@ -11,11 +11,12 @@
 #include "data/cache.h"
 #include "data/map.h"
 #include "data/pool.h"
+#include "data/tuned.h"
 
 typedef struct data_keep_plan {
     uint32_t interleave; // files read in turn; 0 or 1: none
     uint32_t shuffle;    // samples in the buffer; 0 or 1: none
-    uint32_t prefetch;   // batches made ready; 0: none
+    data_tuned tuned;    // threads, and batches made ready
     bool same_order;     // the shuffle is drawn once
     bool has_pool, pool_mapped;
     bool has_cache, cache_made;

@@ -10,6 +10,7 @@
 #include "data/cache.h"
 #include "data/keep.h"
 #include "data/stages.h"
+#include "data/tuner.h"
 
 struct pipeline {
     data_source *source;
@@ -18,6 +19,7 @@ struct pipeline {
     batch_form form;
     data_keep keep;          // what is kept of samples on their way
     const data_keep *lender; // of what stays while the chain is made anew; NULL: nobody
+    tuner tuner;             // of the chain
     pipeline_wire wire;
     data_bad *bad;          // of each set; NULL: what cannot be read is an error; owned
     uint64_t replaced;      // samples of what the caller has taken
@@ -54,8 +56,8 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
                                   .refusal = p->refusal};
     HR_TRY(data_source_check_form(p->source, &buffers.form, err));
     const data_map map = {.source = p->source, .to = buffers.form, .bad = bad_of(p, DATA_TRAIN)};
-    HR_TRY(data_keep_open(knobs, &map, p->lender, p->form.threads, &p->keep, err));
-    const uint32_t prefetch = p->keep.plan.prefetch;
+    HR_TRY(data_keep_open(knobs, &map, p->lender, data_threads(knobs, &p->source->form), &p->keep, err));
+    const uint32_t prefetch = p->keep.plan.tuned.prefetch;
     hr_status status = stage_source_open(p->source, DATA_TRAIN, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
     if (p->keep.plan.interleave > 1) {
@@ -75,12 +77,17 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
         data_stage_hold(p->train, p->keep.plan.pool_bytes);
     }
     p->form.pool = p->keep.pool;
+    p->form.threads = p->keep.plan.tuned.threads;
     status = stage_batch_open(p->train, &p->keep.map, DATA_TRAIN, &p->form, &buffers, &stage, err);
     HR_TRY(chain(&p->train, status, stage));
+    data_stage *batch = p->train;
     if (prefetch > 0) {
         status = stage_prefetch_open(p->train, prefetch, p->form.batch, &buffers, &stage, err);
         HR_TRY(chain(&p->train, status, stage));
     }
+    const uint64_t sample_bytes = data_form_bytes(&buffers.form);
+    tuner_begin(&p->tuner, &p->keep.plan.tuned, p->form.batch * sample_bytes, sample_bytes, batch,
+                prefetch > 0 ? p->train : NULL);
     return HR_OK;
 }
 
@@ -148,8 +155,7 @@ static hr_status open_chains(pipeline *p, const hr_knobs *knobs, const pipeline_
     p->wire = *wire;
     p->form = (batch_form){.batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
                            .rounds = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE),
-                           .remainder = remainder_of(knobs),
-                           .threads = host_plan_threads(knobs, &p->source->form)};
+                           .remainder = remainder_of(knobs)};
     HR_TRY(check_epoch(p, err));
     HR_TRY(open_train_chain(p, knobs, err));
     return open_eval_chain(p, err);
@@ -185,9 +191,8 @@ static hr_status open_all(pipeline *p, const hr_knobs *knobs, const data_form *m
                           const pipeline_wire *wire, hr_err *err)
 {
     HR_TRY(data_source_open(knobs, model, &p->source, err));
-    HR_TRY(p->source->ops->load != NULL
-               ? p->source->ops->load(p->source, host_plan_threads(knobs, model), err)
-               : HR_OK);
+    HR_TRY(p->source->ops->load != NULL ? p->source->ops->load(p->source, data_threads(knobs, model), err)
+                                        : HR_OK);
     return open_chains(p, knobs, wire, err);
 }
 
@@ -279,11 +284,13 @@ static hr_status next_of_chain(pipeline *p, data_item *out, hr_err *err)
 
 hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *err)
 {
-    uint64_t began_ns = clock_now_ns();
     *out = (data_item){0};
+    tuner_before(&p->tuner);
+    uint64_t began_ns = clock_now_ns();
     hr_status status = next_of_chain(p, out, err);
     *wait_ns = clock_now_ns() - began_ns;
     HR_TRY(status);
+    tuner_after(&p->tuner, *wait_ns);
     if (out->end) {
         p->position = (data_position){.epoch = p->position.epoch + 1};
         return HR_OK;
@@ -336,16 +343,32 @@ hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err)
     HR_TRY(p->train->ops->seek(p->train, position, err));
     p->position = position;
     p->broken = false;
+    tuner_interrupt(&p->tuner);
     return begin_eval(p, err);
 }
 
 // ---- what it costs --------------------------------------------------------------------------------------------
 
-static void stage_facts(const data_stage *s, const char *name, pipeline_stage_info *out)
+static void add_times(const stage_times *times, uint32_t cores, pipeline_stage_info *out)
+{
+    const stage_spent spent = stage_times_now(times);
+    out->busy_ns += spent.busy_ns;
+    out->wait_ns += spent.wait_ns;
+    out->items = spent.items;
+    const uint32_t threads = atomic_load(&times->threads);
+    out->threads = threads > out->threads ? threads : out->threads;
+    out->cores = cores;
+}
+
+static void stage_facts(const data_stage *s, const char *name, uint32_t cores, pipeline_stage_info *out)
 {
     *out = (pipeline_stage_info){.host_bytes = atomic_load(&s->held_bytes),
                                  .peak_host_bytes = atomic_load(&s->peak_held_bytes)};
     (void)text_copy(out->name, sizeof out->name, name);
+    if (s->in_flight_bytes == 0) { // making has no row of its own
+        add_times(&s->making, cores, out);
+    }
+    add_times(&s->times, cores, out);
     if (s->ops->queue != NULL) {
         s->ops->queue(s, &out->queue_length, &out->queue_capacity);
     }
@@ -389,16 +412,22 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
         if (is_first && p->keep.plan.slices_bytes > 0) {
             fixed_facts("slices", p->keep.plan.slices_bytes, &out[--place]);
         }
-        stage_facts(s, s->ops->name, &out[--place]);
+        stage_facts(s, s->ops->name, p->tuner.limits.cores, &out[--place]);
         if (s->in_flight_bytes > 0) {
             fixed_facts("map", s->in_flight_bytes, &out[--place]);
+            add_times(&s->making, p->tuner.limits.cores, &out[place]);
         }
     }
     if (p->wire.pinned.take != NULL) {
         pinned_facts(p, &out[count++]);
     }
-    stage_facts(p->eval, "evaluate", &out[count]);
+    stage_facts(p->eval, "evaluate", p->tuner.limits.cores, &out[count]);
     out[count].host_bytes += p->eval->in_flight_bytes;
     out[count].peak_host_bytes += p->eval->in_flight_bytes;
     return count + 1;
+}
+
+uint32_t pipeline_decisions(pipeline *p, hr_event_tune out[PIPELINE_MAX_DECISIONS])
+{
+    return tuner_take(&p->tuner, out);
 }

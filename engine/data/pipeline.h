@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "headroom/event.h"
 #include "headroom/knobs.h"
 #include "headroom/status.h"
 
@@ -70,8 +71,14 @@ typedef struct pipeline_stage_info {
     char name[32];
     uint64_t host_bytes, peak_host_bytes; // of its buffers; files read in place count nothing
     uint32_t queue_length, queue_capacity;
+    uint64_t busy_ns, wait_ns, items; // since its chain was opened; see hr_event_stage
+    uint32_t threads, cores;
 } pipeline_stage_info;
 // Fills out[0..PIPELINE_MAX_STAGES); returns how many there are. Thread-safe.
 uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out);
+
+enum { PIPELINE_MAX_DECISIONS = 16 };
+// What pipeline.autotune decided since the last call; returns how many decisions there are.
+uint32_t pipeline_decisions(pipeline *p, hr_event_tune out[PIPELINE_MAX_DECISIONS]);
 
 #endif

@@ -18,6 +18,27 @@ void data_stage_release(data_stage *s, uint64_t bytes)
     atomic_store_explicit(&s->held_bytes, now, memory_order_relaxed);
 }
 
+static void add(atomic_uint_fast64_t *to, uint64_t more)
+{
+    atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+void stage_times_add(stage_times *t, const stage_spent *spent)
+{
+    add(&t->busy_ns, spent->busy_ns);
+    add(&t->wall_ns, spent->wall_ns);
+    add(&t->wait_ns, spent->wait_ns);
+    add(&t->items, spent->items);
+}
+
+stage_spent stage_times_now(const stage_times *t)
+{
+    return (stage_spent){.busy_ns = atomic_load_explicit(&t->busy_ns, memory_order_relaxed),
+                         .wall_ns = atomic_load_explicit(&t->wall_ns, memory_order_relaxed),
+                         .wait_ns = atomic_load_explicit(&t->wait_ns, memory_order_relaxed),
+                         .items = atomic_load_explicit(&t->items, memory_order_relaxed)};
+}
+
 hr_status data_stage_take_room(data_stage *s, const data_buffers *buffers, uint32_t samples, data_room *room,
                                hr_err *err)
 {

@@ -51,17 +51,37 @@ typedef struct data_stage_ops {
     void (*queue)(const data_stage *s, uint32_t *length, uint32_t *capacity); // thread-safe
 } data_stage_ops;
 
+// What a stage costs.
+typedef struct stage_spent {
+    uint64_t busy_ns; // at work, summed over threads
+    uint64_t wall_ns; // at work, as the clock has it
+    uint64_t wait_ns; // of prefetch: for room
+    uint64_t items;
+} stage_spent;
+
+// The same since the stage was opened: the chain's thread adds to it, once an item.
+typedef struct stage_times {
+    atomic_uint_fast64_t busy_ns, wall_ns, wait_ns, items;
+    atomic_uint threads; // that work on it; 0: it has none of its own
+} stage_times;
+
 struct data_stage {
     const data_stage_ops *ops;
     data_stage *before;                               // owned; NULL for a source
     atomic_uint_fast64_t held_bytes, peak_held_bytes; // the ledger; read by any thread
     atomic_uint_fast64_t pinned_bytes;                // beside it, of a device's pinned memory
-    uint64_t in_flight_bytes; // beside it, of samples that are being made; set when opened
+    uint64_t in_flight_bytes;  // beside it, of samples that are being made; set when opened
+    stage_times times, making; // of the stage, and of its part that makes samples, where it has one
 };
 
 // The ledger: bytes taken and given back. Called by the chain's thread only.
 void data_stage_hold(data_stage *s, uint64_t bytes);
 void data_stage_release(data_stage *s, uint64_t bytes);
+
+// Called by the chain's thread only.
+void stage_times_add(stage_times *t, const stage_spent *spent);
+// Thread-safe; each figure by itself.
+stage_spent stage_times_now(const stage_times *t);
 
 // Where batches go: their form, and the memory that their buffers are to be of. What is refused there ordinary memory
 // gives, and `refusal` says why.

@@ -3,6 +3,7 @@
 // then they are read and written on several threads.
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/host_mem.h"
 #include "base/workers.h"
 #include "data/stages.h"
@@ -132,6 +133,7 @@ static hr_status batch_pass_over_rest(batch_stage *s, hr_err *err)
 typedef struct write_range {
     hr_status status;
     hr_err err;
+    uint64_t busy_ns;
 } write_range;
 
 typedef struct write_job {
@@ -155,9 +157,11 @@ static void write_samples(const void *argument, int64_t begin, int64_t end, uint
     const write_job *job = argument;
     write_range *range = &job->range[worker];
     uint8_t *scratch = job->s->scratch + (size_t)worker * job->s->scratch_bytes;
+    const uint64_t began_ns = clock_now_ns();
     for (int64_t k = begin; k < end && range->status == HR_OK; k++) {
         range->status = write_sample(job->s, job->begin + (uint32_t)k, scratch, &range->err);
     }
+    range->busy_ns = clock_now_ns() - began_ns;
 }
 
 static void load_samples(const void *argument, int64_t begin, int64_t end, uint32_t worker)
@@ -165,18 +169,25 @@ static void load_samples(const void *argument, int64_t begin, int64_t end, uint3
     const write_job *job = argument;
     write_range *range = &job->range[worker];
     uint8_t *scratch = job->s->scratch + (size_t)worker * job->s->scratch_bytes;
+    const uint64_t began_ns = clock_now_ns();
     for (int64_t k = begin; k < end && range->status == HR_OK; k++) {
         range->status = data_pool_load(job->s->pool, (uint32_t)k, scratch, &range->err);
     }
+    range->busy_ns = clock_now_ns() - began_ns;
 }
 
 // Ranges lie in the order of the workers.
-static hr_status side_by_side(const batch_stage *s, uint32_t begin, uint32_t count, workers_body body,
-                              hr_err *err)
+static hr_status side_by_side(batch_stage *s, uint32_t begin, uint32_t count, workers_body body, hr_err *err)
 {
     write_range range[BATCH_THREADS_MAX] = {{.status = HR_OK}};
     const write_job job = {s, begin, range};
-    workers_for(s->threads, count, 1, body, &job);
+    const uint64_t began_ns = clock_now_ns();
+    workers_for_few(s->threads, count, atomic_load(&s->base.making.threads), body, &job);
+    stage_spent spent = {.wall_ns = clock_now_ns() - began_ns, .items = count};
+    for (uint32_t k = 0; k < BATCH_THREADS_MAX; k++) {
+        spent.busy_ns += range[k].busy_ns;
+    }
+    stage_times_add(&s->base.making, &spent);
     for (uint32_t k = 0; k < workers_count(s->threads); k++) {
         if (range[k].status != HR_OK) {
             if (err != NULL) {
@@ -189,7 +200,7 @@ static hr_status side_by_side(const batch_stage *s, uint32_t begin, uint32_t cou
 }
 
 // Writes the places [begin, end) of the batch, then fills the pool's places that this has freed.
-static hr_status batch_write(const batch_stage *s, uint32_t begin, uint32_t end, hr_err *err)
+static hr_status batch_write(batch_stage *s, uint32_t begin, uint32_t end, hr_err *err)
 {
     HR_TRY(end > begin ? side_by_side(s, begin, end - begin, write_samples, err) : HR_OK);
     const uint32_t missing = s->pool != NULL ? data_pool_missing(s->pool) : 0;
@@ -246,6 +257,18 @@ static uint64_t batch_replaced(const batch_stage *s)
     return s->map.bad != NULL ? atomic_load(&s->map.bad->replaced) : 0;
 }
 
+// What is not making is its own: asking for numbers.
+static hr_status batch_make_timed(batch_stage *s, uint32_t *count, hr_err *err)
+{
+    const uint64_t began_ns = clock_now_ns(), made_ns = atomic_load(&s->base.making.wall_ns);
+    HR_TRY(batch_make(s, count, err));
+    const uint64_t wall_ns = clock_now_ns() - began_ns;
+    const uint64_t making_ns = atomic_load(&s->base.making.wall_ns) - made_ns;
+    stage_times_add(&s->base.times,
+                    &(stage_spent){.busy_ns = wall_ns - making_ns, .wall_ns = wall_ns, .items = *count > 0});
+    return HR_OK;
+}
+
 static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
 {
     batch_stage *s = (batch_stage *)stage;
@@ -253,7 +276,7 @@ static hr_status batch_next(data_stage *stage, data_item *out, hr_err *err)
     const uint64_t replaced = batch_replaced(s);
     *out = (data_item){0};
     HR_TRY(batch_take_room(s, err));
-    HR_TRY(batch_make(s, &count, err));
+    HR_TRY(batch_make_timed(s, &count, err));
     if (count == 0) {
         batch_begin(s);
         out->end = true;
@@ -354,8 +377,14 @@ hr_status stage_batch_open(data_stage *before, const data_map *map, data_set set
         return status;
     }
     s->base.before = before;
+    atomic_store(&s->base.making.threads, form->threads);
     *out = &s->base;
     return HR_OK;
+}
+
+void stage_batch_use_threads(data_stage *stage, uint32_t threads)
+{
+    atomic_store(&stage->making.threads, threads);
 }
 
 void stage_batch_resize(data_stage *stage, uint32_t batch)

@@ -2,7 +2,9 @@
 // A thread that makes batches ahead of the consumer. There is one buffer more than there are batches to keep
 // ready, because the consumer may still read the last one it took:
 //
-//     buffers    [ taken ][ ready ][ ready ][ being written ]      first = oldest ready, then in a ring
+//     buffers    [ taken ][ ready ][ ready ][ being written ][ free ]
+//
+// What was freed last is written first: of many buffers as few are touched as are in use.
 //
 // The thread lives between start and stop; seek and close stop it, so that what is before this stage is only ever
 // touched by one thread.
@@ -10,6 +12,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/host_mem.h"
 #include "base/workers.h"
 #include "data/stages.h"
@@ -30,27 +33,27 @@ typedef struct prefetch_stage {
     bool stopping;
     hr_status status; // why the thread has ended by itself
     hr_err failure;
-    uint32_t first;
+    prefetch_buffer *taken;            // NULL: none
+    prefetch_buffer **waiting, **free; // oldest ready first; a stack: batches + 1 each
+    uint32_t free_count;
     atomic_uint ready;         // also read without the lock, for the screen
+    atomic_uint used;          // of `batches`: so many are kept ready
     prefetch_buffer buffers[]; // batches + 1
 } prefetch_stage;
-
-static prefetch_buffer *prefetch_at(prefetch_stage *s, uint32_t place)
-{
-    return &s->buffers[(s->first + place) % (s->batches + 1)];
-}
 
 // ---- the thread -----------------------------------------------------------------------------------------------
 
 // Waits for a buffer to write to; NULL when the thread shall end.
 static prefetch_buffer *prefetch_room(prefetch_stage *s)
 {
+    const uint64_t began_ns = clock_now_ns();
     pthread_mutex_lock(&s->lock);
-    while (!s->stopping && s->ready == s->batches) {
+    while (!s->stopping && s->ready >= s->used) {
         pthread_cond_wait(&s->changed, &s->lock);
     }
-    prefetch_buffer *room = s->stopping ? NULL : prefetch_at(s, s->ready);
+    prefetch_buffer *room = s->stopping ? NULL : s->free[--s->free_count];
     pthread_mutex_unlock(&s->lock);
+    stage_times_add(&s->base.times, &(stage_spent){.wait_ns = clock_now_ns() - began_ns});
     return room;
 }
 
@@ -67,9 +70,10 @@ static void *prefetch_run(void *context)
         }
         before->ops->write_to(before, &room->room);
         status = before->ops->next(before, &room->item, &failure);
+        stage_times_add(&s->base.times, &(stage_spent){.items = status == HR_OK && !room->item.end});
         pthread_mutex_lock(&s->lock);
         if (status == HR_OK) {
-            s->ready++;
+            s->waiting[s->ready++] = room;
         } else {
             s->status = status;
             s->failure = failure;
@@ -84,8 +88,12 @@ static hr_status prefetch_start(prefetch_stage *s, hr_err *err)
 {
     s->stopping = false;
     s->status = HR_OK;
-    s->first = 0;
+    s->taken = NULL;
     s->ready = 0;
+    s->free_count = 0;
+    for (uint32_t k = s->batches + 1; k > 0; k--) {
+        s->free[s->free_count++] = &s->buffers[k - 1];
+    }
     int error = thread_start(&s->thread, prefetch_run, s);
     if (error != 0) {
         hr_status status = HR_FAIL(err, HOST_LIMIT, "prefetch: needed a thread, had: %s", strerror(error));
@@ -110,6 +118,17 @@ static void prefetch_stop(prefetch_stage *s)
 
 // ---- the consumer ---------------------------------------------------------------------------------------------
 
+// The oldest that is ready; the one taken before it is free.
+static void prefetch_take(prefetch_stage *s)
+{
+    if (s->taken != NULL) {
+        s->free[s->free_count++] = s->taken;
+    }
+    s->taken = s->waiting[0];
+    s->ready--;
+    memmove(s->waiting, s->waiting + 1, s->ready * sizeof *s->waiting);
+}
+
 static hr_status prefetch_next(data_stage *stage, data_item *out, hr_err *err)
 {
     prefetch_stage *s = (prefetch_stage *)stage;
@@ -123,9 +142,8 @@ static hr_status prefetch_next(data_stage *stage, data_item *out, hr_err *err)
     }
     hr_status status = s->ready == 0 ? s->status : HR_OK;
     if (status == HR_OK) {
-        *out = prefetch_at(s, 0)->item;
-        s->first = (s->first + 1) % (s->batches + 1);
-        s->ready--;
+        prefetch_take(s);
+        *out = s->taken->item;
         pthread_cond_signal(&s->changed);
     } else if (err != NULL) {
         *err = s->failure;
@@ -146,7 +164,7 @@ static void prefetch_queue(const data_stage *stage, uint32_t *length, uint32_t *
 {
     const prefetch_stage *s = (const prefetch_stage *)stage;
     *length = atomic_load(&s->ready);
-    *capacity = s->batches;
+    *capacity = atomic_load(&s->used);
 }
 
 static void prefetch_close(data_stage *stage)
@@ -158,6 +176,7 @@ static void prefetch_close(data_stage *stage)
     }
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
+    hr_free(s->waiting);
     hr_free(s);
 }
 
@@ -172,6 +191,11 @@ static const data_stage_ops prefetch_ops = {
 static hr_status prefetch_take_buffers(prefetch_stage *s, const data_buffers *buffers, hr_err *err)
 {
     const uint64_t bytes = s->batch * data_form_bytes(&s->form);
+    s->waiting = hr_calloc(2 * ((size_t)s->batches + 1), sizeof *s->waiting);
+    if (s->waiting == NULL) {
+        return HR_FAIL(err, NOMEM, "prefetch of %u batches: no host memory for its queue", s->batches);
+    }
+    s->free = s->waiting + s->batches + 1;
     for (uint32_t i = 0; i <= s->batches; i++) {
         if (data_stage_take_room(&s->base, buffers, s->batch, &s->buffers[i].room, NULL) != HR_OK) {
             hr_status status =
@@ -197,6 +221,7 @@ hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t bat
     s->batches = batches;
     s->batch = batch;
     s->form = buffers->form;
+    atomic_store(&s->used, batches);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     hr_status status = prefetch_take_buffers(s, buffers, err);
@@ -209,4 +234,13 @@ hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t bat
     }
     *out = &s->base;
     return HR_OK;
+}
+
+void stage_prefetch_use(data_stage *stage, uint32_t batches)
+{
+    prefetch_stage *s = (prefetch_stage *)stage;
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->used, batches);
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
 }

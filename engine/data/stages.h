@@ -4,11 +4,11 @@
 #ifndef DATA_STAGES_H
 #define DATA_STAGES_H
 
-#include "data/host_plan.h"
 #include "data/map.h"
 #include "data/pool.h"
 #include "data/source.h"
 #include "data/stage.h"
+#include "data/tuned.h"
 
 // Numbers of `set` in file order. `source` is borrowed until close.
 HR_MUST_CHECK hr_status stage_source_open(const data_source *source, data_set set, data_stage **out,
@@ -55,7 +55,7 @@ typedef struct batch_form {
     data_pool *pool;  // borrowed: where drawn samples lie; NULL: they are asked of the map
 } batch_form;
 
-enum { BATCH_THREADS_MAX = HOST_THREADS_MAX };
+enum { BATCH_THREADS_MAX = DATA_THREADS_MAX };
 
 // Writes form->batch samples of `set` into the slots of `buffers`, whose form is the map's: the same bytes on any number of
 // threads. Its own buffers are taken with the first item that is not written elsewhere. What the map borrows is borrowed until
@@ -63,6 +63,8 @@ enum { BATCH_THREADS_MAX = HOST_THREADS_MAX };
 HR_MUST_CHECK hr_status stage_batch_open(data_stage *before, const data_map *map, data_set set,
                                          const batch_form *form, const data_buffers *buffers,
                                          data_stage **out, hr_err *err);
+// How many of form->threads have work from now on; 1 at least. Any thread.
+void stage_batch_use_threads(data_stage *s, uint32_t threads);
 // Another batch size from the next item on; only for BATCH_KEEP and without write_to.
 void stage_batch_resize(data_stage *s, uint32_t batch);
 
@@ -71,5 +73,8 @@ void stage_batch_resize(data_stage *s, uint32_t batch);
 // on the thread is given to the consumer after the batches that were ready. HOST_LIMIT when no thread can start.
 HR_MUST_CHECK hr_status stage_prefetch_open(data_stage *before, uint32_t batches, uint32_t batch,
                                             const data_buffers *buffers, data_stage **out, hr_err *err);
+// How many of `batches` are kept ready from now on; 1 at least. Fewer than are ready: the next are made when they have gone.
+// Buffers are used from the first on, so that those of the others stay untouched. The consumer's thread.
+void stage_prefetch_use(data_stage *s, uint32_t batches);
 
 #endif

@@ -32,9 +32,9 @@ static double sample_ns(const data_keep_plan *keep, const data_facts *facts, con
     return fetched + raw_bytes * cost->make_byte_ns + values_of(batches) * cost->make_value_ns;
 }
 
-static double input_seconds(const hr_knobs *knobs, const data_facts *facts, double each_ns)
+static double input_seconds(const hr_knobs *knobs, const data_keep_plan *keep, double each_ns)
 {
-    const uint32_t threads = host_plan_threads(knobs, &facts->source.form), cores = hr_machine_cores();
+    const uint32_t threads = keep->tuned.threads, cores = hr_machine_cores();
     const double samples =
         (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * (double)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE);
     return samples * each_ns * 1e-9 / (double)(threads < cores ? threads : cores);
@@ -45,11 +45,11 @@ time_plan time_plan_make(const hr_knobs *knobs, const data_facts *facts, const p
     const data_form batches = data_form_narrowed(&facts->source.form, wire->train);
     const data_keep_plan keep =
         data_keep_plan_of(knobs, &facts->source, facts->raw_bytes[DATA_TRAIN], &batches);
-    time_plan plan = {.input_seconds = (double)NAN, .has_queue = keep.prefetch > 0};
+    time_plan plan = {.input_seconds = (double)NAN, .has_queue = keep.tuned.prefetch > 0};
     if (hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIDENT, "on")) {
         plan.input_seconds = 0;
     } else if (facts->source.cost.make_value_ns > 0) {
-        plan.input_seconds = input_seconds(knobs, facts, sample_ns(&keep, facts, &batches));
+        plan.input_seconds = input_seconds(knobs, &keep, sample_ns(&keep, facts, &batches));
     }
     return plan;
 }

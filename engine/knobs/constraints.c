@@ -144,6 +144,15 @@ static bool strange_filter(const hr_knobs *knobs)
            !class_filter_of(hr_knob_text(knobs, HR_KNOB_PIPELINE_FILTER), &filter);
 }
 
+static bool decides_nothing(const hr_knobs *knobs)
+{
+    stage_order order;
+    const bool prefetches = stage_order_of(knobs, &order) && order.prefetch;
+    return !hr_knob_is(knobs, HR_KNOB_PIPELINE_AUTOTUNE, "off") &&
+           hr_knob_is_set(knobs, HR_KNOB_PIPELINE_MAP_THREADS) &&
+           (hr_knob_is_set(knobs, HR_KNOB_PIPELINE_PREFETCH) || !prefetches);
+}
+
 static bool resident_and_ahead(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIDENT, "on") &&
@@ -497,6 +506,11 @@ static const hr_constraint constraints[] = {
      HR_KNOB_PIPELINE_INTERLEAVE, "-s pipeline.interleave=1"},
     {strange_filter, "pipeline.filter must be label: and classes with commas between",
      HR_KNOB_PIPELINE_FILTER, "-s pipeline.filter=label:0,1"},
+    {decides_nothing,
+     "pipeline.autotune decides what is auto: needed pipeline.map_threads=auto, or pipeline.prefetch=auto "
+     "with that "
+     "stage, had neither",
+     HR_KNOB_PIPELINE_AUTOTUNE, "-s pipeline.autotune=off"},
     {resident_and_ahead,
      "pipeline.resident copies one batch and no later one, and pipeline.device_prefetch copies later ones "
      "ahead: "

@@ -651,14 +651,15 @@ static const hr_knob_row rows[] = {
             "indices: the numbers of samples, 4 bytes each; a sample is read once it is drawn. elements: the samples, "
             "as tf.data's shuffle(n) keeps them: n times the largest sample in host memory, and n of them are "
             "read before the first batch. The order is the same."},
-    ROW(PIPELINE_MAP_THREADS, INT, "0", "threads")
-        .min = 0, .max = 64,
+    ROW(PIPELINE_MAP_THREADS, INT, "", "threads")
+        .steps = {"auto", "1", "2", "4", "8", "16", "64"},
+        .min = 0, .max = 64, .unset = "auto",
         .line = "threads that make the samples of a batch; 0: as many as it is worth",
         .explanation =
             "The samples of a batch are read, decoded and written side by side, the same bytes on any number of threads. "
             "Each thread has scratch of its own. 0 takes one for each MiB of a batch, at most one for each core: a "
-            "small batch is made sooner than another thread wakes. tf.data calls it num_parallel_calls, PyTorch's "
-            "DataLoader num_workers."},
+            "small batch is made sooner than another thread wakes. auto is 0, or what pipeline.autotune decides. tf.data "
+            "calls it num_parallel_calls, PyTorch's DataLoader num_workers."},
     ROW(PIPELINE_NORMALISE, CHOICE, "host", "")
         .choices = {"host", "device"},
         .line = "where the bytes of an image become numbers between 0 and 1",
@@ -681,13 +682,26 @@ static const hr_knob_row rows[] = {
             "bit under every policy but float64. It is for models of one image and one class.",
         .applies = "with pipeline.normalise=host",
         .needs = {{"host", HR_KNOB_PIPELINE_NORMALISE}}},
-    ROW(PIPELINE_PREFETCH, INT, "2", "batches")
-        .min = 0, .max = 64,
+    ROW(PIPELINE_PREFETCH, INT, "", "batches")
+        .steps = {"auto", "0", "1", "2", "4", "16", "64"},
+        .min = 0, .max = 64, .unset = "auto",
         .line = "batches made ready ahead of the step; 0: made when asked for",
         .explanation =
             "With 1 or more a thread of its own reads ahead while the step computes. Each batch waits in "
             "host memory, not on the device, in the type that the first layer reads. On device.kind cuda that memory is "
-            "pinned, as with PyTorch's pin_memory, and the device copies from there."},
+            "pinned, as with PyTorch's pin_memory, and the device copies from there. auto is 2, or what pipeline.autotune "
+            "decides."},
+    ROW(PIPELINE_AUTOTUNE, CHOICE, "off", "")
+        .choices = {"off", "headroom", "tensorflow"},
+        .line = "who decides what is auto of pipeline.map_threads and pipeline.prefetch",
+        .explanation =
+            "headroom measures what a batch costs to make and how long the step waits, and settles within ten seconds on "
+            "the fewest threads and batches that hide it. tensorflow decides as tf.data does: by a model of processing "
+            "times, with threads until the model is below its share of the cores, and a prefetch that doubles each time "
+            "it was full and then empty. Memory is taken at the start for the most that may be decided, within "
+            "pipeline.ram_limit, or half of the machine's, with all else that the pipeline holds: 8 batches as headroom, 64 "
+            "as tensorflow. What "
+            "is decided is how much of it is used. Batches stay the same, bit for bit."},
     ROW(PIPELINE_DEVICE_PREFETCH, INT, "", "batches")
         .steps = {"auto", "0", "1", "2", "4", "16", "64"},
         .min = 0, .max = 64, .unset = "auto",

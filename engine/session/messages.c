@@ -275,6 +275,8 @@ bool event_is_valid(const hr_event *e)
         return e->u.note.count < HR_KNOB_COUNT && is_text(e->u.note.text, sizeof e->u.note.text);
     case HR_EVENT_PIPELINE:
         return is_text(e->u.stage.name, sizeof e->u.stage.name);
+    case HR_EVENT_TUNE:
+        return e->u.tune.reason < HR_TUNE_REASON_COUNT;
     case HR_EVENT_HEALTH:
         return is_text(e->u.health.layer, sizeof e->u.health.layer);
     case HR_EVENT_NONE:

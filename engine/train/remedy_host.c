@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "data/tuned.h"
 #include "train/remedy_proof.h"
 
 enum { PAIR_MAX = 96, LEAST_MAX = 12 };
@@ -125,7 +126,9 @@ static void collect_least(host_search *s)
 static void try_each(host_search *s)
 {
     turn bytes;
-    try_halves(s, HR_KNOB_PIPELINE_PREFETCH, hr_knob_int(&s->e->knobs, HR_KNOB_PIPELINE_PREFETCH));
+    const bool is_set = hr_knob_is_set(&s->e->knobs, HR_KNOB_PIPELINE_PREFETCH);
+    try_halves(s, HR_KNOB_PIPELINE_PREFETCH,
+               is_set ? hr_knob_int(&s->e->knobs, HR_KNOB_PIPELINE_PREFETCH) : DATA_PREFETCH);
     if (!hr_knob_is(&s->e->knobs, HR_KNOB_PIPELINE_ARRAY, "off")) {
         (void)(turn_to(&bytes, HR_KNOB_PIPELINE_ARRAY, "uint8") && try_turn(s, &bytes));
     }

@@ -265,6 +265,7 @@ static void add_host_stage(hr_report *r, const char *name, uint64_t bytes)
     const size_t k = r->host.stage_count++;
     (void)text_copy(r->host.stages[k].name, sizeof r->host.stages[k].name, name);
     r->host.stages[k].peak_bytes = bytes;
+    r->host.stages[k].busy_seconds = r->host.stages[k].wait_seconds = (double)NAN;
     (void)hr_add_bytes(r->host.peak_bytes, bytes, &r->host.peak_bytes);
 }
 
@@ -309,6 +310,9 @@ static void fill_host(const hr_engine *e, hr_report *r)
     const uint32_t stages = pipeline_stages(e->data, info);
     for (uint32_t k = 0; k < stages; k++) {
         add_host_stage(r, info[k].name, info[k].peak_host_bytes);
+        hr_report_stage *stage = &r->host.stages[r->host.stage_count - 1];
+        stage->busy_seconds = info[k].items > 0 ? (double)info[k].busy_ns * 1e-9 : (double)NAN;
+        stage->wait_seconds = info[k].items > 0 ? (double)info[k].wait_ns * 1e-9 : (double)NAN;
     }
     r->host.measured = true;
     const char *why;

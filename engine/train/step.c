@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "train/engine_impl.h"
 #include "train/schedule.h"
 
@@ -31,7 +32,22 @@ static void emit_stages(hr_engine *e)
         event.u.stage.host_bytes = info[k].host_bytes;
         event.u.stage.queue_length = info[k].queue_length;
         event.u.stage.queue_capacity = info[k].queue_capacity;
-        memcpy(event.u.stage.name, info[k].name, sizeof event.u.stage.name);
+        event.u.stage.busy_ns = info[k].busy_ns;
+        event.u.stage.wait_ns = info[k].wait_ns;
+        event.u.stage.items = info[k].items;
+        event.u.stage.threads = info[k].threads;
+        event.u.stage.cores = info[k].cores;
+        (void)text_copy(event.u.stage.name, sizeof event.u.stage.name, info[k].name);
+        trace_emit(&e->bus, &event);
+    }
+}
+
+static void emit_decisions(hr_engine *e)
+{
+    hr_event_tune decided[PIPELINE_MAX_DECISIONS];
+    const uint32_t count = pipeline_decisions(e->data, decided);
+    for (uint32_t k = 0; k < count; k++) {
+        hr_event event = {.kind = HR_EVENT_TUNE, .u.tune = decided[k]};
         trace_emit(&e->bus, &event);
     }
 }
@@ -211,6 +227,7 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     finish_step(e, &io, rounds.samples, clock_now_ns() - begin_ns, rounds.wait_ns);
     engine_tell_scaling(e, &io);
     emit_stages(e);
+    emit_decisions(e);
     e->heap_hash = e->build->heap->ops->hash(e->build->heap);
     return save_when_due(e, err);
 }

@@ -502,6 +502,8 @@ START_TEST(a_limit_that_is_the_ledger_holds_and_one_byte_less_does_not)
     ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_PATH, path, NULL), HR_OK);
     ck_assert(apply(d, &knobs));
     place_cache(&models, &knobs);
+    // Under a limit autotune takes less instead: tests/unit/test_pipeline.c.
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_AUTOTUNE, "off", NULL), HR_OK);
     hr_report r = planned(preset, &knobs);
     judge_limit(preset, &knobs, &r, r.host.peak_bytes);
     judge_limit(preset, &knobs, &r, r.host.peak_bytes - 1);

@@ -789,9 +789,12 @@ bool fake_engine_plan(const hr_knobs *knobs, hr_whatif *out)
     out->step_seconds = 40e-3 / 128 * (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
     out->missing_bytes = out->fits ? 0 : h->peak - limit;
     out->h2d_bytes = 12292 * (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
-    out->host_bytes = 40000 + out->h2d_bytes * (2 + (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH));
+    const uint64_t prefetch = hr_knob_is_set(knobs, HR_KNOB_PIPELINE_PREFETCH)
+                                  ? (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH)
+                                  : 2;
+    out->host_bytes = 40000 + out->h2d_bytes * (2 + prefetch);
     out->input_seconds = 10e-3 / 128 * (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
-    out->stall = hr_knob_int(knobs, HR_KNOB_PIPELINE_PREFETCH) > 0 ? 0 : 0.2;
+    out->stall = prefetch > 0 ? 0 : 0.2;
     hr_free(h);
     return true;
 }

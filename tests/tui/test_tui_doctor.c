@@ -42,8 +42,11 @@ static void run_out_in_pieces(app *a)
 // The host may not hold the pipeline: its stages stand where categories would, and fixes have the host's bytes.
 static void run_out_of_host(app *a)
 {
-    static const hr_report_stage stages[] = {
-        {"source", 0}, {"shuffle", 30993408}, {"map", 8256}, {"prefetch", 4720128}, {"evaluate", 1582144}};
+    static const hr_report_stage stages[] = {{"source", 0, 0, 0},
+                                             {"shuffle", 30993408, 0, 0},
+                                             {"map", 8256, 0, 0},
+                                             {"prefetch", 4720128, 0, 0},
+                                             {"evaluate", 1582144, 0, 0}};
     run_out(a);
     hr_report *r = &a->feed.report;
     r->oom.cause = HR_OOM_PIPELINE;

@@ -6,6 +6,8 @@
 
 #include "headroom/terms.h"
 
+#include "app/tui/feed/input_bound.h"
+#include "app/tui/screens/doctor/doctor.h"
 #include "app/tui/screens/pipeline/pipeline.h"
 #include "tests/tui/fake_engine.h"
 #include "tests/tui/golden.h"
@@ -17,6 +19,35 @@ static void say_step(app *a, uint64_t duration_ns, uint64_t wait_ns)
         .version = HR_EVENT_VERSION, .kind = HR_EVENT_STEP, .step = (uint32_t)a->feed.live.steps + 1};
     e.u.step = (hr_event_step){.duration_ns = duration_ns, .wait_ns = wait_ns, .samples = 1};
     run_state_feed(&a->feed.live, &e);
+}
+
+// Of a chain that has run for so long: what each stage did in it, of 100 ns a step.
+static void say_times(app *a, uint32_t step, const char *name, uint64_t busy_pct, uint64_t wait_pct,
+                      uint32_t capacity)
+{
+    hr_event e = {
+        .version = HR_EVENT_VERSION, .kind = HR_EVENT_PIPELINE, .time_ns = 1000 + step * UINT64_C(100)};
+    e.u.stage = (hr_event_stage){.busy_ns = step * busy_pct,
+                                 .wait_ns = step * wait_pct,
+                                 .items = step,
+                                 .queue_capacity = capacity,
+                                 .threads = strcmp(name, "map") == 0,
+                                 .cores = 2};
+    snprintf(e.u.stage.name, sizeof e.u.stage.name, "%s", name);
+    run_state_feed(&a->feed.live, &e);
+}
+
+// Steps of 100 ns of which `waits` are waited.
+static void say_run(app *a, uint64_t waits, uint64_t map_pct, uint64_t room_pct, bool prefetches)
+{
+    for (uint32_t step = 1; step <= 80; step++) {
+        say_step(a, 100, waits);
+        say_times(a, step, "map", map_pct, 0, 0);
+        say_times(a, step, "batch", 2, 0, 0);
+        if (prefetches) {
+            say_times(a, step, "prefetch", 0, room_pct, 2);
+        }
+    }
 }
 
 static void say_stage(app *a, const char *name, uint32_t length, uint32_t capacity, uint64_t bytes)
@@ -69,6 +100,86 @@ START_TEST(who_waits_is_what_the_steps_and_the_queue_say)
         ck_assert_msg(strncmp(text, rows[i].says, strlen(rows[i].says)) == 0, "%s", text);
         screen_close(a);
     }
+}
+END_TEST
+
+START_TEST(the_stage_to_blame_is_named_with_what_would_help)
+{
+    static const struct {
+        uint64_t waits, map, room;
+        bool prefetches;
+        const char *stage, *helps, *finding;
+    } rows[] = {
+        {60, 98, 1, true, "map", "pipeline.map_threads=2",
+         "map is at work 98.0% of the time on 1 thread: try pipeline.map_threads=2"},
+        {40, 60, 0, false, "batch", "pipeline.prefetch=2", "nothing is made while the step computes"},
+        {20, 60, 40, true, "prefetch", "pipeline.prefetch=4", "batches come unevenly"},
+        {2, 60, 40, true, "", "", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[768], finding[FINDING_TEXT_MAX];
+        app *a = screen_open(&golden_looks[0].look);
+        say_run(a, rows[i].waits, rows[i].map, rows[i].room, rows[i].prefetches);
+        const input_bound b = input_bound_of(&a->feed);
+        ck_assert_int_eq(b.by, rows[i].finding == NULL ? BOUND_COMPUTE : BOUND_INPUT);
+        ck_assert_str_eq(b.stage, rows[i].stage);
+        ck_assert_str_eq(b.helps, rows[i].helps);
+        pipeline_words(&a->feed, text, sizeof text);
+        doctor_finding(&a->feed, FINDING_WAITS, finding);
+        ck_assert_msg(rows[i].finding == NULL ? finding[0] == '\0' : strstr(finding, rows[i].finding) != NULL,
+                      "%s", finding);
+        ck_assert_msg((strstr(text, "To blame: ") != NULL) == (rows[i].finding != NULL), "%s", text);
+        screen_close(a);
+    }
+}
+END_TEST
+
+static void say_decision(app *a, const hr_event_tune *t)
+{
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_TUNE, .u.tune = *t};
+    run_state_feed(&a->feed.live, &e);
+}
+
+static void wait_for_input(app *a)
+{
+    const hr_event_tune decided[] = {{.threads_from = 1,
+                                      .threads_to = 2,
+                                      .prefetch_from = 1,
+                                      .prefetch_to = 1,
+                                      .reason = HR_TUNE_ALL,
+                                      .as_tensorflow = 1,
+                                      .after_ns = 12000000,
+                                      .making_ns = 97000000,
+                                      .step_ns = 39000000,
+                                      .wait_ns = 58000000},
+                                     {.threads_from = 1,
+                                      .threads_to = 2,
+                                      .prefetch_from = 1,
+                                      .prefetch_to = 1,
+                                      .reason = HR_TUNE_MAKING,
+                                      .after_ns = 1200000000,
+                                      .making_ns = 97000000,
+                                      .step_ns = 39000000,
+                                      .wait_ns = 58000000},
+                                     {.threads_from = 2,
+                                      .threads_to = 2,
+                                      .prefetch_from = 1,
+                                      .prefetch_to = 1,
+                                      .reason = HR_TUNE_HIDDEN,
+                                      .after_ns = 2500000000,
+                                      .making_ns = 48000000,
+                                      .step_ns = 52000000,
+                                      .wait_ns = 400000}};
+    say_run(a, 60, 98, 1, true);
+    for (size_t k = 0; k < sizeof decided / sizeof *decided; k++) {
+        say_decision(a, &decided[k]);
+    }
+    screen_keys(a, "7");
+}
+
+START_TEST(a_pipeline_that_is_waited_for_looks_as_agreed)
+{
+    golden_all("pipeline_waited_for", wait_for_input);
 }
 END_TEST
 
@@ -174,6 +285,7 @@ START_TEST(a_situation_is_opened_as_a_preset)
 END_TEST
 
 SUITE_MAIN("tui pipeline", the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
+           the_stage_to_blame_is_named_with_what_would_help, a_pipeline_that_is_waited_for_looks_as_agreed,
            a_device_that_only_plans_says_so, what_is_not_copied_and_not_pinned_is_said,
            enter_edits_the_setting_under_the_cursor, learn_looks_as_agreed,
            every_term_can_be_selected_and_is_explained, a_situation_is_opened_as_a_preset)

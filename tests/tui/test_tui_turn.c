@@ -27,7 +27,7 @@ START_TEST(neighbours_are_what_a_hand_would_type)
         {"batch.size=1048576", HR_KNOB_BATCH_SIZE, "524288", ""},
         {"threads.count=2", HR_KNOB_THREADS_COUNT, "1", "3"},
         {"threads.count=0", HR_KNOB_THREADS_COUNT, "", "1"},
-        {"pipeline.prefetch=2", HR_KNOB_PIPELINE_PREFETCH, "1", "3"},
+        {"pipeline.prefetch=2", HR_KNOB_PIPELINE_PREFETCH, "1", "4"},
         {"optimizer.kind=momentum", HR_KNOB_OPTIMIZER_KIND, "sgd", "rmsprop"},
         {"optimizer.kind=adam8bit", HR_KNOB_OPTIMIZER_KIND, "lion", ""},
         {"execution.mode=eager", HR_KNOB_EXECUTION_MODE, "", "graph"},

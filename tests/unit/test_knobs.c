@@ -426,6 +426,7 @@ static const char *const breakers[][BREAKERS_MAX] = {
      "pipeline.stages=map,cache,batch"},
     {"device.vram=64MiB", "pipeline.stages=map,batch", "pipeline.interleave=2"},
     {"device.vram=64MiB", "pipeline.filter=0,1"},
+    {"device.vram=64MiB", "pipeline.autotune=headroom", "pipeline.map_threads=2", "pipeline.prefetch=1"},
     {"device.vram=64MiB", "pipeline.resident=on", "pipeline.device_prefetch=1"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.tape=persistent"},
     {"device.vram=64MiB", "execution.mode=graph", "execution.retain=variables"},

@@ -3,6 +3,7 @@
 // after a seek as without it, with a producer thread as without; errors where they belong; memory as the ledger says.
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/philox.h"
@@ -615,6 +616,106 @@ START_TEST(the_queue_fills_up_to_its_capacity)
 }
 END_TEST
 
+// Items are counted exactly; times grow and stay below what has passed, and no stage works longer than all of its threads.
+START_TEST(each_stage_says_what_it_costs)
+{
+    enum { TAKEN = 6, THREADS = 2 };
+    pipeline *p = open_pipeline(
+        (setting){.shuffle = 20, .batch = 4, .prefetch = 3, .threads = THREADS, .remainder = "keep"});
+    for (int k = 0; k < TAKEN; k++) {
+        ck_assert(!next_item(p).end);
+    }
+    pipeline_stage_info map = stage_named(p, "map"), batch = stage_named(p, "batch");
+    const pipeline_stage_info queue = stage_named(p, "prefetch");
+    ck_assert_uint_ge(map.items, TAKEN * 4);
+    ck_assert_uint_eq(map.items % 4, 0);
+    ck_assert_uint_ge(batch.items, TAKEN);
+    ck_assert_uint_le(queue.items, TAKEN + 3 + 1);
+    ck_assert_uint_ge(queue.items, TAKEN);
+    ck_assert_uint_gt(map.busy_ns, 0);
+    ck_assert_uint_eq(map.threads, THREADS);
+    ck_assert_uint_ge(map.cores, 1);
+    ck_assert_uint_eq(map.wait_ns, 0); // only a queue waits for room
+    pipeline_close(p);
+    p = open_pipeline((setting){.batch = 4, .remainder = "keep"});
+    const uint64_t alone_ns = clock_now_ns();
+    (void)next_item(p);
+    map = stage_named(p, "map");
+    batch = stage_named(p, "batch");
+    ck_assert_uint_eq(map.items, 4);
+    ck_assert_uint_eq(batch.items, 1);
+    ck_assert_uint_le(map.busy_ns + batch.busy_ns, clock_now_ns() - alone_ns);
+    pipeline_close(p);
+}
+END_TEST
+
+static pipeline *open_tuned(const char *by, const char *limit)
+{
+    hr_knobs knobs = knobs_of((setting){.shuffle = 20, .batch = 4, .remainder = "keep"});
+    const char *const pairs[] = {"pipeline.prefetch=auto", "pipeline.map_threads=auto", by, limit};
+    pipeline *p = NULL;
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[k], NULL), HR_OK);
+    }
+    ck_assert_int_eq(pipeline_open(&knobs, &cifar_form, &as_it_is, &p, NULL), HR_OK);
+    return p;
+}
+
+// Whoever decides, whatever is decided meanwhile.
+START_TEST(autotune_changes_no_batch_and_holds_the_most_it_may_take)
+{
+    const uint64_t batch_bytes = 4 * (IMAGE * sizeof(float) + sizeof(int32_t));
+    static const struct {
+        const char *by;
+        uint32_t most;
+    } rows[] = {{"pipeline.autotune=headroom", 8}, {"pipeline.autotune=tensorflow", 64}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        pipeline *p = open_tuned(rows[k].by, "pipeline.ram_limit=1GiB"),
+                 *q = open_pipeline((setting){.shuffle = 20, .batch = 4, .remainder = "keep"});
+        hr_event_tune decided[PIPELINE_MAX_DECISIONS];
+        ck_assert_uint_eq(stage_named(p, "prefetch").host_bytes, (rows[k].most + 1) * batch_bytes);
+        ck_assert_uint_eq(stage_named(p, "prefetch").queue_capacity, 1); // of them so many are used as yet
+        ck_assert_uint_eq(stage_named(p, "map").threads, 1);
+        for (int n = 0; n < 40; n++) {
+            const data_item a = next_item(p), b = next_item(q);
+            ck_assert_int_eq(a.end, b.end);
+            ck_assert_uint_eq(a.count, b.count);
+            ck_assert(a.end || memcmp(a.room.slot[0], b.room.slot[0], a.count * IMAGE * sizeof(float)) == 0);
+            ck_assert_uint_le(stage_named(p, "prefetch").queue_capacity, rows[k].most);
+        }
+        ck_assert_uint_eq(stage_named(p, "prefetch").peak_host_bytes, (rows[k].most + 1) * batch_bytes);
+        ck_assert_uint_le(pipeline_decisions(p, decided), PIPELINE_MAX_DECISIONS);
+        pipeline_close(p);
+        pipeline_close(q);
+    }
+}
+END_TEST
+
+// Within the limit stands all that is held, not only what autotune takes; two batches and one thread are the least.
+START_TEST(autotune_takes_no_more_than_the_budget)
+{
+    const uint64_t batch_bytes = 4 * (IMAGE * sizeof(float) + sizeof(int32_t));
+    for (uint64_t batches = 4; batches < 24; batches++) {
+        char limit[64];
+        uint64_t held = 0;
+        pipeline_stage_info info[PIPELINE_MAX_STAGES];
+        (void)snprintf(limit, sizeof limit, "pipeline.ram_limit=%lluB",
+                       (unsigned long long)(batches * batch_bytes));
+        pipeline *p = open_tuned(
+            batches % 2 == 0 ? "pipeline.autotune=tensorflow" : "pipeline.autotune=headroom", limit);
+        (void)next_item(p);
+        const uint32_t count = pipeline_stages(p, info);
+        for (uint32_t k = 0; k < count; k++) {
+            held += info[k].peak_host_bytes;
+        }
+        ck_assert_uint_le(held, batches * batch_bytes);
+        ck_assert_uint_gt(held + 3 * batch_bytes,
+                          batches % 2 == 0 || batches < 8 ? batches * batch_bytes : 0); // and uses it
+        pipeline_close(p);
+    }
+}
+END_TEST
+
 // ---- the ledger -----------------------------------------------------------------------------------------------
 
 START_TEST(host_bytes_are_what_the_stages_hold)
@@ -674,6 +775,9 @@ int main(void)
     tcase_add_loop_test(c, every_allocation_may_fail_once, 0, 4);
     tcase_add_loop_test(c, a_pipeline_closes_and_seeks_whatever_its_producer_is_at, 0, 20);
     tcase_add_test(c, the_queue_fills_up_to_its_capacity);
+    tcase_add_test(c, each_stage_says_what_it_costs);
+    tcase_add_test(c, autotune_changes_no_batch_and_holds_the_most_it_may_take);
+    tcase_add_test(c, autotune_takes_no_more_than_the_budget);
     tcase_add_test(c, host_bytes_are_what_the_stages_hold);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);

@@ -117,6 +117,19 @@ static void on_memory(run_state *m, const hr_event *e)
     profile_add(&m->step_now, &m->heap, e->phase);
 }
 
+// Means and shares begin anew.
+static void forget_marks(run_state *m)
+{
+    m->marks[0].count = m->marks[1].count = m->marked = 0;
+}
+
+static void forget_recent(run_state *m)
+{
+    m->recent_count = 0;
+    forget_marks(m);
+    m->stage_ns = 0;
+}
+
 // The first sentence of an out-of-memory; the whole verdict comes with the report.
 static void on_oom(run_state *m, const hr_event *e)
 {
@@ -142,7 +155,7 @@ void run_state_restart(run_state *m)
     forget_bands(m);
     m->heap.in_use_bytes = m->heap.pool_bytes = 0;
     m->state = HR_ENGINE_IDLE;
-    m->recent_count = 0;
+    forget_recent(m);
     profile_clear(&m->step_now);
     history_add(&m->history, m->time_ns, &m->heap, MARK_BUILD);
 }
@@ -182,11 +195,32 @@ static void settle_boundary(run_state *m)
     }
 }
 
+enum { STEPS_A_MARK = 32 };
+
+static void mark_stages(run_state *m)
+{
+    m->marks[0] = m->marks[1];
+    m->marks[1] = (stage_mark){.time_ns = m->stage_ns, .count = m->stage_count};
+    memcpy(m->marks[1].stage, m->stage, sizeof m->stage);
+    m->marks[0] = m->marks[0].count == 0 ? m->marks[1] : m->marks[0];
+    m->marked = 0;
+}
+
+// Before the stages of this step are told.
+static void mark_when_due(run_state *m)
+{
+    m->marked++;
+    if (m->stage_ns > 0 && (m->marks[1].count == 0 || m->marked >= STEPS_A_MARK)) {
+        mark_stages(m);
+    }
+}
+
 static void on_step(run_state *m, const hr_event *e)
 {
     const hr_event_step *step = &e->u.step;
     m->steps = e->step;
     m->loss = step->loss;
+    mark_when_due(m);
     m->accuracy = step->accuracy;
     settle_boundary(m);
     note_peak(m, step);
@@ -230,13 +264,17 @@ static void on_eval(run_state *m, const hr_event_step *step)
     profile_clear(&m->step_now); // evaluation is a program of its own
 }
 
-static void on_stage(run_state *m, const hr_event_stage *stage)
+static void on_stage(run_state *m, const hr_event_stage *stage, uint64_t time_ns)
 {
+    m->stage_ns = time_ns;
     for (uint32_t i = 0; i < STAGES_MAX; i++) {
         if (i == m->stage_count) {
             m->stage_count++;
         } else if (strncmp(m->stage[i].name, stage->name, sizeof stage->name) != 0) {
             continue;
+        }
+        if (stage->busy_ns < m->stage[i].busy_ns || stage->items < m->stage[i].items) {
+            forget_marks(m); // its chain was opened anew
         }
         m->stage[i] = *stage;
         m->stage[i].name[sizeof stage->name - 1] = '\0';
@@ -270,7 +308,7 @@ static void on_note(run_state *m, const hr_event *e)
     uint64_t count = e->u.note.count;
     switch (e->kind) {
     case HR_EVENT_BUILD:
-        m->recent_count = 0;
+        forget_recent(m);
         m->loss_scale = 0;
         m->skipped = 0;
         m->worst = (hr_event_health){.layer = ""};
@@ -324,7 +362,10 @@ void run_state_feed(run_state *m, const hr_event *e)
         on_eval(m, &e->u.step);
         break;
     case HR_EVENT_PIPELINE:
-        on_stage(m, &e->u.stage);
+        on_stage(m, &e->u.stage, e->time_ns);
+        break;
+    case HR_EVENT_TUNE:
+        m->tunes[m->tune_count++ % TUNES_LENGTH] = e->u.tune;
         break;
     case HR_EVENT_EPOCH:
     case HR_EVENT_BUILD:
@@ -406,6 +447,23 @@ double run_state_wait_share(const run_state *m)
 {
     recent_sum sum = sum_recent(m);
     return sum.seconds > 0 ? sum.wait_seconds / sum.seconds : UNKNOWN;
+}
+
+bool run_state_stage_shares(const run_state *m, uint32_t stage, double *busy, double *waits)
+{
+    const stage_mark *from = &m->marks[0];
+    if (stage >= from->count || stage >= m->stage_count || m->stage_ns <= from->time_ns) {
+        return false;
+    }
+    const hr_event_stage *now = &m->stage[stage], *then = &from->stage[stage];
+    const double elapsed_ns = (double)(m->stage_ns - from->time_ns);
+    const double threads = now->threads > 1 ? now->threads : 1;
+    if (now->busy_ns < then->busy_ns || now->wait_ns < then->wait_ns) {
+        return false;
+    }
+    *busy = fmin((double)(now->busy_ns - then->busy_ns) / (elapsed_ns * threads), 1);
+    *waits = fmin((double)(now->wait_ns - then->wait_ns) / elapsed_ns, 1);
+    return true;
 }
 
 double run_state_examples_per_second(const run_state *m)

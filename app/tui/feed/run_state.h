@@ -13,7 +13,7 @@
 
 #include "app/tui/feed/history.h"
 
-enum { LOG_LENGTH = 256, LOG_TEXT_MAX = 512, RECENT_LENGTH = 128, STAGES_MAX = 12 };
+enum { LOG_LENGTH = 256, LOG_TEXT_MAX = 512, RECENT_LENGTH = 128, STAGES_MAX = 12, TUNES_LENGTH = 32 };
 
 typedef enum log_kind { LOG_NOTE, LOG_GOOD, LOG_WARN, LOG_BAD } log_kind;
 
@@ -28,6 +28,13 @@ typedef struct recent_step {
     double wait_seconds; // of these, for input
     uint64_t samples, floor_bytes;
 } recent_step;
+
+// The stages as they were when a step ended.
+typedef struct stage_mark {
+    uint64_t time_ns;
+    uint32_t count; // of stages; 0: no mark
+    hr_event_stage stage[STAGES_MAX];
+} stage_mark;
 
 typedef struct run_state {
     uint64_t first_ns, time_ns; // of the first and newest event
@@ -58,6 +65,13 @@ typedef struct run_state {
     series losses;
     hr_event_stage stage[STAGES_MAX];
     uint32_t stage_count;
+    stage_mark
+        marks[2]; // the older first: shares are from there to now, over 32 to 64 steps once there are as many
+    uint32_t marked;   // steps since the newer
+    uint64_t stage_ns; // when the stages were told last
+    hr_event_tune
+        tunes[TUNES_LENGTH]; // what pipeline.autotune decided; the newest is (tune_count - 1) % TUNES_LENGTH
+    uint32_t tune_count;     // ever
     // last out-of-memory event
     uint64_t oom_count, oom_requested_bytes, oom_largest_free_bytes;
     uint8_t oom_category;
@@ -83,6 +97,8 @@ double run_state_steps_per_second(const run_state *m); // NaN also while it does
 // By how much the floor of a step grew over each of the last steps, where it did so at least three times running; else 0.
 uint64_t run_state_growth_bytes(const run_state *m);
 double run_state_wait_share(const run_state *m); // of the recent steps' time, what they waited for input
+// Of the time of the recent steps, per thread, that the stage was at work, and that it waited; false where that is not known.
+bool run_state_stage_shares(const run_state *m, uint32_t stage, double *busy, double *waits);
 double run_state_examples_per_second(const run_state *m);
 // Slope of the loss against training time, by least squares over the recent steps: negative while it learns.
 double run_state_loss_per_second(const run_state *m);

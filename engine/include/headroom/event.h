@@ -9,7 +9,7 @@
 
 #include "headroom/category.h"
 
-enum { HR_EVENT_VERSION = 1, HR_EVENT_TEXT_MAX = 64 };
+enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16 };
 
 // "None" where an id stands: of a tensor, an instruction, a layer, a parameter.
 #define HR_NO_ID UINT32_MAX
@@ -32,6 +32,7 @@ enum { HR_EVENT_VERSION = 1, HR_EVENT_TEXT_MAX = 64 };
     X(SCALE, "scale")       /* scale: a step under dynamic loss scaling changed or skipped something */      \
     X(HEALTH, "health")     /* health: one per layer whose gradients float16 would not hold */               \
     X(PIPELINE, "pipeline") /* stage: one per stage at step end */                                           \
+    X(TUNE, "tune")         /* tune: pipeline.autotune decided something */                                  \
     X(LOG, "log")           /* note: text */
 
 typedef enum hr_event_kind {
@@ -64,12 +65,54 @@ typedef struct hr_event_step {
     uint32_t reserved;
 } hr_event_step;
 
+// Times and items count from the opening of the stage's chain and only grow, so that the difference of two records is what
+// lies between them, whatever was lost. An item is what the stage gives: a batch, or a sample where it makes samples.
 typedef struct hr_event_stage {
     uint64_t host_bytes;
+    uint64_t busy_ns; // at work, summed over its threads
+    uint64_t wait_ns; // of prefetch: for room to make the next batch in
+    uint64_t items;
     uint32_t queue_length;
     uint32_t queue_capacity;
-    char name[32];
+    uint32_t threads; // that work on it now; 0: none of its own
+    uint32_t cores;   // that its threads may have
+    char name[HR_EVENT_STAGE_MAX];
 } hr_event_stage;
+
+// Why pipeline.autotune decided. X(NAME, "in words")
+#define HR_TUNE_REASON_MAP(X)                                                                                \
+    X(MAKING, "making outlasts the step")                                                                    \
+    X(UNEVEN, "batches come unevenly")                                                                       \
+    X(WAITS, "the step still waits")                                                                         \
+    X(FEWER, "fewer may leave the step more")                                                                \
+    X(NO_GAIN, "gained nothing: taken back")                                                                 \
+    X(HIDDEN, "settled: the step no longer waits")                                                           \
+    X(MOST, "settled: more gains nothing")                                                                   \
+    X(TIME, "settled: the search took its time")                                                             \
+    X(ANEW, "waits more than before: anew")                                                                  \
+    X(ALL, "hill climb: all there are")                                                                      \
+    X(CORES, "hill climb: below a share of the cores")                                                       \
+    X(BUDGET, "hill climb: memory budget reached")                                                           \
+    X(DRAINED, "was full, then empty")
+
+typedef enum hr_tune_reason {
+#define X(name, text) HR_TUNE_##name,
+    HR_TUNE_REASON_MAP(X)
+#undef X
+        HR_TUNE_REASON_COUNT
+} hr_tune_reason;
+
+// One decision, and what was measured of a batch up to then: at `from`.
+typedef struct hr_event_tune {
+    uint32_t threads_from, threads_to;   // pipeline.map_threads
+    uint32_t prefetch_from, prefetch_to; // pipeline.prefetch
+    uint32_t reason;                     // hr_tune_reason
+    uint32_t as_tensorflow;              // 1: pipeline.autotune=tensorflow decided, 0: headroom
+    uint64_t making_ns;                  // from the beginning of making a batch to its end
+    uint64_t step_ns;                    // of the step without waiting
+    uint64_t wait_ns;                    // the step waited
+    uint64_t after_ns;                   // since the chain was opened
+} hr_event_tune;
 
 typedef struct hr_event_scale {
     double scale;      // loss scale after the step
@@ -101,6 +144,7 @@ typedef struct hr_event {
         hr_event_memory memory;
         hr_event_step step;
         hr_event_stage stage;
+        hr_event_tune tune;
         hr_event_scale scale;
         hr_event_health health;
         struct {
@@ -113,6 +157,7 @@ typedef struct hr_event {
 _Static_assert(sizeof(hr_event) == 96, "an event is 96 bytes on every machine");
 
 const char *hr_event_name(hr_event_kind kind);
+const char *hr_tune_reason_text(hr_tune_reason reason);
 
 // Where the engine is at this moment, for whoever reads it from another thread or process: after a crash it says what
 // was going on. Stored relaxed, instruction by instruction; nothing else is ordered by it.

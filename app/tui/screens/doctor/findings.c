@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/feed/input_bound.h"
 #include "app/tui/feed/measures.h"
 #include "app/tui/screens/doctor/doctor.h"
 
@@ -180,8 +181,15 @@ static int say_waits(const feed *f, char *text)
     if (!(waits > WAITING)) {
         return 0;
     }
-    return snprintf(text, FINDING_TEXT_MAX, "Training waits %s of a step for input: 7 shows for what.",
-                    format_percent(waits, share));
+    const input_bound b = input_bound_of(f);
+    if (b.why[0] == '\0') {
+        return snprintf(text, FINDING_TEXT_MAX, "Training waits %s of a step for input: 7 shows for what.",
+                        format_percent(waits, share));
+    }
+    return snprintf(
+        text, FINDING_TEXT_MAX,
+        "Training waits %s of a step for its pipeline: %.160s%s%.60s. 7 shows the stages beside the step.",
+        format_percent(waits, share), b.why, b.helps[0] == '\0' ? "" : ": try ", b.helps);
 }
 
 // Whether what is learned stays the same.

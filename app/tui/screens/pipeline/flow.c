@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "app/tui/feed/input_bound.h"
 #include "app/tui/screens/pipeline/pipeline.h"
 
 enum {
@@ -14,7 +15,8 @@ enum {
     BOX_ROWS = 4 /* with its border */,
     BOXES_MAX = STAGE_VIEWS_MAX + 2,
     ARROW_WIDTH = 4,
-    QUEUE_CELLS = 4
+    QUEUE_CELLS = 4,
+    WORDS_ROWS = 4
 };
 
 #define WAITS_FROM 0.02 // share of a step from which on it is worth a sentence
@@ -68,6 +70,16 @@ static int say_wait(const feed *f, const stage_view *queue, char *text, size_t s
     return snprintf(text, size, "Nobody waits much: a step waits %s for its input.", share_text);
 }
 
+// What is to blame, and what would help.
+static int say_blame(const feed *f, char *text, size_t size)
+{
+    const input_bound b = input_bound_of(f);
+    if (b.by != BOUND_INPUT || b.why[0] == '\0') {
+        return 0;
+    }
+    return snprintf(text, size, " To blame: %s%s%s.", b.why, b.helps[0] == '\0' ? "" : ": try ", b.helps);
+}
+
 static int say_host(const feed *f, const stage_view *views, size_t count, char *text, size_t size)
 {
     char now[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX];
@@ -111,6 +123,7 @@ const char *pipeline_words(const feed *f, char *text, size_t size)
             "run would read and queue is not known here.");
     } else {
         used = (size_t)say_wait(f, last_queue(views, count), text, size);
+        used += used < size ? (size_t)say_blame(f, text + used, size - used) : 0;
         used += used < size && count > 0 ? (size_t)say_host(f, views, count, text + used, size - used) : 0;
     }
     if (used < size) {
@@ -194,13 +207,19 @@ static void draw_box(const canvas *c, int y, int x, int width, bool bordered, co
     paint_text(c, y + 1, x + 2, width - 4, ROLE_DIM, b->detail);
 }
 
-// In rows of boxes that fit the width. Returns the rows of cells used.
-static int draw_boxes(const canvas *c, const box *boxes, size_t count)
+static int line_width(const canvas *c, const box *boxes, size_t count)
 {
     int line = 1;
     for (size_t i = 0; i < count; i++) {
         line += box_width(c, &boxes[i]) + (i > 0 ? ARROW_WIDTH - 1 : 0);
     }
+    return line;
+}
+
+// In rows of boxes that fit the width. Returns the rows of cells used.
+static int draw_boxes(const canvas *c, const box *boxes, size_t count)
+{
+    const int line = line_width(c, boxes, count);
     bool bordered = line <= c->area.w || c->area.h >= 4 * BOX_ROWS;
     int rows = bordered ? BOX_ROWS : 3, x = 1, y = bordered ? 2 : 1;
     for (size_t i = 0; i < count; i++) {
@@ -226,15 +245,33 @@ static int draw_boxes(const canvas *c, const box *boxes, size_t count)
 
 // ---- the pane -------------------------------------------------------------------------------------------------
 
+static const char *verdict(const feed *f, char *text, size_t size)
+{
+    char share[FORMAT_MAX];
+    const input_bound b = input_bound_of(f);
+    snprintf(text, size, "%swait %s of a step",
+             b.by == BOUND_INPUT     ? "input-bound: "
+             : b.by == BOUND_COMPUTE ? "compute-bound: "
+                                     : "",
+             format_percent(b.waits, share));
+    return text;
+}
+
 static void draw(const canvas *c, const pane_view *v)
 {
     box boxes[BOXES_MAX];
-    char words[768], share[FORMAT_MAX], right[64];
-    double waits = plans_only(v->feed) ? UNKNOWN : run_state_wait_share(feed_run_state(v->feed));
-    snprintf(right, sizeof right, "wait %s of a step", format_percent(waits, share));
-    paint_rule(c, v->focused, pane_title(PANE_FLOW), right);
-    size_t count = make_boxes(v->feed, boxes);
-    int y = draw_boxes(c, boxes, count);
+    char words[768], right[64];
+    paint_rule(c, v->focused, pane_title(PANE_FLOW), verdict(v->feed, right, sizeof right));
+    const int rows = pipeline_time_rows(v->feed);
+    const size_t count = make_boxes(v->feed, boxes);
+    const bool has_room =
+        line_width(c, boxes, count) <= c->area.w && c->area.h >= rows + BOX_ROWS + WORDS_ROWS;
+    int y = rows == 0 || has_room ? draw_boxes(c, boxes, count) : 1;
+    if (rows > 0) {
+        pipeline_draw_times(c, y, v->feed);
+        y += rows;
+        y += pipeline_draw_decisions(c, y, c->area.h - y - WORDS_ROWS, v->feed);
+    }
     canvas text = canvas_sub(c, y, 1, c->area.h > y ? c->area.h - y : 0, c->area.w - 2);
     if (text.area.h > 0) {
         paint_wrapped(&text, 0, ROLE_TEXT, pipeline_words(v->feed, words, sizeof words));

@@ -101,7 +101,7 @@ const pane_ops pane_stages = {.draw = draw_stages, .table = &stages, .table_y = 
 void place_pipeline(layout *l, rect body, const layout_wish *wish)
 {
     (void)wish;
-    l->pane[PANE_FLOW] = cut_top(&body, layout_clamp(body.h / 2, 10, 16));
+    l->pane[PANE_FLOW] = cut_top(&body, layout_clamp(body.h / 2, 11, 20));
     l->pane[PANE_STAGES] = cut_left(&body, body.w / 2 + 2);
     l->pane[PANE_SETTINGS] = body;
 }
