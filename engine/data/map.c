@@ -271,7 +271,11 @@ hr_status data_map_write(const data_map *m, const data_ask *ask, uint8_t *scratc
                          hr_err *err)
 {
     if (m->bad == NULL) {
-        return write_asked(m, ask, scratch, to, err);
+        const hr_status stopped = write_asked(m, ask, scratch, to, err);
+        if (stopped == HR_DATA && err != NULL && err->hint[0] == '\0') {
+            hr_err_try(err, "-s pipeline.bad=skip, or mend the file");
+        }
+        return stopped;
     }
     hr_err failure = {0};
     const hr_status status = write_asked(m, ask, scratch, to, &failure);
