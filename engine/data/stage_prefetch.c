@@ -4,7 +4,8 @@
 //
 //     buffers    [ taken ][ ready ][ ready ][ being written ][ free ]
 //
-// What was freed last is written first: of many buffers as few are touched as are in use.
+// Where autotune has fewer kept ready than there are buffers for, what was freed last is written first, so that as few are touched
+// as are in use. Otherwise they take turns.
 //
 // The thread lives between start and stop; seek and close stop it, so that what is before this stage is only ever
 // touched by one thread.
@@ -118,11 +119,20 @@ static void prefetch_stop(prefetch_stage *s)
 
 // ---- the consumer ---------------------------------------------------------------------------------------------
 
+// Goes to the top of the stack, or below all others.
+static void prefetch_free(prefetch_stage *s, prefetch_buffer *buffer)
+{
+    const uint32_t at = s->used < s->batches ? s->free_count : 0;
+    memmove(s->free + at + 1, s->free + at, (s->free_count - at) * sizeof *s->free);
+    s->free[at] = buffer;
+    s->free_count++;
+}
+
 // The oldest that is ready; the one taken before it is free.
 static void prefetch_take(prefetch_stage *s)
 {
     if (s->taken != NULL) {
-        s->free[s->free_count++] = s->taken;
+        prefetch_free(s, s->taken);
     }
     s->taken = s->waiting[0];
     s->ready--;

@@ -412,7 +412,8 @@ static const hr_term terms[] = {
      .tensorflow = "iterator outputs",
      .pytorch = "inputs"},
     {.name = "input_seconds",
-     .line = "estimated time to make the batches of a step, from what a sample of its source costs a core; null of a run",
+     .line = "estimated time to make the batches of a step, from what a sample of its source costs a core; "
+             "null of a run",
      .unit = "s"},
     {.name = "instr", .line = "number of an instruction in the listing", .unit = ""},
     {.name = "instruction", .line = "index of an instruction in the step program", .unit = ""},
@@ -818,7 +819,8 @@ static const hr_term terms[] = {
      .tensorflow = "tf.data graph",
      .pytorch = "DataLoader"},
     {.name = "stall",
-     .line = "estimated share of a step in which training waits for its batches: more than 0 is input-bound; null of a run",
+     .line = "estimated share of a step in which training waits for its batches: more than 0 is input-bound; "
+             "null of a run",
      .formula = "(input_seconds - step) / input_seconds, with a queue",
      .unit = "",
      .tensorflow = "input-bound time"},

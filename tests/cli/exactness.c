@@ -129,12 +129,14 @@ static bool same_host(const hr_report *a, const hr_report *b, char *why, size_t 
 }
 
 // The heap after every step is that after the first. Not with a leak on purpose, which is another heap every time, and not
-// where a segment that has become whole is too large to be split again: the next steps then take more of them.
+// where a segment that has become whole is too large to be split again: the next steps then take more of them. Nor where PyTorch 2.12
+// chooses among equal blocks by when they were made: a step makes some anew, and the next one then chooses others.
 static bool repeats(const hr_knobs *knobs)
 {
-    const bool splits = !hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_MAX_SPLIT) ||
-                        !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching");
-    return splits && hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none");
+    const bool splits = !hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_MAX_SPLIT);
+    const bool by_age = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_VERSION, "2.12");
+    const bool steady = !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching") || (splits && !by_age);
+    return steady && hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none");
 }
 
 static bool same_heaps(const findings *plan, const findings *run, bool repeat, char *why, size_t size)

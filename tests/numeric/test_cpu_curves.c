@@ -102,9 +102,11 @@ static double number_at(const json_t *object, const char *key, size_t index)
 
 // Dropout included, rounding is all that may differ, and float64 leaves little of it even where an update multiplies it,
 // as in the model whose float32 parts. As long as PyTorch's float64 agrees with itself: float64_steps.
+// PyTorch was given float32 images, made wide.
 START_TEST(in_float64_every_loss_is_pytorchs)
 {
-    const char *const pairs[] = {"device.kind=reference", "precision.policy=float64", NULL};
+    const char *const pairs[] = {"device.kind=reference", "precision.policy=float64",
+                                 "pipeline.transfer=float32", NULL};
     subject s = subject_open(_i);
     const json_t *start = json_object_get(s.curve, "same_start");
     const int told = integer_of(start, "float64_steps");

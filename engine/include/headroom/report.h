@@ -164,7 +164,8 @@ typedef struct hr_report_oom {
 typedef struct hr_report_stage {
     char name[32];
     uint64_t peak_bytes;
-    double busy_seconds, wait_seconds; // of hr_event_stage; NaN where it is planned, or no stage of the pipeline
+    double busy_seconds,
+        wait_seconds; // of hr_event_stage; NaN where it is planned, or no stage of the pipeline
 } hr_report_stage;
 
 typedef struct hr_report {
