@@ -10,7 +10,7 @@
 #include "app/tui/screens/pipeline/pipeline.h"
 
 enum { COLUMN_KNOB, COLUMN_VALUE, COLUMN_HOST, COLUMN_MEANING };
-enum { NEIGHBOUR_ROWS = 2, LINE_MAX_TEXT = HR_KNOB_TEXT_MAX + 160 };
+enum { NEIGHBOUR_ROWS = 2 };
 
 static const table_column setting_columns[] = {
     [COLUMN_KNOB] = {.term = "knob", .width = 15},
@@ -129,7 +129,7 @@ static void say_plan(const feed *f, const whatif_cell *cell, plan_form form, cha
 // One line: the value beside the present one, and what it would do.
 static void draw_neighbour(const canvas *c, int y, const feed *f, hr_knob_id id, int side)
 {
-    char value[HR_KNOB_TEXT_MAX] = "", plan[160], line[LINE_MAX_TEXT];
+    char value[HR_KNOB_TEXT_MAX] = "", plan[160], line[sizeof value + sizeof plan + 16];
     const whatif_cell *cell = feed_whatif(f, id, side), *known = neighbour(f, id, side);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
     if (f->unknown ||
