@@ -13,9 +13,9 @@
 
 enum {
     IMAGE_FILE_MOST_BYTES = 64 << 20, // of a file that is decoded
-    IMAGE_TOO_LARGE = UINT32_MAX,     // the size of larger ones
     IMAGE_PATH_MAX = 4096,
 };
+#define IMAGE_TOO_LARGE UINT32_MAX // the size of larger ones
 
 typedef struct image_entry {
     uint32_t size_bytes; // of the file; IMAGE_TOO_LARGE

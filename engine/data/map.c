@@ -54,7 +54,7 @@ static void convert(data_type type, void *to, const float *from, uint64_t count)
         narrow_to_bf16(to, from, count);
     }
     for (uint64_t k = 0; k < count && type == DATA_F64; k++) {
-        wide[k] = from[k];
+        wide[k] = (double)from[k];
     }
 }
 
