@@ -79,16 +79,18 @@ static double unit(uint64_t *state)
 // Where a number may go as far as its row lets it, and a test of it takes too long.
 static const struct {
     hr_knob_id id;
-    double most;
+    double most, least; // 0: the row's
 } bounds[] = {
-    {HR_KNOB_BATCH_SIZE, 9},
-    {HR_KNOB_BATCH_ACCUMULATE, 5},
-    {HR_KNOB_THREADS_COUNT, 3},
-    {HR_KNOB_PIPELINE_SHUFFLE, 4096},
-    {HR_KNOB_PIPELINE_MAP_THREADS, 6},
-    {HR_KNOB_PIPELINE_PREFETCH, 6},
-    {HR_KNOB_PIPELINE_DEVICE_PREFETCH, 6},
-    {HR_KNOB_WORKSPACE_LIMIT, 16 << 20},
+    {HR_KNOB_BATCH_SIZE, 9, 0},
+    {HR_KNOB_BATCH_ACCUMULATE, 5, 0},
+    {HR_KNOB_THREADS_COUNT, 3, 0},
+    {HR_KNOB_PIPELINE_SAMPLES, 512, 45}, // at least an update
+    {HR_KNOB_PIPELINE_AUGMENT_COPIES, 2, 0},
+    {HR_KNOB_PIPELINE_SHUFFLE, 4096, 0},
+    {HR_KNOB_PIPELINE_MAP_THREADS, 6, 0},
+    {HR_KNOB_PIPELINE_PREFETCH, 6, 0},
+    {HR_KNOB_PIPELINE_DEVICE_PREFETCH, 6, 0},
+    {HR_KNOB_WORKSPACE_LIMIT, 16 << 20, 0},
 };
 
 static double bound_of(const hr_knob_row *row)
@@ -101,6 +103,16 @@ static double bound_of(const hr_knob_row *row)
     return row->type == HR_KNOB_BYTES ? fmin(row->max, BYTES_MOST) : row->max;
 }
 
+static double least_of(const hr_knob_row *row)
+{
+    for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++) {
+        if (bounds[k].id == row->id && bounds[k].least > 0) {
+            return bounds[k].least;
+        }
+    }
+    return row->min;
+}
+
 // Of every order of magnitude as often.
 static void draw_number(uint64_t *state, const hr_knob_row *row, char text[AXIS_TEXT_MAX])
 {
@@ -108,7 +120,7 @@ static void draw_number(uint64_t *state, const hr_knob_row *row, char text[AXIS_
     const double most = row->type == HR_KNOB_REAL ? bound_of(row) : bound_of(row) + 1.0;
     double value = least * pow(most / least, unit(state));
     value = row->type == HR_KNOB_REAL ? value : floor(value) - (row->min > 0 ? 0.0 : 1.0);
-    value = fmin(fmax(value, row->min), bound_of(row));
+    value = fmin(fmax(value, least_of(row)), bound_of(row));
     snprintf(text, AXIS_TEXT_MAX, row->type == HR_KNOB_REAL ? "%.6g" : "%.0f%s", value,
              row->type == HR_KNOB_BYTES ? "B" : "");
 }
@@ -135,7 +147,8 @@ static bool draw_value(uint64_t *state, const hr_knob_row *row, char text[AXIS_T
     }
     if (choices > 0) {
         snprintf(text, AXIS_TEXT_MAX, "%s", row->choices[below(state, choices)]);
-    } else if (a != NULL && (row->type == HR_KNOB_TEXT || below(state, 2) == 0)) {
+    } else if (a != NULL && least_of(row) <= row->min &&
+               (row->type == HR_KNOB_TEXT || below(state, 2) == 0)) {
         const char *value = a->values[below(state, axis_value_count(a))];
         snprintf(text, AXIS_TEXT_MAX, "%.*s", AXIS_TEXT_MAX - 1, value);
         return strlen(value) < AXIS_TEXT_MAX;
