@@ -30,7 +30,7 @@ static hr_status blob_open_named(blob *b, hr_err *err)
         return blob_refuse(b, "something that is not a plain file", err);
     }
     b->size_bytes = (uint64_t)facts.st_size;
-    b->mtime = facts.st_mtim;
+    b->facts = file_facts_of(&facts);
     (void)posix_fadvise(b->fd, 0, 0, POSIX_FADV_WILLNEED); // only a hint: shuffled reads find it in the cache
     return HR_OK;
 }
@@ -110,56 +110,19 @@ bool blob_is_open(const blob *b)
 
 hr_status blob_check_same(const blob *b, hr_err *err)
 {
-    struct stat facts;
-    if (b->fd < 0) {
-        return HR_OK;
-    }
-    if (fstat(b->fd, &facts) != 0) {
-        return blob_refuse(b, strerror(errno), err);
-    }
-    if ((uint64_t)facts.st_size == b->size_bytes && facts.st_mtim.tv_sec == b->mtime.tv_sec &&
-        facts.st_mtim.tv_nsec == b->mtime.tv_nsec) {
-        return HR_OK;
-    }
-    const hr_status status = HR_FAIL(
-        err, DATA, "%s: needed the file of %" PRIu64 " bytes that was opened, had one of %" PRIu64 " bytes",
-        b->name, b->size_bytes, (uint64_t)facts.st_size);
-    hr_err_try(err, "start again: files that are trained on must stay as they are");
-    return status;
-}
-
-// Fills to[0..count); returns how many bytes there were, with errno of a failed read in *error.
-static uint32_t read_from(int fd, uint64_t offset, uint32_t count, uint8_t *to, int *error)
-{
-    uint32_t done = 0;
-    *error = 0;
-    while (done < count) {
-        ssize_t got = pread(fd, to + done, count - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            *error = got < 0 ? errno : 0;
-            break;
-        }
-        done += (uint32_t)got;
-    }
-    return done;
+    return b->fd < 0 ? HR_OK : file_check_same(b->fd, b->name, &b->facts, err);
 }
 
 hr_status blob_at(const blob *b, uint64_t offset, uint32_t count, uint8_t *scratch, const uint8_t **out,
                   hr_err *err)
 {
-    uint64_t had = offset < b->size_bytes ? b->size_bytes - offset : 0;
-    int error = 0;
+    const uint64_t had = offset < b->size_bytes ? b->size_bytes - offset : 0;
     *out = NULL;
-    if (had >= count && b->held == NULL) {
-        had = read_from(b->fd, offset, count, scratch, &error);
-    }
     if (had < count) {
-        return HR_FAIL(err, DATA, "%s, offset %" PRIu64 ": needed %u bytes, had %" PRIu64 "%s%s", b->name,
-                       offset, count, had, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+        return HR_FAIL(err, DATA, "%s, offset %" PRIu64 ": needed %u bytes, had %" PRIu64, b->name, offset,
+                       count, had);
     }
+    HR_TRY(b->held == NULL ? file_read_all(b->fd, b->name, offset, count, scratch, err) : HR_OK);
     *out = b->held != NULL ? b->held + offset : scratch;
     return HR_OK;
 }

@@ -6,9 +6,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "headroom/status.h"
+
+#include "data/same_file.h"
 
 enum { BLOB_NAME_MAX = 384 };
 
@@ -18,9 +19,9 @@ enum { BLOB_NAME_MAX = 384 };
 typedef struct blob {
     char name[BLOB_NAME_MAX]; // "folder/test_batch.bin", "cifar.tar.gz: test_batch.bin": for sentences
     uint64_t size_bytes;
-    struct timespec mtime; // of the file when it was opened
-    uint8_t *held;         // the bytes; NULL: they are behind fd
-    int fd;                // -1: none
+    file_facts facts; // of the file when it was opened
+    uint8_t *held;    // the bytes; NULL: they are behind fd
+    int fd;           // -1: none
 } blob;
 
 #define BLOB_NONE ((blob){.fd = -1})

@@ -107,7 +107,7 @@ static hr_status file_was_found(folder_walk *w, hr_err *err)
     }
     if (stat(w->path, &facts) == 0 && S_ISREG(facts.st_mode)) {
         e.size_bytes = facts.st_size > IMAGE_FILE_MOST_BYTES ? IMAGE_TOO_LARGE : (uint32_t)facts.st_size;
-        e.at = file_mark(&facts);
+        e.at = file_facts_of(&facts).mark;
     }
     w->index->entry[w->files++] = e;
     return HR_OK;

@@ -102,7 +102,7 @@ static hr_status walk_tar(tars_walk *w, uint32_t file, hr_err *err)
         status = HR_FAIL(err, DATA, "%s: needed a file that can be read, had none", path);
     } else {
         t->size_bytes = (uint64_t)facts.st_size;
-        t->mark = file_mark(&facts);
+        t->mark = file_facts_of(&facts).mark;
         status = walk_members(w, file, path, err);
     }
     blob_close(&w->at_hand);

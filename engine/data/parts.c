@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/parts.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "headroom/units.h"
@@ -25,58 +22,24 @@ static hr_status path_of(const parts *p, const part *one, char path[PATH_TEXT_MA
                : HR_FAIL(err, DATA, "%.200s: needed a path below %d bytes, had more", name, PATH_TEXT_MAX);
 }
 
-static hr_status open_file(const char *path, int *fd, struct stat *facts, hr_err *err)
-{
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (*fd < 0 || fstat(*fd, facts) != 0) {
-        return HR_FAIL(err, DATA, "%s: needed a file that can be read, had: %s", path, strerror(errno));
-    }
-    return S_ISREG(facts->st_mode) ? HR_OK
-                                   : HR_FAIL(err, DATA, "%s: needed a plain file, had something else", path);
-}
-
-// to[0..count) from `offset`; DATA error when the file is shorter.
-static hr_status read_file(int fd, const char *path, uint64_t offset, uint32_t count, uint8_t *to,
-                           hr_err *err)
-{
-    for (uint32_t done = 0; done < count;) {
-        const ssize_t got = pread(fd, to + done, count - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return HR_FAIL(err, DATA, "%s, offset %" PRIu64 ": needed %u bytes, had %u%s%s", path, offset,
-                           count, done, got < 0 ? ": " : "", got < 0 ? strerror(errno) : "");
-        }
-        done += (uint32_t)got;
-    }
-    return HR_OK;
-}
-
 // ---- opening --------------------------------------------------------------------------------------------------
 
 static hr_status look_at(parts *p, part *one, parts_head head, void *context, hr_err *err)
 {
     char path[PATH_TEXT_MAX];
     uint8_t begin[PARTS_HEAD_BYTES];
-    struct stat facts;
     int fd;
     HR_TRY(path_of(p, one, path, err));
-    hr_status status = open_file(path, &fd, &facts, err);
+    HR_TRY(file_open_plain(path, &fd, &one->facts, err));
+    const uint64_t size_bytes = one->facts.size_bytes;
+    const uint32_t count = (uint32_t)(size_bytes < sizeof begin ? size_bytes : sizeof begin);
+    one->start = p->size_bytes;
+    hr_status status = file_read_all(fd, path, 0, count, begin, err);
     if (status == HR_OK) {
-        one->start = p->size_bytes;
-        one->size_bytes = (uint64_t)facts.st_size;
-        one->mtime = facts.st_mtim;
-        const uint32_t count = (uint32_t)(one->size_bytes < sizeof begin ? one->size_bytes : sizeof begin);
-        status = read_file(fd, path, 0, count, begin, err);
-        if (status == HR_OK) {
-            status = head(context, path, begin, count, one, err);
-        }
+        status = head(context, path, begin, count, one, err);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
-    p->size_bytes += status == HR_OK ? one->size_bytes - one->skip_bytes : 0;
+    close(fd);
+    p->size_bytes += status == HR_OK ? size_bytes - one->skip_bytes : 0;
     return status;
 }
 
@@ -163,37 +126,12 @@ static const part *part_at(const parts *p, uint64_t offset)
     return &p->part[below];
 }
 
-static hr_status check_same(const part *one, const char *path, const struct stat *facts, hr_err *err)
-{
-    if ((uint64_t)facts->st_size == one->size_bytes && facts->st_mtim.tv_sec == one->mtime.tv_sec &&
-        facts->st_mtim.tv_nsec == one->mtime.tv_nsec) {
-        return HR_OK;
-    }
-    const hr_status status = HR_FAIL(
-        err, DATA, "%s: needed the file of %" PRIu64 " bytes that was opened, had one of %" PRIu64 " bytes",
-        path, one->size_bytes, (uint64_t)facts->st_size);
-    hr_err_try(err, "start again: files that are trained on must stay as they are");
-    return status;
-}
-
 static hr_status read_part(const parts *p, const part *one, uint64_t within, uint32_t count, uint8_t *to,
                            hr_err *err)
 {
     char path[PATH_TEXT_MAX];
-    struct stat facts;
-    int fd;
     HR_TRY(path_of(p, one, path, err));
-    hr_status status = open_file(path, &fd, &facts, err);
-    if (status == HR_OK) {
-        status = check_same(one, path, &facts, err);
-    }
-    if (status == HR_OK) {
-        status = read_file(fd, path, one->skip_bytes + within, count, to, err);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return status;
+    return file_read_same(path, &one->facts, one->skip_bytes + within, count, to, err);
 }
 
 hr_status parts_at(const parts *p, uint64_t offset, uint32_t count, uint8_t *to, hr_err *err)
@@ -205,7 +143,7 @@ hr_status parts_at(const parts *p, uint64_t offset, uint32_t count, uint8_t *to,
     }
     for (const part *one = count > 0 ? part_at(p, offset) : NULL; count > 0; one++) {
         const uint64_t within = offset - one->start;
-        const uint64_t left = one->size_bytes - one->skip_bytes - within;
+        const uint64_t left = one->facts.size_bytes - one->skip_bytes - within;
         const uint32_t here = left < count ? (uint32_t)left : count;
         if (here > 0) {
             HR_TRY(read_part(p, one, within, here, to, err));

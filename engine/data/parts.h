@@ -6,18 +6,17 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "headroom/status.h"
 
 #include "data/listing.h"
+#include "data/same_file.h"
 
 typedef struct part {
-    uint64_t start;        // of its bytes, in the run
-    uint64_t size_bytes;   // of the file
-    struct timespec mtime; // as it was when it was opened first
-    uint32_t name;         // its place in names
-    uint32_t skip_bytes;   // what the file begins with and is not in the run
+    uint64_t start;      // of its bytes, in the run
+    file_facts facts;    // of the file when it was opened first
+    uint32_t name;       // its place in names
+    uint32_t skip_bytes; // what the file begins with and is not in the run
 } part;
 
 typedef struct parts {

@@ -73,10 +73,10 @@ static hr_status read_header(const char *name, const uint8_t *bytes, uint32_t co
         }
         *width = headers[k].width;
         const uint64_t needed = LLMC_HEADER_BYTES + (uint64_t)u32_at(bytes + 8) * *width;
-        if (p->size_bytes != needed) {
+        if (p->facts.size_bytes != needed) {
             return HR_FAIL(err, DATA,
                            "%s, offset 8: needed %" PRIu64 " bytes for %u tokens of %u, had %" PRIu64, name,
-                           needed, u32_at(bytes + 8), *width, p->size_bytes);
+                           needed, u32_at(bytes + 8), *width, p->facts.size_bytes);
         }
     }
     return HR_OK;
@@ -97,9 +97,9 @@ static hr_status read_beginning(void *context, const char *name, const uint8_t *
                        s->width, width);
     }
     s->width = width;
-    if (p->size_bytes % width != 0) {
+    if (p->facts.size_bytes % width != 0) {
         return HR_FAIL(err, DATA, "%s: needed whole tokens of %u bytes, had %" PRIu64 " bytes", name, width,
-                       p->size_bytes);
+                       p->facts.size_bytes);
     }
     return HR_OK;
 }

@@ -124,8 +124,8 @@ static hr_status walk_files(tfrecords *t, hr_err *err)
     record_walk w = {.t = t};
     for (uint32_t k = 0; k < t->files.count; k++) {
         const part *p = &t->files.part[k];
-        for (uint64_t at = p->start; at < p->start + p->size_bytes;) {
-            HR_TRY(walk_record(&w, at, p->start + p->size_bytes, &at, err));
+        for (uint64_t at = p->start; at < p->start + p->facts.size_bytes;) {
+            HR_TRY(walk_record(&w, at, p->start + p->facts.size_bytes, &at, err));
         }
     }
     return HR_OK;
