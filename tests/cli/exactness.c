@@ -128,24 +128,28 @@ static bool same_host(const hr_report *a, const hr_report *b, char *why, size_t 
     return a->host.peak_bytes == b->host.peak_bytes;
 }
 
-// The heap after every step is that after the first. Not with a leak on purpose, which is another heap every time, and not
-// where a segment that has become whole is too large to be split again: the next steps then take more of them. Nor where PyTorch 2.12
-// chooses among equal blocks by when they were made: a step makes some anew, and the next one then chooses others.
-static bool repeats(const hr_knobs *knobs)
+// After how many steps the heap is the same again; 0: it need not be. Not with a leak on purpose, which is another heap every
+// time, and not where a segment that has become whole is too large to be split again: the next steps then take more of them.
+// PyTorch 2.12 chooses among equal blocks by when they were made: a step makes the one that it did not choose anew, and two
+// heaps take turns.
+static int period_of(const hr_knobs *knobs)
 {
-    const bool splits = !hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_MAX_SPLIT);
-    const bool by_age = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_VERSION, "2.12");
-    const bool steady = !hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching") || (splits && !by_age);
-    return steady && hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none");
+    const bool caching = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching");
+    const bool grows = caching && hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_MAX_SPLIT);
+    if (grows || !hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none")) {
+        return 0;
+    }
+    return caching && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_VERSION, "2.12") ? 2 : 1;
 }
 
-static bool same_heaps(const findings *plan, const findings *run, bool repeat, char *why, size_t size)
+static bool same_heaps(const findings *plan, const findings *run, int period, char *why, size_t size)
 {
     for (int k = 0; k < EXACTNESS_STEPS; k++) {
-        if ((repeat && run->hashes[k] != run->hashes[0]) || plan->hashes[k] != run->hashes[k]) {
+        const uint64_t before = period > 0 ? run->hashes[k % period] : run->hashes[k];
+        if (run->hashes[k] != before || plan->hashes[k] != run->hashes[k]) {
             snprintf(why, size,
-                     "heap hash after step %d: plan %016" PRIx64 ", run %016" PRIx64 ", first %016" PRIx64,
-                     k + 1, plan->hashes[k], run->hashes[k], run->hashes[0]);
+                     "heap hash after step %d: plan %016" PRIx64 ", run %016" PRIx64 ", before %016" PRIx64,
+                     k + 1, plan->hashes[k], run->hashes[k], before);
             return false;
         }
     }
@@ -187,7 +191,7 @@ exactness exactness_of(const hr_preset *preset, const hr_knobs *knobs, uint64_t 
         found = compare_refusals(&plan_err, &run_err, why, size);
     } else if (!same_memory(&plan.report.memory, &run.report.memory, why, size) ||
                !same_host(&plan.report, &run.report, why, size) ||
-               !same_heaps(&plan, &run, repeats(knobs), why, size)) {
+               !same_heaps(&plan, &run, period_of(knobs), why, size)) {
         found = EXACTNESS_BROKEN;
     }
     *peak_bytes = run.report.memory.peak_in_use_bytes;
