@@ -66,8 +66,13 @@ uint64_t host_offloaded_bytes(const program *p)
     return sum;
 }
 
+bool host_is_pinned(const device_ops *device, const hr_knobs *knobs)
+{
+    return device->pinned != NULL && hr_knob_is(knobs, HR_KNOB_PIPELINE_PINNED, "on");
+}
+
 void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const program *train,
-                       const program *eval, bool pinned, host_outlook *out)
+                       const program *eval, const device_ops *device, host_outlook *out)
 {
     const data_form form = host_form(model);
     pipeline_wire wire = {.pinned = {.take = NULL}};
@@ -85,7 +90,7 @@ void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const progr
         return;
     }
     out->input = time_plan_make(knobs, &facts, &wire);
-    out->pipeline = host_plan_make(knobs, &facts, &wire, pinned);
+    out->pipeline = host_plan_make(knobs, &facts, &wire, host_is_pinned(device, knobs));
     (void)hr_add_bytes(out->offloaded_bytes, out->pipeline.bytes, &out->bytes);
 }
 

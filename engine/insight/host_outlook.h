@@ -7,6 +7,7 @@
 
 #include "data/host_plan.h"
 #include "data/time_plan.h"
+#include "device/device.h"
 #include "model/model.h"
 #include "program/program.h"
 
@@ -19,10 +20,12 @@ typedef struct host_outlook {
     time_plan input; // how long the batches of a step take, estimated
 } host_outlook;
 
-// `eval` NULL: its batches are of the types of the training batches. `pinned`: the device gives memory for batches.
-// Thread-safe.
+// `eval` NULL: its batches are of the types of the training batches. Thread-safe.
 void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const program *train,
-                       const program *eval, bool pinned, host_outlook *out);
+                       const program *eval, const device_ops *device, host_outlook *out);
+
+// Whether batches are made in pinned memory of the device: it has some, and pipeline.pinned is on.
+bool host_is_pinned(const device_ops *device, const hr_knobs *knobs);
 
 // Bytes beyond pipeline.ram_limit; 0: none is set, it is kept, or the pipeline's part is not known.
 uint64_t host_outlook_beyond(const host_outlook *outlook, const hr_knobs *knobs);

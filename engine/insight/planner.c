@@ -178,7 +178,7 @@ static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, bool 
 static void fill_host(const hr_model *model, const play_case *c, hr_whatif *out)
 {
     host_outlook outlook;
-    host_outlook_make(c->knobs, model, c->programs[0], NULL, c->device->pinned != NULL, &outlook);
+    host_outlook_make(c->knobs, model, c->programs[0], NULL, c->device, &outlook);
     out->host_bytes = outlook.bytes;
     out->host_missing_bytes = host_outlook_beyond(&outlook, c->knobs);
     out->fits = out->fits && out->host_missing_bytes == 0;

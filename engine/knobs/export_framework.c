@@ -151,6 +151,8 @@ static const framework_row behind_optimizer[] = {
      "*",
      {"prefetch_factor = {pipeline.prefetch}",
       "prefetch = {pipeline.prefetch}  # dataset.prefetch(prefetch)"}},
+    {HR_KNOB_PIPELINE_PINNED, "on", {"pin_memory = True", NULL}},
+    {HR_KNOB_PIPELINE_PINNED, "off", {"pin_memory = False", NULL}},
     {HR_KNOB_PIPELINE_SHUFFLE,
      "*",
      {"# pipeline.shuffle: DataLoader(shuffle=True) shuffles all indices",

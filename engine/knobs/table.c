@@ -688,8 +688,7 @@ static const hr_knob_row rows[] = {
         .line = "batches made ready ahead of the step; 0: made when asked for",
         .explanation =
             "With 1 or more a thread of its own reads ahead while the step computes. Each batch waits in "
-            "host memory, not on the device, in the type that the first layer reads. On device.kind cuda that memory is "
-            "pinned, as with PyTorch's pin_memory, and the device copies from there. auto is 2, or what pipeline.autotune "
+            "host memory, not on the device, in the type that the first layer reads. auto is 2, or what pipeline.autotune "
             "decides."},
     ROW(PIPELINE_AUTOTUNE, CHOICE, "off", "")
         .choices = {"off", "headroom", "tensorflow"},
@@ -702,6 +701,15 @@ static const hr_knob_row rows[] = {
             "pipeline.ram_limit, or half of the machine's, with all else that the pipeline holds: 8 batches as headroom, 64 "
             "as tensorflow. What "
             "is decided is how much of it is used. Batches stay the same, bit for bit."},
+    ROW(PIPELINE_PINNED, CHOICE, "on", "")
+        .choices = {"on", "off"},
+        .line = "batches for a card are made in pinned memory",
+        .explanation =
+            "The system never moves or swaps pinned memory, so that the card copies from there by itself, beside its kernels, as with "
+            "PyTorch's pin_memory. off: ordinary memory; the driver then copies each batch into pinned memory of its own first, and "
+            "the copy waits for that. Where a system gives no more pinned memory a run goes on with ordinary memory, and says so.",
+        .applies = "with device.kind cuda",
+        .needs = {{"cuda", HR_KNOB_DEVICE_KIND}}},
     ROW(PIPELINE_DEVICE_PREFETCH, INT, "", "batches")
         .steps = {"auto", "0", "1", "2", "4", "16", "64"},
         .min = 0, .max = 64, .unset = "auto",
@@ -805,6 +813,7 @@ static const struct {
     {"gradient_accumulation_steps", HR_KNOB_BATCH_ACCUMULATE},
     {"max_steps", HR_KNOB_TRAIN_STEPS},
     {"num_workers", HR_KNOB_PIPELINE_MAP_THREADS},
+    {"pin_memory", HR_KNOB_PIPELINE_PINNED},
 };
 
 // By another tool's name, or the first of a group whose name was typed alone: the one that decides most.

@@ -50,7 +50,7 @@ static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
 {
     pipeline_wire wire;
     wire_types(fresh, e->model, &wire);
-    const bool pinned = wire_is_pinned(fresh);
+    const bool pinned = host_is_pinned(fresh->device, &e->knobs);
     if (!e->needs_pipeline && pipeline_has_wire(e->data, &wire, pinned)) {
         return HR_OK;
     }

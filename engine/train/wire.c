@@ -8,13 +8,7 @@ void wire_types(const build *b, const hr_model *model, pipeline_wire *out)
     host_types(b->programs[BUILD_EVAL], model, out->eval);
 }
 
-bool wire_is_pinned(const build *b)
-{
-    return b->device->pinned != NULL;
-}
-
 void wire_foresee(const build *b, const hr_model *model, const hr_knobs *knobs, host_outlook *out)
 {
-    host_outlook_make(knobs, model, b->programs[BUILD_TRAIN], b->programs[BUILD_EVAL], wire_is_pinned(b),
-                      out);
+    host_outlook_make(knobs, model, b->programs[BUILD_TRAIN], b->programs[BUILD_EVAL], b->device, out);
 }

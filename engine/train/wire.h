@@ -10,8 +10,6 @@
 
 // The types alone, of a build that is compiled.
 void wire_types(const build *b, const hr_model *model, pipeline_wire *out);
-// Does the build's device give pinned memory?
-bool wire_is_pinned(const build *b);
 // The host memory that a run of this build would have.
 void wire_foresee(const build *b, const hr_model *model, const hr_knobs *knobs, host_outlook *out);
 

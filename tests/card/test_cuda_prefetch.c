@@ -183,7 +183,8 @@ START_TEST(what_is_pinned_is_what_was_planned)
         uint64_t batches, value_bytes;
     } rows[] = {{{"execution.mode=eager", "pipeline.prefetch=2", "precision.policy=mixed_bfloat16"}, 3, 4},
                 {{"execution.mode=graph", "pipeline.prefetch=0", "precision.policy=mixed_bfloat16"}, 1, 2},
-                {{"execution.mode=graph", "pipeline.prefetch=5", "precision.policy=float16"}, 6, 2}};
+                {{"execution.mode=graph", "pipeline.prefetch=5", "precision.policy=float16"}, 6, 2},
+                {{"execution.mode=graph", "pipeline.pinned=off", "precision.policy=float16"}, 3, 2}};
     for (int planned = 0; planned < 2; planned++) {
         const hr_engine_options options = {.plan_only = planned == 1};
         const char *const *pairs = rows[_i].pairs;
@@ -191,9 +192,10 @@ START_TEST(what_is_pinned_is_what_was_planned)
             (const char *[]){images, "device.kind=cuda", pairs[0], pairs[1], pairs[2], NULL}, &options);
         run_well(e, 3);
         hr_report r = report_of(e);
-        ck_assert_uint_eq(host_bytes(&r, "pinned"),
-                          rows[_i].batches * 8 * (32 * 32 * 3 * rows[_i].value_bytes + 4));
-        ck_assert_uint_eq(host_bytes(&r, "prefetch"), 0);
+        const bool pins = strcmp(pairs[1], "pipeline.pinned=off") != 0;
+        const uint64_t bytes = rows[_i].batches * 8 * (32 * 32 * 3 * rows[_i].value_bytes + 4);
+        ck_assert_uint_eq(host_bytes(&r, "pinned"), pins ? bytes : 0);
+        ck_assert_uint_eq(host_bytes(&r, "prefetch"), pins ? 0 : bytes);
         ck_assert_str_eq(r.host.refused, "");
         hr_report_deinit(&r);
         hr_engine_destroy(e);
@@ -237,6 +239,7 @@ START_TEST(batches_outlive_the_device_that_pinned_them)
         uint64_t pinned_bytes;
     } rows[] = {{HR_KNOB_ALLOCATOR_KIND, "caching", true, 3 * BATCH_BYTES},
                 {HR_KNOB_PIPELINE_PREFETCH, "1", true, 2 * BATCH_BYTES},
+                {HR_KNOB_PIPELINE_PINNED, "off", true, 0},
                 {HR_KNOB_PRECISION_POLICY, "bfloat16", false, 3 * 8 * (32 * 32 * 3 * 2 + 4)},
                 {HR_KNOB_DEVICE_KIND, "reference", false, 0}};
     char whole[HR_SHA256_TEXT_MAX], sha[HR_SHA256_TEXT_MAX];
@@ -268,9 +271,9 @@ int main(void)
     tcase_add_test(cases, a_later_batch_is_read_behind_the_launch);
     tcase_add_test(cases, every_batch_held_ahead_takes_its_bytes);
     tcase_add_loop_test(cases, a_resident_batch_is_not_copied, 0, 4);
-    tcase_add_loop_test(cases, what_is_pinned_is_what_was_planned, 0, 3);
+    tcase_add_loop_test(cases, what_is_pinned_is_what_was_planned, 0, 4);
     tcase_add_test(cases, a_host_that_pins_nothing_trains_all_the_same_and_says_so);
-    tcase_add_loop_test(cases, batches_outlive_the_device_that_pinned_them, 0, 4);
+    tcase_add_loop_test(cases, batches_outlive_the_device_that_pinned_them, 0, 5);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -13,7 +13,7 @@
 #include "data/record_files.h"
 #include "exactness.h"
 
-enum { TRAIN = 70, FEWER = 61, HELD_OUT = 9, DRAWS = 6000, KEPT_MAX = 256, HOST_AXES_MAX = 24 };
+enum { TRAIN = 70, FEWER = 61, HELD_OUT = 9, DRAWS = 6000, KEPT_MAX = 256, HOST_AXES_MAX = 32 };
 
 static uint8_t train = TRAIN; // samples in the files below, at most TRAIN
 

@@ -139,6 +139,7 @@ static const turning turnings[] = {
     {HR_KNOB_PIPELINE_PREFETCH, {NULL}, "0", "2"},
     {HR_KNOB_PIPELINE_AUTOTUNE, {NULL}, "off", "headroom"},
     {HR_KNOB_PIPELINE_AUTOTUNE, {NULL}, "headroom", "tensorflow"},
+    {HR_KNOB_PIPELINE_PINNED, {NULL}, NULL, NULL}, // tests/cli/test_cuda_program.c: needs a card, emulated
     {HR_KNOB_PIPELINE_DEVICE_PREFETCH, {NULL}, "0", "1"},
     {HR_KNOB_PIPELINE_RESIDENT, {NULL}, "off", "on"},
     {HR_KNOB_PIPELINE_RAM_LIMIT, {NULL}, "none", "1B"},

@@ -88,6 +88,7 @@
     X(PIPELINE_TRANSFER, "pipeline.transfer")                                                                \
     X(PIPELINE_PREFETCH, "pipeline.prefetch")                                                                \
     X(PIPELINE_AUTOTUNE, "pipeline.autotune")                                                                \
+    X(PIPELINE_PINNED, "pipeline.pinned")                                                                    \
     X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \
     X(PIPELINE_RESIDENT, "pipeline.resident")                                                                \
     X(PIPELINE_RAM_LIMIT, "pipeline.ram_limit")                                                              \
