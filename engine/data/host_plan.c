@@ -118,11 +118,10 @@ static uint64_t interleave_bytes(const host_case *c)
     return (uint64_t)c->keep.interleave * INTERLEAVE_FILE_BYTES;
 }
 
-// Numbers of samples, and with a pool of where they lie there.
 static uint64_t shuffle_bytes(const host_case *c)
 {
-    const uint64_t numbers = c->keep.has_pool ? 2 : 1;
-    return c->keep.shuffle > 1 ? plus(c->keep.pool_bytes, c->keep.shuffle * numbers * sizeof(uint32_t)) : 0;
+    const uint64_t number = data_number_bytes(c->keep.has_pool, c->keep.shuffle_repeats);
+    return c->keep.shuffle > 1 ? plus(c->keep.pool_bytes, c->keep.shuffle * number) : 0;
 }
 
 static uint64_t map_bytes(const host_case *c)
@@ -133,11 +132,10 @@ static uint64_t map_bytes(const host_case *c)
 // The numbers of a batch, of the samples that fill up the last one, and the batch where no later stage has it.
 static uint64_t batch_bytes(const host_case *c)
 {
-    const bool pads = hr_knob_is(c->knobs, HR_KNOB_BATCH_REMAINDER, "pad");
-    const uint64_t rounds = count_of(c->knobs, HR_KNOB_BATCH_ACCUMULATE);
-    const uint64_t number = times(batch_of(c), sizeof(uint32_t));
-    const uint64_t numbers = times(number, c->keep.has_pool ? 2 : 1);
-    const uint64_t first = pads ? times(number, rounds) : 0;
+    const bool pads = hr_knob_is(c->knobs, HR_KNOB_BATCH_REMAINDER, "pad") && !c->keep.batches_repeat;
+    const uint64_t update = times(batch_of(c), count_of(c->knobs, HR_KNOB_BATCH_ACCUMULATE));
+    const uint64_t numbers = times(batch_of(c), data_number_bytes(c->keep.has_pool, c->keep.batches_repeat));
+    const uint64_t first = pads ? times(update, sizeof(uint32_t)) : 0;
     const uint64_t own = c->keep.tuned.prefetch == 0 && !c->pinned ? batches_bytes(c) : 0;
     return plus(plus(numbers, first), own);
 }
@@ -151,6 +149,12 @@ static uint64_t evaluate_bytes(const host_case *c)
 {
     const uint64_t each = sizeof(uint32_t) + data_form_bytes(&c->eval);
     return plus(eval_scratch_bytes(c), times(batch_of(c), each));
+}
+
+static uint64_t nothing(const host_case *c)
+{
+    (void)c;
+    return 0;
 }
 
 static bool always(const host_case *c)
@@ -179,9 +183,19 @@ static bool interleaves(const host_case *c)
     return c->keep.interleave > 1;
 }
 
+static bool repeats_before_shuffle(const host_case *c)
+{
+    return c->keep.shuffle_repeats;
+}
+
 static bool shuffles(const host_case *c)
 {
     return shuffle_bytes(c) > 0;
+}
+
+static bool repeats_behind_shuffle(const host_case *c)
+{
+    return c->keep.batches_repeat && !c->keep.shuffle_repeats;
 }
 
 static bool maps(const host_case *c)
@@ -209,7 +223,9 @@ static const struct {
     {"slices", slices, slices_bytes},
     {"cache", caches, cache_bytes},
     {"copies", copies, copies_bytes},
+    {"repeat", repeats_before_shuffle, nothing},
     {"shuffle", shuffles, shuffle_bytes},
+    {"repeat", repeats_behind_shuffle, nothing},
     {"map", maps, map_bytes},
     {"batch", always, batch_bytes},
     {"prefetch", prefetches, prefetch_bytes},

@@ -9,14 +9,16 @@
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "data/copies.h"
+#include "data/stage.h"
 #include "knobs/stages.h"
 
 enum { PAST_CACHES_BYTES = 32 << 20 }; // a batch from which on writing around the caches is faster
 
+// A buffer of what is repeated may hold a sample more than once.
 static uint32_t shuffle_of(const hr_knobs *knobs, const stage_order *order, uint64_t samples)
 {
     const uint64_t wanted = order->shuffle ? (uint64_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_SHUFFLE) : 0;
-    return (uint32_t)(wanted < samples ? wanted : samples);
+    return (uint32_t)(wanted < samples || order->shuffle_repeats ? wanted : samples);
 }
 
 static uint32_t interleave_of(const hr_knobs *knobs, const stage_order *order, uint32_t files)
@@ -50,8 +52,8 @@ static uint64_t others_bytes(const hr_knobs *knobs, const data_map *map, const d
 {
     const data_source *source = map->source;
     const uint64_t batch = (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
-    const uint64_t numbers =
-        batch * (2 + (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE)) * sizeof(uint32_t);
+    const uint64_t first = (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE) * sizeof(uint32_t);
+    const uint64_t numbers = batch * (first + data_number_bytes(true, plan->batches_repeat));
     uint64_t held_out = 0; // a batch of them, at its widest, and what it is made with
     (void)hr_mul_bytes(batch, data_form_bytes(&source->form) + sizeof(uint32_t), &held_out);
     const uint64_t parts[] = {source->held_bytes,
@@ -60,7 +62,7 @@ static uint64_t others_bytes(const hr_knobs *knobs, const data_map *map, const d
                               plan->cache_bytes,
                               plan->copies_bytes,
                               plan->pool_bytes,
-                              plan->shuffle * 2 * sizeof(uint32_t),
+                              (uint64_t)plan->shuffle * data_number_bytes(true, plan->shuffle_repeats),
                               numbers,
                               held_out,
                               data_map_scratch_bytes(map)};
@@ -85,9 +87,13 @@ data_keep_plan data_keep_plan_of(const hr_knobs *knobs, const data_source *sourc
     plan.has_cache = order.cache && !hr_knob_is(knobs, HR_KNOB_PIPELINE_CACHE, "none");
     plan.cache_made = plan.has_cache && !order.cache_before_map;
     plan.same_order = plan.has_cache && !order.cache_before_shuffle;
+    plan.batches_repeat = order.batches_repeat;
+    plan.shuffle_repeats = order.shuffle_repeats;
     plan.has_pool = plan.shuffle > 1 && hr_knob_is(knobs, HR_KNOB_PIPELINE_SHUFFLE_OF, "elements");
-    plan.pool_mapped = plan.has_pool && !order.shuffle_before_map;
-    plan.pool_bytes = plan.has_pool ? data_pool_bytes(&map, plan.shuffle, plan.pool_mapped) : 0;
+    plan.pool = (data_pool_form){.places = plan.shuffle,
+                                 .mapped = plan.has_pool && !order.shuffle_before_map,
+                                 .mixes_epochs = order.shuffle_repeats};
+    plan.pool_bytes = plan.has_pool ? data_pool_bytes(&map, &plan.pool) : 0;
     plan.augment = source->ops->decode != NULL ? data_augment_of(knobs) : (data_augment){.list = {0}};
     plan.copies =
         plan.augment.list.count > 0 ? (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_AUGMENT_COPIES) : 0;
@@ -207,9 +213,7 @@ hr_status data_keep_open(const hr_knobs *knobs, const data_map *map, const data_
         out->map.copies = out->copies;
         out->map.copy_count = out->plan.copies;
     }
-    return out->plan.has_pool
-               ? data_pool_open(&out->map, out->plan.shuffle, out->plan.pool_mapped, &out->pool, err)
-               : HR_OK;
+    return out->plan.has_pool ? data_pool_open(&out->map, &out->plan.pool, &out->pool, err) : HR_OK;
 }
 
 void data_keep_take_over(data_keep *k, data_keep *from)

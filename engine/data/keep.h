@@ -14,11 +14,13 @@
 #include "data/tuned.h"
 
 typedef struct data_keep_plan {
-    uint32_t interleave; // files read in turn; 0 or 1: none
-    uint32_t shuffle;    // samples in the buffer; 0 or 1: none
-    data_tuned tuned;    // threads, and batches made ready
-    bool same_order;     // the shuffle is drawn once
-    bool has_pool, pool_mapped;
+    uint32_t interleave;                  // files read in turn; 0 or 1: none
+    uint32_t shuffle;                     // samples in the buffer; 0 or 1: none
+    data_tuned tuned;                     // threads, and batches made ready
+    bool same_order;                      // the shuffle is drawn once
+    bool batches_repeat, shuffle_repeats; // what they take is repeated (stages.h)
+    bool has_pool;
+    data_pool_form pool;
     bool has_cache, cache_made;
     bool has_slices;
     data_augment augment; // of images; empty for other data

@@ -11,6 +11,7 @@
 #include "data/keep.h"
 #include "data/stages.h"
 #include "data/tuner.h"
+#include "knobs/stages.h"
 
 struct pipeline {
     data_source *source;
@@ -25,27 +26,70 @@ struct pipeline {
     uint64_t replaced;      // samples of what the caller has taken
     hr_err *refusal;        // why pinned memory was not to be had; owned
     data_position position; // of what the caller has taken
+    uint32_t rounds;        // of the update under way, which it has taken
     bool broken;            // an item failed: the chain is sought back to `position` before the next one
     bool eval_broken;       // the same of the held-out set, which then begins anew
 };
 
 static batch_remainder remainder_of(const hr_knobs *knobs)
 {
-    return hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "drop")  ? BATCH_DROP
-           : hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "pad") ? BATCH_PAD
-                                                               : BATCH_KEEP;
+    return stages_fill_batches(knobs)                           ? BATCH_KEEP
+           : hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "drop") ? BATCH_DROP
+           : hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "pad")  ? BATCH_PAD
+                                                                : BATCH_KEEP;
 }
 
-// Puts a stage that was opened on *chain at its end.
-static hr_status chain(data_stage **chain_end, hr_status status, data_stage *opened)
+// Puts the stage that was opened on *end there; status is that of opening it.
+static hr_status chain(data_stage **end, hr_status status, data_stage *const *opened)
 {
-    *chain_end = status == HR_OK ? opened : *chain_end;
+    *end = status == HR_OK ? *opened : *end;
     return status;
 }
 
 static data_bad *bad_of(const pipeline *p, data_set set)
 {
     return p->bad != NULL ? &p->bad[set] : NULL;
+}
+
+static hr_status chain_interleave(pipeline *p, const hr_knobs *knobs, hr_err *err)
+{
+    data_stage *stage;
+    const interleave_form form = {.cycle = p->keep.plan.interleave,
+                                  .block = (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_INTERLEAVE_BLOCK)};
+    return chain(&p->train, stage_interleave_open(p->train, p->source, &form, &stage, err), &stage);
+}
+
+static hr_status chain_repeat(pipeline *p, hr_err *err)
+{
+    data_stage *stage;
+    const uint64_t samples = p->source->info.train_samples;
+    return chain(&p->train, stage_repeat_open(p->train, samples, &stage, err), &stage);
+}
+
+static hr_status chain_shuffle(pipeline *p, const hr_knobs *knobs, hr_err *err)
+{
+    data_stage *stage;
+    const data_keep_plan *plan = &p->keep.plan;
+    const shuffle_form form = {.samples = plan->shuffle,
+                               .seed = (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_SEED),
+                               .same_order = plan->same_order,
+                               .repeated = plan->shuffle_repeats ? p->source->info.train_samples : 0,
+                               .pool = p->keep.pool};
+    HR_TRY(chain(&p->train, stage_shuffle_open(p->train, &form, &stage, err), &stage));
+    data_stage_hold(p->train, plan->pool_bytes);
+    return HR_OK;
+}
+
+// The stages that pass on numbers of samples, as p->keep.plan has them.
+static hr_status chain_numbers(pipeline *p, const hr_knobs *knobs, hr_err *err)
+{
+    data_stage *stage;
+    const data_keep_plan *plan = &p->keep.plan;
+    HR_TRY(chain(&p->train, stage_source_open(p->source, DATA_TRAIN, &stage, err), &stage));
+    HR_TRY(plan->interleave > 1 ? chain_interleave(p, knobs, err) : HR_OK);
+    HR_TRY(plan->shuffle_repeats ? chain_repeat(p, err) : HR_OK);
+    HR_TRY(plan->shuffle > 1 ? chain_shuffle(p, knobs, err) : HR_OK);
+    return plan->batches_repeat && !plan->shuffle_repeats ? chain_repeat(p, err) : HR_OK;
 }
 
 static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *err)
@@ -57,33 +101,16 @@ static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *er
     HR_TRY(data_source_check_form(p->source, &buffers.form, err));
     const data_map map = {.source = p->source, .to = buffers.form, .bad = bad_of(p, DATA_TRAIN)};
     HR_TRY(data_keep_open(knobs, &map, p->lender, data_threads(knobs, &p->source->form), &p->keep, err));
-    const uint32_t prefetch = p->keep.plan.tuned.prefetch;
-    hr_status status = stage_source_open(p->source, DATA_TRAIN, &stage, err);
-    HR_TRY(chain(&p->train, status, stage));
-    if (p->keep.plan.interleave > 1) {
-        const interleave_form form = {.cycle = p->keep.plan.interleave,
-                                      .block =
-                                          (uint32_t)hr_knob_int(knobs, HR_KNOB_PIPELINE_INTERLEAVE_BLOCK)};
-        status = stage_interleave_open(p->train, p->source, &form, &stage, err);
-        HR_TRY(chain(&p->train, status, stage));
-    }
-    if (p->keep.plan.shuffle > 1) {
-        const shuffle_form form = {.samples = p->keep.plan.shuffle,
-                                   .seed = (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_SEED),
-                                   .same_order = p->keep.plan.same_order,
-                                   .pool = p->keep.pool};
-        status = stage_shuffle_open(p->train, &form, &stage, err);
-        HR_TRY(chain(&p->train, status, stage));
-        data_stage_hold(p->train, p->keep.plan.pool_bytes);
-    }
+    HR_TRY(chain_numbers(p, knobs, err));
     p->form.pool = p->keep.pool;
     p->form.threads = p->keep.plan.tuned.threads;
-    status = stage_batch_open(p->train, &p->keep.map, DATA_TRAIN, &p->form, &buffers, &stage, err);
-    HR_TRY(chain(&p->train, status, stage));
+    hr_status status = stage_batch_open(p->train, &p->keep.map, DATA_TRAIN, &p->form, &buffers, &stage, err);
+    HR_TRY(chain(&p->train, status, &stage));
     data_stage *batch = p->train;
+    const uint32_t prefetch = p->keep.plan.tuned.prefetch;
     if (prefetch > 0) {
         status = stage_prefetch_open(p->train, prefetch, p->form.batch, &buffers, &stage, err);
-        HR_TRY(chain(&p->train, status, stage));
+        HR_TRY(chain(&p->train, status, &stage));
     }
     const uint64_t sample_bytes = data_form_bytes(&buffers.form);
     tuner_begin(&p->tuner, &p->keep.plan.tuned, p->form.batch * sample_bytes, sample_bytes, batch,
@@ -95,13 +122,13 @@ static hr_status open_eval_chain(pipeline *p, hr_err *err)
 {
     data_stage *stage;
     hr_status status = stage_source_open(p->source, DATA_EVAL, &stage, err);
-    HR_TRY(chain(&p->eval, status, stage));
+    HR_TRY(chain(&p->eval, status, &stage));
     const batch_form form = {
         .batch = p->form.batch, .rounds = 1, .remainder = BATCH_KEEP, .threads = 1, .at_once = true};
     const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.eval)};
     const data_map map = {.source = p->source, .to = buffers.form, .bad = bad_of(p, DATA_EVAL)};
     status = stage_batch_open(p->eval, &map, DATA_EVAL, &form, &buffers, &stage, err);
-    return chain(&p->eval, status, stage);
+    return chain(&p->eval, status, &stage);
 }
 
 // Samples that one update takes.
@@ -155,7 +182,8 @@ static hr_status open_chains(pipeline *p, const hr_knobs *knobs, const pipeline_
     p->wire = *wire;
     p->form = (batch_form){.batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
                            .rounds = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE),
-                           .remainder = remainder_of(knobs)};
+                           .remainder = remainder_of(knobs),
+                           .is_filled = stages_fill_batches(knobs)};
     HR_TRY(check_epoch(p, err));
     HR_TRY(open_train_chain(p, knobs, err));
     return open_eval_chain(p, err);
@@ -282,9 +310,37 @@ static hr_status next_of_chain(pipeline *p, data_item *out, hr_err *err)
     return status;
 }
 
+static void advance(pipeline *p, data_item *out)
+{
+    const uint64_t samples = p->source->info.train_samples;
+    out->first_sample = p->position.epoch * samples + p->position.samples;
+    p->position.samples += out->count;
+    if (p->form.is_filled) {
+        p->rounds = (p->rounds + 1) % p->form.rounds;
+    } else if (p->position.samples > samples) { // the rest of a padded batch was there before
+        p->position.samples = samples;
+    }
+}
+
+// The chain itself tells of no end where it repeats.
+static bool takes_end(pipeline *p)
+{
+    const uint64_t samples = p->source->info.train_samples;
+    const bool ends = p->form.is_filled && p->rounds == 0 && p->position.samples >= samples;
+    if (ends) {
+        p->position.epoch += p->position.samples / samples;
+        p->position.samples %= samples;
+    }
+    return ends;
+}
+
 hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *err)
 {
-    *out = (data_item){0};
+    *out = (data_item){.end = takes_end(p)};
+    *wait_ns = 0;
+    if (out->end) {
+        return HR_OK;
+    }
     tuner_before(&p->tuner);
     uint64_t began_ns = clock_now_ns();
     hr_status status = next_of_chain(p, out, err);
@@ -296,10 +352,7 @@ hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *
         return HR_OK;
     }
     p->replaced += out->bad;
-    uint64_t left = p->source->info.train_samples - p->position.samples;
-    out->first_sample = p->position.epoch * p->source->info.train_samples + p->position.samples;
-    p->position.samples +=
-        out->count < left ? out->count : left; // the rest of a padded batch was there before
+    advance(p, out);
     return HR_OK;
 }
 
@@ -329,19 +382,40 @@ data_position pipeline_position(const pipeline *p)
 
 bool pipeline_epoch_is_over(const pipeline *p, data_position position)
 {
-    uint64_t left = p->source->info.train_samples - position.samples;
+    const uint64_t samples = p->source->info.train_samples;
+    const uint64_t left = position.samples < samples ? samples - position.samples : 0;
     return left == 0 || (left < update_samples(p) && p->form.remainder == BATCH_DROP);
+}
+
+// A shuffle of what is repeated draws all samples before the position again: of a save that says anything, not for hours.
+#define REPLAYED_MOST (UINT64_C(1) << 36)
+
+static hr_status check_position(const pipeline *p, data_position position, hr_err *err)
+{
+    const uint64_t samples = p->source->info.train_samples;
+    if (position.samples > samples && !p->form.is_filled) {
+        return HR_FAIL(err, DATA, "%s: needed a position of at most %" PRIu64 " samples, had %" PRIu64,
+                       p->source->info.label, samples, position.samples);
+    }
+    if (p->keep.plan.shuffle_repeats &&
+        (position.epoch > REPLAYED_MOST / samples || position.samples > REPLAYED_MOST)) {
+        const hr_status status =
+            HR_FAIL(err, DATA,
+                    "%s: needed a position of at most %" PRIu64 " samples behind repeat, had epoch %" PRIu64,
+                    p->source->info.label, REPLAYED_MOST, position.epoch);
+        hr_err_try(err, "-s pipeline.stages=cache,shuffle,repeat,map,batch,prefetch");
+        return status;
+    }
+    return HR_OK;
 }
 
 hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err)
 {
-    if (position.samples > p->source->info.train_samples) {
-        return HR_FAIL(err, DATA, "%s: needed a position of at most %" PRIu64 " samples, had %" PRIu64,
-                       p->source->info.label, p->source->info.train_samples, position.samples);
-    }
+    HR_TRY(check_position(p, position, err));
     p->broken = true;
     HR_TRY(p->train->ops->seek(p->train, position, err));
     p->position = position;
+    p->rounds = 0;
     p->broken = false;
     tuner_interrupt(&p->tuner);
     return begin_eval(p, err);

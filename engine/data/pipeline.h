@@ -51,8 +51,9 @@ const pipeline_info *pipeline_get_info(const pipeline *p);
 
 // The next training batch; *out is valid until the next call. out->end at the end of an epoch, then the next call
 // begins the next epoch. *wait_ns is how long the caller waited. A partial batch has out->count < batch.size; with
-// batch.remainder pad it is filled up with the samples the epoch began with. After an error the position is as it
-// was, and the next call tries the same batch again.
+// batch.remainder pad it is filled up with the samples the epoch began with. With repeat before batch none is partial: the end
+// comes behind the update that gave the epoch's last sample, once though several epochs went by. After an error the position is as
+// it was, and the next call tries the same batch again.
 HR_MUST_CHECK hr_status pipeline_next(pipeline *p, data_item *out, uint64_t *wait_ns, hr_err *err);
 // The held-out samples in file order, `batch` at a time; restarts after out->end, an error or a seek. Made when
 // asked for, in a buffer of their own, which has room for batch.size from the beginning.
@@ -66,7 +67,7 @@ bool pipeline_epoch_is_over(const pipeline *p, data_position position);
 // What pipeline_next gave last is then void. DATA error when the data set is smaller than that.
 HR_MUST_CHECK hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err);
 
-enum { PIPELINE_MAX_STAGES = 12 };
+enum { PIPELINE_MAX_STAGES = 14 };
 typedef struct pipeline_stage_info {
     char name[32];
     uint64_t host_bytes, peak_host_bytes; // of its buffers; files read in place count nothing

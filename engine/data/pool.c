@@ -18,14 +18,15 @@ typedef struct pool_place {
 
 struct data_pool {
     data_map map;
-    bool mapped;
-    uint32_t places, missing_count;
+    data_pool_form form;
+    uint32_t missing_count;
     uint64_t each_bytes;
     uint8_t *bytes;
     pool_place *place;
-    uint32_t *missing; // places
-    uint32_t *number;  // of the sample that is to lie at a place
-    uint64_t epoch;    // of what is missing: all of one
+    uint32_t *missing;  // places
+    uint32_t *number;   // of the sample that is to lie at a place
+    uint64_t *epoch_of; // of that sample; NULL: `epoch`
+    uint64_t epoch;     // of what was wanted last
 };
 
 static uint64_t each_bytes(const data_map *map, bool mapped)
@@ -33,32 +34,36 @@ static uint64_t each_bytes(const data_map *map, bool mapped)
     return mapped ? data_form_packed_bytes(&map->to) : map->source->raw_bytes;
 }
 
-uint64_t data_pool_bytes(const data_map *map, uint32_t places, bool mapped)
+uint64_t data_pool_bytes(const data_map *map, const data_pool_form *form)
 {
     uint64_t bytes;
-    (void)hr_add_bytes(DATA_POOL_ENTRY_BYTES, each_bytes(map, mapped), &bytes);
-    (void)hr_mul_bytes(places, bytes, &bytes);
+    const uint64_t entry = DATA_POOL_ENTRY_BYTES + (form->mixes_epochs ? DATA_POOL_EPOCH_BYTES : 0);
+    (void)hr_add_bytes(entry, each_bytes(map, form->mapped), &bytes);
+    (void)hr_mul_bytes(form->places, bytes, &bytes);
     return bytes;
 }
 
 _Static_assert(sizeof(pool_place) + 2 * sizeof(uint32_t) == DATA_POOL_ENTRY_BYTES, "as it is counted");
 
-hr_status data_pool_open(const data_map *map, uint32_t places, bool mapped, data_pool **out, hr_err *err)
+hr_status data_pool_open(const data_map *map, const data_pool_form *form, data_pool **out, hr_err *err)
 {
+    const uint32_t places = form->places;
     *out = NULL;
     data_pool *p = hr_calloc(1, sizeof *p);
     if (p == NULL) {
         return HR_FAIL(err, NOMEM, "shuffle: needed %zu bytes, had less", sizeof *p);
     }
-    *p = (data_pool){.map = *map, .mapped = mapped, .places = places, .each_bytes = each_bytes(map, mapped)};
+    *p = (data_pool){.map = *map, .form = *form, .each_bytes = each_bytes(map, form->mapped)};
     p->bytes = hr_calloc(places, p->each_bytes);
     p->place = hr_calloc(places, sizeof *p->place);
     p->missing = hr_calloc(places, sizeof *p->missing);
     p->number = hr_calloc(places, sizeof *p->number);
-    if (p->bytes == NULL || p->place == NULL || p->missing == NULL || p->number == NULL) {
+    p->epoch_of = form->mixes_epochs ? hr_calloc(places, sizeof *p->epoch_of) : NULL;
+    if (p->bytes == NULL || p->place == NULL || p->missing == NULL || p->number == NULL ||
+        (form->mixes_epochs && p->epoch_of == NULL)) {
         const hr_status status =
             HR_FAIL(err, NOMEM, "shuffle buffer of %" PRIu32 " elements: needed %" PRIu64 " bytes, had less",
-                    places, data_pool_bytes(map, places, mapped));
+                    places, data_pool_bytes(map, form));
         hr_err_try(err, "-s pipeline.shuffle_of=indices, or a smaller pipeline.shuffle");
         data_pool_close(p);
         return status;
@@ -77,6 +82,7 @@ void data_pool_close(data_pool *p)
         hr_free(p->place);
         hr_free(p->missing);
         hr_free(p->number);
+        hr_free(p->epoch_of);
         hr_free(p);
     }
 }
@@ -85,6 +91,9 @@ void data_pool_want(data_pool *p, uint32_t place, const data_ask *ask)
 {
     p->number[place] = ask->sample;
     p->epoch = ask->epoch;
+    if (p->epoch_of != NULL) {
+        p->epoch_of[place] = ask->epoch;
+    }
     if (p->place[place].missing == NOT_MISSING) {
         p->place[place].missing = p->missing_count;
         p->missing[p->missing_count++] = place;
@@ -111,10 +120,12 @@ uint32_t data_pool_missing(const data_pool *p)
 hr_status data_pool_load(data_pool *p, uint32_t k, uint8_t *scratch, hr_err *err)
 {
     const uint32_t at = p->missing[k];
-    const data_ask ask = {.set = DATA_TRAIN, .sample = p->number[at], .epoch = p->epoch};
+    const data_ask ask = {.set = DATA_TRAIN,
+                          .sample = p->number[at],
+                          .epoch = p->epoch_of != NULL ? p->epoch_of[at] : p->epoch};
     uint8_t *to = p->bytes + at * p->each_bytes;
     data_raw raw;
-    if (p->mapped) {
+    if (p->form.mapped) {
         const data_room room = data_room_packed(&p->map.to, to);
         return data_map_write(&p->map, &ask, scratch, &room, err);
     }
@@ -144,7 +155,7 @@ hr_status data_pool_write(const data_pool *p, uint32_t place, const data_ask *as
 {
     uint8_t *from = p->bytes + place * p->each_bytes;
     const pool_place *at = &p->place[place];
-    if (p->mapped) {
+    if (p->form.mapped) {
         data_room_unpack(&p->map.to, from, to);
         return HR_OK;
     }

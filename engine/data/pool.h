@@ -16,14 +16,20 @@
 
 typedef struct data_pool data_pool;
 
-enum { DATA_POOL_ENTRY_BYTES = 20 }; // of each place, beside the sample's own bytes
+// Of each place, beside the sample's own bytes and with mixes_epochs its epoch.
+enum { DATA_POOL_ENTRY_BYTES = 20, DATA_POOL_EPOCH_BYTES = 8 };
 
-// `places` of them. With `mapped` what lies there are values, as the map writes them; else samples as files have them.
+typedef struct data_pool_form {
+    uint32_t places;
+    bool mapped;       // what lies there are values, as the map writes them; else samples as files have them
+    bool mixes_epochs; // samples of several may be wanted at once
+} data_pool_form;
+
 // What the map borrows is borrowed until close. NOMEM error.
-HR_MUST_CHECK hr_status data_pool_open(const data_map *map, uint32_t places, bool mapped, data_pool **out,
+HR_MUST_CHECK hr_status data_pool_open(const data_map *map, const data_pool_form *form, data_pool **out,
                                        hr_err *err);
 void data_pool_close(data_pool *p); // NULL is fine
-uint64_t data_pool_bytes(const data_map *map, uint32_t places, bool mapped);
+uint64_t data_pool_bytes(const data_map *map, const data_pool_form *form);
 
 // The sample is to lie at `place`, where nothing is that is still wanted.
 void data_pool_want(data_pool *p, uint32_t place, const data_ask *ask);

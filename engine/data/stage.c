@@ -18,6 +18,12 @@ void data_stage_release(data_stage *s, uint64_t bytes)
     atomic_store_explicit(&s->held_bytes, now, memory_order_relaxed);
 }
 
+uint32_t data_number_bytes(bool has_place, bool has_epoch)
+{
+    const size_t place = has_place ? sizeof(uint32_t) : 0, epoch = has_epoch ? sizeof(uint64_t) : 0;
+    return (uint32_t)(sizeof(uint32_t) + place + epoch);
+}
+
 static void add(atomic_uint_fast64_t *to, uint64_t more)
 {
     atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + more, memory_order_relaxed);

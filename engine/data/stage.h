@@ -34,7 +34,7 @@ typedef struct data_item {
 // Where an epoch stands: enough to go on bit-identically after a restart.
 typedef struct data_position {
     uint64_t epoch;   // 0-based
-    uint64_t samples; // given out in this epoch
+    uint64_t samples; // given out in this epoch; with repeat an update may have taken more than it has
 } data_position;
 
 typedef struct data_stage data_stage;
@@ -77,6 +77,10 @@ struct data_stage {
 // The ledger: bytes taken and given back. Called by the chain's thread only.
 void data_stage_hold(data_stage *s, uint64_t bytes);
 void data_stage_release(data_stage *s, uint64_t bytes);
+
+// What a stage holds of each sample whose number it keeps: where the sample lies in a pool too, and its epoch where that is not its
+// neighbours'.
+uint32_t data_number_bytes(bool has_place, bool has_epoch);
 
 // Called by the chain's thread only.
 void stage_times_add(stage_times *t, const stage_spent *spent);

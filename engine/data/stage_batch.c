@@ -24,8 +24,11 @@ typedef struct batch_stage {
     uint64_t scratch_bytes;
     data_buffers buffers;
     data_pool *pool;
-    uint32_t *number; // of the samples of the batch, by place
-    uint32_t *lies;   // with a pool: where there, or DATA_NO_PLACE
+    bool is_filled;
+    void *numbers;      // NULL: not taken. By place of the samples of the batch:
+    uint64_t *epoch_of; //   with is_filled their epochs; else NULL, they are of `epoch`
+    uint32_t *number;   //   their numbers
+    uint32_t *lies;     //   with a pool: where there, or DATA_NO_PLACE; else NULL
     bool has_room;
     data_room room, own; // where items go: own or lent; own is taken when wanted
     uint32_t *first;     // BATCH_PAD: the samples the epoch began with, at most `update`
@@ -40,19 +43,21 @@ static uint64_t batch_bytes(const batch_stage *s)
 
 static uint64_t number_bytes(const batch_stage *s)
 {
-    return (uint64_t)s->batch * sizeof *s->number * (s->pool != NULL ? 2 : 1);
+    return (uint64_t)s->batch * data_number_bytes(s->pool != NULL, s->is_filled);
 }
 
 static hr_status batch_take_numbers(batch_stage *s, hr_err *err)
 {
-    if (s->number != NULL) {
+    if (s->numbers != NULL) {
         return HR_OK;
     }
-    s->number = hr_calloc(s->batch, number_bytes(s) / s->batch);
-    if (s->number == NULL) {
+    s->numbers = hr_calloc(s->batch, number_bytes(s) / s->batch);
+    if (s->numbers == NULL) {
         return HR_FAIL(err, NOMEM, "the numbers of %u samples: needed %" PRIu64 " bytes, had less", s->batch,
                        number_bytes(s));
     }
+    s->epoch_of = s->is_filled ? s->numbers : NULL;
+    s->number = s->is_filled ? (void *)(s->epoch_of + s->batch) : s->numbers;
     s->lies = s->pool != NULL ? s->number + s->batch : NULL;
     data_stage_hold(&s->base, number_bytes(s));
     return HR_OK;
@@ -60,10 +65,10 @@ static hr_status batch_take_numbers(batch_stage *s, hr_err *err)
 
 static void batch_give_back_numbers(batch_stage *s)
 {
-    if (s->number != NULL) {
+    if (s->numbers != NULL) {
         data_stage_release(&s->base, number_bytes(s));
-        hr_free(s->number);
-        s->number = NULL;
+        hr_free(s->numbers);
+        s->numbers = NULL;
     }
 }
 
@@ -144,7 +149,9 @@ typedef struct write_job {
 
 static hr_status write_sample(const batch_stage *s, uint32_t place, uint8_t *scratch, hr_err *err)
 {
-    const data_ask ask = {.set = s->set, .sample = s->number[place], .epoch = s->epoch};
+    const data_ask ask = {.set = s->set,
+                          .sample = s->number[place],
+                          .epoch = s->epoch_of != NULL ? s->epoch_of[place] : s->epoch};
     const data_room at = data_room_at(&s->map.to, &s->room, place);
     if (s->pool != NULL && s->lies[place] != DATA_NO_PLACE) {
         return data_pool_write(s->pool, s->lies[place], &ask, scratch, &at, err);
@@ -242,6 +249,9 @@ static hr_status batch_make(batch_stage *s, uint32_t *count, hr_err *err)
         }
         if (s->lies != NULL) {
             s->lies[*count] = item.place;
+        }
+        if (s->epoch_of != NULL) {
+            s->epoch_of[*count] = item.epoch;
         }
         s->number[(*count)++] = item.sample;
     }
@@ -368,6 +378,7 @@ hr_status stage_batch_open(data_stage *before, const data_map *map, data_set set
                        .set = set,
                        .buffers = *buffers,
                        .pool = form->pool,
+                       .is_filled = form->is_filled,
                        .batch = form->batch,
                        .update = (uint64_t)form->batch * form->rounds,
                        .remainder = form->remainder};

@@ -16,14 +16,24 @@ typedef struct shuffle_stage {
     uint32_t filled;
     bool drained; // the input's epoch is over
     uint32_t *waiting;
-    uint32_t *place; // in the pool: of waiting[0..filled), then the free ones; NULL without one
+    uint64_t *epoch_of; // of waiting[0..filled); NULL: `epoch`
+    uint32_t *place;    // in the pool: of waiting[0..filled), then the free ones; NULL without one
 } shuffle_stage;
+
+static data_ask ask_of(const shuffle_stage *s, uint32_t k)
+{
+    return (data_ask){
+        .set = DATA_TRAIN, .sample = s->waiting[k], .epoch = s->epoch_of != NULL ? s->epoch_of[k] : s->epoch};
+}
 
 static void shuffle_take_in(shuffle_stage *s, const data_item *item)
 {
     s->waiting[s->filled] = item->sample;
+    if (s->epoch_of != NULL) {
+        s->epoch_of[s->filled] = item->epoch;
+    }
     if (s->form.pool != NULL) {
-        const data_ask ask = {.set = DATA_TRAIN, .sample = item->sample, .epoch = s->epoch};
+        const data_ask ask = ask_of(s, s->filled);
         data_pool_want(s->form.pool, s->place[s->filled], &ask);
     }
     s->filled++;
@@ -58,10 +68,14 @@ static void shuffle_begin(shuffle_stage *s, uint64_t epoch)
 static void shuffle_give_out(shuffle_stage *s, uint32_t drawn, data_item *out)
 {
     const uint32_t last = --s->filled;
-    out->sample = s->waiting[drawn];
-    out->epoch = s->epoch;
+    const data_ask ask = ask_of(s, drawn);
+    out->sample = ask.sample;
+    out->epoch = ask.epoch;
     out->place = DATA_NO_PLACE;
     s->waiting[drawn] = s->waiting[last];
+    if (s->epoch_of != NULL) {
+        s->epoch_of[drawn] = s->epoch_of[last];
+    }
     if (s->place != NULL) {
         out->place = s->place[drawn];
         s->place[drawn] = s->place[last];
@@ -91,7 +105,7 @@ static void shuffle_want_all(shuffle_stage *s)
 {
     data_pool_forget(s->form.pool);
     for (uint32_t k = 0; k < s->filled; k++) {
-        const data_ask ask = {.set = DATA_TRAIN, .sample = s->waiting[k], .epoch = s->epoch};
+        const data_ask ask = ask_of(s, k);
         data_pool_want(s->form.pool, s->place[k], &ask);
     }
 }
@@ -100,9 +114,11 @@ static hr_status shuffle_seek(data_stage *stage, data_position p, hr_err *err)
 {
     shuffle_stage *s = (shuffle_stage *)stage;
     data_stage *before = stage->before;
-    shuffle_begin(s, p.epoch);
-    HR_TRY(before->ops->seek(before, (data_position){.epoch = p.epoch}, err));
-    for (uint64_t i = 0; i < p.samples; i++) {
+    const data_position begin = {.epoch = s->form.repeated > 0 ? 0 : p.epoch};
+    const uint64_t given = p.samples + (p.epoch - begin.epoch) * s->form.repeated;
+    shuffle_begin(s, begin.epoch);
+    HR_TRY(before->ops->seek(before, begin, err));
+    for (uint64_t i = 0; i < given; i++) {
         data_item item;
         HR_TRY(shuffle_fill(s, err));
         if (s->filled == 0) {
@@ -120,6 +136,7 @@ static void shuffle_close(data_stage *stage)
 {
     shuffle_stage *s = (shuffle_stage *)stage;
     hr_free(s->waiting);
+    hr_free(s->epoch_of);
     hr_free(s->place);
     hr_free(s);
 }
@@ -130,11 +147,12 @@ static const data_stage_ops shuffle_ops = {
 static hr_status shuffle_take(shuffle_stage *s, hr_err *err)
 {
     const uint32_t samples = s->form.samples;
-    const bool places = s->form.pool != NULL;
-    const uint64_t bytes = samples * (places ? 2 : 1) * sizeof(uint32_t);
+    const bool places = s->form.pool != NULL, epochs = s->form.repeated > 0;
+    const uint64_t bytes = (uint64_t)samples * data_number_bytes(places, epochs);
     s->waiting = hr_calloc(samples, sizeof *s->waiting);
     s->place = places ? hr_calloc(samples, sizeof *s->place) : NULL;
-    if (s->waiting == NULL || (places && s->place == NULL)) {
+    s->epoch_of = epochs ? hr_calloc(samples, sizeof *s->epoch_of) : NULL;
+    if (s->waiting == NULL || (places && s->place == NULL) || (epochs && s->epoch_of == NULL)) {
         const hr_status status = HR_FAIL(
             err, NOMEM, "shuffle buffer of %u samples: needed %" PRIu64 " bytes, had less", samples, bytes);
         hr_err_try(err, "-s pipeline.shuffle=1000");

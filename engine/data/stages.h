@@ -25,14 +25,20 @@ enum { INTERLEAVE_FILE_BYTES = 8 }; // that it holds of an open file
 HR_MUST_CHECK hr_status stage_interleave_open(data_stage *before, const data_source *source,
                                               const interleave_form *form, data_stage **out, hr_err *err);
 
+// The epochs of `before`, which have `samples` each (> 0), one behind the other without an end.
+HR_MUST_CHECK hr_status stage_repeat_open(data_stage *before, uint64_t samples, data_stage **out,
+                                          hr_err *err);
+
 // tf.data's shuffle: a buffer of `samples` numbers, from which each output is drawn at random and replaced by
 // the next input. The k-th draw of epoch e is Philox(seed, "shuffle", k, e), or that of epoch 0 when `same_order`. samples > 0.
-// With a pool of as many places, it says there which sample is to lie where.
+// With a pool of as many places, it says there which sample is to lie where. Over what is repeated all epochs are one: draws are
+// counted on and on, and a seek goes through all of them.
 typedef struct shuffle_form {
     uint32_t samples;
     uint64_t seed;
     bool same_order;
-    data_pool *pool; // borrowed; NULL: numbers alone
+    uint64_t repeated; // samples of an epoch of `before`, which has no end; 0: it has one
+    data_pool *pool;   // borrowed; NULL: numbers alone
 } shuffle_form;
 
 HR_MUST_CHECK hr_status stage_shuffle_open(data_stage *before, const shuffle_form *form, data_stage **out,
@@ -52,6 +58,7 @@ typedef struct batch_form {
     batch_remainder remainder;
     uint32_t threads; // that read and write samples side by side; 1..BATCH_THREADS_MAX
     bool at_once;     // its own buffers are taken when it is opened, not with the first item
+    bool is_filled;   // from the next epoch: what comes before has no end. `remainder` is BATCH_KEEP then
     data_pool *pool;  // borrowed: where drawn samples lie; NULL: they are asked of the map
 } batch_form;
 

@@ -478,9 +478,7 @@ static const hr_constraint constraints[] = {
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
     {strange_stages,
      "pipeline.stages must name map and behind it batch, each stage once: slices or interleave first, cache "
-     "and shuffle "
-     "before batch, "
-     "prefetch right behind it",
+     "and shuffle before batch, repeat behind cache, prefetch behind batch",
      HR_KNOB_PIPELINE_STAGES, "-s pipeline.stages=cache,shuffle,map,batch,prefetch"},
     {caches_nowhere,
      "pipeline.cache keeps samples where cache stands in pipeline.stages: needed that stage, had none",

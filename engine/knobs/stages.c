@@ -3,11 +3,22 @@
 
 #include <string.h>
 
-typedef enum stage_word { SLICES, INTERLEAVE, CACHE, SHUFFLE, MAP, BATCH, PREFETCH, STAGE_WORDS } stage_word;
+typedef enum stage_word {
+    SLICES,
+    INTERLEAVE,
+    CACHE,
+    REPEAT,
+    SHUFFLE,
+    MAP,
+    BATCH,
+    PREFETCH,
+    STAGE_WORDS
+} stage_word;
 
 static const char *const words[STAGE_WORDS] = {
-    [SLICES] = "slices", [INTERLEAVE] = "interleave", [CACHE] = "cache",       [SHUFFLE] = "shuffle",
-    [MAP] = "map",       [BATCH] = "batch",           [PREFETCH] = "prefetch",
+    [SLICES] = "slices", [INTERLEAVE] = "interleave", [CACHE] = "cache",
+    [REPEAT] = "repeat", [SHUFFLE] = "shuffle",       [MAP] = "map",
+    [BATCH] = "batch",   [PREFETCH] = "prefetch",
 };
 
 static stage_word word_of(const char *text, size_t length)
@@ -44,6 +55,7 @@ bool stage_order_of(const hr_knobs *knobs, stage_order *out)
     if (!places_of(hr_knob_text(knobs, HR_KNOB_PIPELINE_STAGES), at)) {
         return false;
     }
+    const bool batches_repeat = at[REPEAT] > 0 && at[REPEAT] < at[BATCH];
     *out = (stage_order){.slices = at[SLICES] > 0,
                          .interleave = at[INTERLEAVE] > 0,
                          .cache = at[CACHE] > 0,
@@ -51,7 +63,16 @@ bool stage_order_of(const hr_knobs *knobs, stage_order *out)
                          .prefetch = at[PREFETCH] > 0,
                          .cache_before_map = at[CACHE] < at[MAP],
                          .shuffle_before_map = at[SHUFFLE] < at[MAP],
-                         .cache_before_shuffle = at[CACHE] < at[SHUFFLE]};
+                         .cache_before_shuffle = at[CACHE] < at[SHUFFLE],
+                         .batches_repeat = batches_repeat,
+                         .shuffle_repeats = batches_repeat && at[REPEAT] < at[SHUFFLE]};
     return at[MAP] > 0 && at[MAP] < at[BATCH] && at[CACHE] < at[BATCH] && at[SHUFFLE] < at[BATCH] &&
-           at[SLICES] <= 1 && at[INTERLEAVE] <= 1 && (at[PREFETCH] == 0 || at[PREFETCH] == at[BATCH] + 1);
+           at[SLICES] <= 1 && at[INTERLEAVE] <= 1 && (at[PREFETCH] == 0 || at[PREFETCH] > at[BATCH]) &&
+           (at[REPEAT] == 0 || at[REPEAT] > at[CACHE]);
+}
+
+bool stages_fill_batches(const hr_knobs *knobs)
+{
+    stage_order order;
+    return stage_order_of(knobs, &order) && order.batches_repeat;
 }

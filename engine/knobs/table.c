@@ -215,7 +215,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "drop leaves them out, so that every step has the same shapes. keep trains them as a smaller "
             "batch, a program of its own, weighted by its own count. pad fills the batch up with the samples "
-            "that the epoch began with, which are trained once more: every sample is seen, in one shape."},
+            "that the epoch began with, which are trained once more: every sample is seen, in one shape. With repeat in front "
+            "of batch in pipeline.stages no batch is partial."},
     ROW(PRECISION_POLICY, CHOICE, "float32", "")
         .choices = {"float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64"},
         .line = "number type of weights, activations and gradients",
@@ -580,11 +581,14 @@ static const hr_knob_row rows[] = {
     ROW(PIPELINE_STAGES, TEXT, "interleave,cache,shuffle,map,batch,prefetch", "")
         .line = "what samples pass through, in this order",
         .explanation =
-            "The chain of a tf.data pipeline, as it stands in a program: slices, interleave, cache, shuffle, map, batch and prefetch; map "
-            "and batch must be there. slices comes first and copies the training set into memory, as from_tensor_slices "
+            "The chain of a tf.data pipeline, as it stands in a program: slices, interleave, cache, repeat, shuffle, map, batch and "
+            "prefetch; map and batch must be there. slices comes first and copies the training set into memory, as from_tensor_slices "
             "copies its arrays; or interleave does, which reads several files in turn. What stands before map keeps samples as their files have them, what stands behind it "
             "keeps values, which are 4 times as large where bytes become float32. A shuffle before the cache is "
-            "drawn once: every epoch then has that order. How large a stage is stands in its own knob."},
+            "drawn once: every epoch then has that order. Epochs follow one another in any case; repeat in front of batch "
+            "fills the last batch of an epoch with samples of the next, so that batch.remainder has nothing to say, and repeat "
+            "in front of shuffle lets the buffer mix two epochs: a sample may come again before others came once. How large a "
+            "stage is stands in its own knob."},
     ROW(PIPELINE_INTERLEAVE, INT, "1", "files")
         .min = 1, .max = 1024,
         .line = "files that samples are taken from in turn; 1: one file after the other",

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "data/source.h"
+#include "knobs/stages.h"
 #include "train/engine_impl.h"
 #include "train/wire.h"
 
@@ -81,7 +82,8 @@ static void add_data_programs(const hr_engine *e, build_request *r)
     uint64_t batch = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE);
     const pipeline_info *info = pipeline_get_info(e->data);
     bool resident = hr_knob_is(&e->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
-    bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep") && !resident; // which is a full one
+    bool full = resident || stages_fill_batches(&e->knobs);
+    bool keeps = hr_knob_is(&e->knobs, HR_KNOB_BATCH_REMAINDER, "keep") && !full;
     uint64_t left = info->train_samples - e->position.samples;
     r->partial_samples = keeps ? (uint32_t)(info->train_samples % batch) : 0;
     r->rest_samples = keeps && left % batch != r->partial_samples ? (uint32_t)(left % batch) : 0;

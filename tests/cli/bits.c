@@ -167,7 +167,7 @@ static const struct {
     {HR_KNOB_OPTIMIZER_WARMUP, "another rule"},
     {HR_KNOB_WORKSPACE_LIMIT, "other kernels"},
     {HR_KNOB_THREADS_COUNT, "sums are cut into other ranges"},
-    {HR_KNOB_PIPELINE_STAGES, "another order of samples, in front of a cache"},
+    {HR_KNOB_PIPELINE_STAGES, "another order of samples, in front of a cache or behind repeat"},
     {HR_KNOB_PIPELINE_SAMPLES, "other samples"},
     {HR_KNOB_PIPELINE_AUGMENT, "other images"},
     {HR_KNOB_PIPELINE_AUGMENT_COPIES, "other images"},

@@ -557,7 +557,10 @@ START_TEST(an_order_of_stages_that_is_none_is_refused)
                                           "batch, shuffle, map",
                                           "map, batch, cache",
                                           "prefetch, map, batch",
-                                          "map, batch, prefetch, shuffle"};
+                                          "map, batch, prefetch, shuffle",
+                                          "repeat, cache, map, batch",
+                                          "map, repeat, repeat, batch",
+                                          "repeat, slices, map, batch"};
     for (size_t k = 0; k < sizeof strange / sizeof *strange; k++) {
         hr_knobs knobs = base_knobs();
         hr_err err = {0};

@@ -13,7 +13,7 @@
 
 #include "app/tui/feed/history.h"
 
-enum { LOG_LENGTH = 256, LOG_TEXT_MAX = 512, RECENT_LENGTH = 128, STAGES_MAX = 12, TUNES_LENGTH = 32 };
+enum { LOG_LENGTH = 256, LOG_TEXT_MAX = 512, RECENT_LENGTH = 128, STAGES_MAX = 14, TUNES_LENGTH = 32 };
 
 typedef enum log_kind { LOG_NOTE, LOG_GOOD, LOG_WARN, LOG_BAD } log_kind;
 
