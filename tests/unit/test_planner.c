@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What-if: several threads plan at once and say what one thread says; a plan leaves nothing behind.
 #include <check.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,63 @@ START_TEST(what_is_missing_is_what_is_missing)
 }
 END_TEST
 
+// ---- the largest that fits ------------------------------------------------------------------------------------
+
+// A walk over all values judges it: the allocators, limits and ways are drawn.
+START_TEST(the_largest_batch_is_that_of_a_walk)
+{
+    static const char *const kinds[] = {"bfc", "caching", "async", "direct"},
+                             *const limits[] = {"1MiB", "3MiB", "17MiB", "48MiB"},
+                             *const begins[] = {"batch.size=1", "batch.size=5", "batch.size=400"};
+    enum { WALK = 160 };
+    hr_knobs knobs;
+    hr_planner *planner = open_planner(presets[_i % 2], &knobs);
+    char pair[64];
+    (void)snprintf(pair, sizeof pair, "allocator.kind=%s", kinds[_i / 2 % 4]);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.kind=plan", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
+    ck_assert_int_eq(
+        hr_knobs_set_pair(&knobs, _i % 3 == 0 ? "execution.mode=graph" : "batch.accumulate=2", NULL), HR_OK);
+    (void)snprintf(pair, sizeof pair, "device.vram=%s", limits[_i % 4]);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, begins[_i % 3], NULL), HR_OK);
+    hr_largest found;
+    hr_err err = {0};
+    ck_assert_msg(hr_planner_largest(planner, &knobs, HR_KNOB_BATCH_SIZE, &found, &err) == HR_OK, "%s",
+                  err.sentence);
+    ck_assert_uint_le(found.plans, 24);
+    ck_assert(found.plan.fits == (found.value > 0) && !found.is_last);
+    uint64_t last = 0; // before the first that does not fit behind one that does
+    bool is_one = false;
+    for (uint64_t batch = 1; batch <= WALK; batch++) {
+        hr_whatif plan;
+        (void)snprintf(pair, sizeof pair, "%" PRIu64, batch);
+        ck_assert_int_eq(hr_planner_turn(planner, &knobs, HR_KNOB_BATCH_SIZE, pair, &plan, NULL), HR_OK);
+        is_one |= !plan.fits && last == found.value && last == batch - 1;
+        last = plan.fits ? batch : last;
+    }
+    ck_assert_msg(is_one || found.value >= WALK, "%" PRIu64, found.value);
+    hr_planner_close(planner);
+}
+END_TEST
+
+START_TEST(without_a_limit_there_is_no_largest)
+{
+    hr_knobs knobs;
+    hr_largest found;
+    hr_planner *planner = open_planner(presets[0], &knobs);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.kind=plan", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=", NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_largest(planner, &knobs, HR_KNOB_BATCH_SIZE, &found, NULL), HR_OK);
+    ck_assert(found.is_last && found.plan.fits);
+    ck_assert_uint_eq(found.plans, 1);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=1KiB", NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_largest(planner, &knobs, HR_KNOB_BATCH_SIZE, &found, NULL), HR_OK);
+    ck_assert(found.value == 0 && !found.plan.fits);
+    hr_planner_close(planner);
+}
+END_TEST
+
 int main(void)
 {
     char home[] = "/tmp/headroom-planner-XXXXXX";
@@ -179,6 +237,8 @@ int main(void)
     tcase_add_loop_test(tests, threads_say_what_one_thread_says, 0, CASES);
     tcase_add_test(tests, a_plan_leaves_nothing_behind);
     tcase_add_loop_test(tests, what_is_missing_is_what_is_missing, 0, 10);
+    tcase_add_loop_test(tests, the_largest_batch_is_that_of_a_walk, 0, 24);
+    tcase_add_test(tests, without_a_limit_there_is_no_largest);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

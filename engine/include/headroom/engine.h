@@ -161,4 +161,16 @@ HR_MUST_CHECK hr_status hr_planner_plan(const hr_planner *planner, const hr_knob
 HR_MUST_CHECK hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id,
                                         const char *value, hr_whatif *out, hr_err *err);
 
+// The largest value of a whole number such as batch.size that fits, all else as it is: the next one does not. (An allocator that
+// packs a larger one better is not looked for.)
+typedef struct hr_largest {
+    uint64_t value; // 0: its smallest does not fit
+    bool is_last;   // the knob goes no further, or there is no limit
+    hr_whatif plan; // under it; with value 0 under the smallest
+    uint32_t plans; // that were made
+} hr_largest;
+// `id` is an INT; begins at its value. The errors of hr_planner_plan.
+HR_MUST_CHECK hr_status hr_planner_largest(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id,
+                                           hr_largest *out, hr_err *err);
+
 #endif
