@@ -52,7 +52,9 @@ static const app_command commands[] = {
     {"presets", "[NAME]", "list the presets that can be named, or say what one is about",
      APP_OPTION(TRUST) | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_presets},
     {"cards", "[NAME]", "list the cards whose memory a device can take on, or print one as a file",
-     APP_OPTION(SORT) | APP_OPTION(REVERSE) | APP_OPTION(FAMILY) | APP_OPTION(MIN_VRAM) | APP_OPTION(JSON), APP_NO_WORD, NULL, cli_cards},
+     OF_A_PRESET | APP_OPTION(FIT) | APP_OPTION(SORT) | APP_OPTION(REVERSE) | APP_OPTION(FAMILY) | APP_OPTION(MIN_VRAM) |
+         APP_OPTION(JSON),
+     APP_NO_WORD, NULL, cli_cards},
     {"devices", "", "list what can run a step here", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_devices},
     {"knobs", "[KEY]", "list every setting, or explain one",
      APP_OPTION(JSON) | APP_OPTION(SCHEMA) | APP_OPTION(MARKDOWN), APP_KNOB_WORD, NULL, cli_knobs},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cards: those that can be named, sorted and filtered, or one of them as a file that can be changed.
+// cards: those that can be named, sorted and filtered, one of them as a file that can be changed, or which of them hold a preset.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "headroom/report.h"
 #include "headroom/units.h"
 
+#include "app/cli/cards_fit.h"
 #include "app/cli/cli.h"
 #include "app/cli/emit.h"
 #include "app/cli/options.h"
@@ -379,6 +380,8 @@ static int show_all(const cli_args *args)
     }
     if (choose(all.cards, &all.count, &wanted, &err) != HR_OK) {
         exit_code = say_error(&err, cli_given(args, APP_JSON));
+    } else if (cli_given(args, APP_FIT)) {
+        exit_code = cards_fit(args, all.cards, all.count);
     } else if (cli_given(args, APP_JSON)) {
         print_cards_json(all.cards, all.count);
     } else {
@@ -391,6 +394,23 @@ static int show_all(const cli_args *args)
     return exit_code;
 }
 
+static hr_status check_options(const cli_args *args, hr_err *err)
+{
+    if (cli_given(args, APP_FIT) && args->word_count > 0) {
+        const hr_status status =
+            HR_FAIL(err, USAGE, "--fit is about many cards, had one: '%.48s'", args->words[0]);
+        hr_err_try(err, "headroom plan %.64s -s device.card=%.48s", args->value[APP_FIT], args->words[0]);
+        return status;
+    }
+    if (!cli_given(args, APP_FIT) && (cli_given(args, APP_SET) || cli_given(args, APP_TRUST))) {
+        const hr_status status =
+            HR_FAIL(err, USAGE, "--set and --trust are about the preset of --fit, had none");
+        hr_err_try(err, "headroom cards --fit demo -s batch.size=64");
+        return status;
+    }
+    return HR_OK;
+}
+
 int cli_cards(int argc, char **argv)
 {
     cli_args args;
@@ -398,6 +418,9 @@ int cli_cards(int argc, char **argv)
     cli_next next = cli_parse(argc, argv, 1, &args, &err);
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    if (check_options(&args, &err) != HR_OK) {
+        return say_error(&err, cli_given(&args, APP_JSON));
     }
     return args.word_count > 0 ? show_one(&args) : show_all(&args);
 }

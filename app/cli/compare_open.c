@@ -7,7 +7,7 @@
 #include "headroom/replay.h"
 
 #include "app/cli/compare.h"
-#include "app/cli/plan.h"
+#include "app/cli/plan_play.h"
 
 enum { WORD_MAX = 4096, STEPS = 2 };
 

@@ -1,34 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan: what a run would take, from the same program on the same allocator, with no arithmetic.
-#include "app/cli/plan.h"
-
 #include <stdio.h>
 
 #include "headroom/engine.h"
 
 #include "app/cli/cli.h"
 #include "app/cli/options.h"
+#include "app/cli/plan_answer.h"
+#include "app/cli/plan_play.h"
 #include "app/cli/report.h"
 #include "app/cli/say.h"
 #include "app/cli/style.h"
 
 enum { PLAN_STEPS = 2, PLAN_MAX_REPEAT = 10 * 1000 * 1000 };
 
-hr_status plan_play(hr_engine *engine, uint64_t steps, hr_err *err)
-{
-    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps};
-    HR_TRY(hr_engine_command(engine, &run, err));
-    for (bool idle = false; !idle;) {
-        hr_engine_advance(engine, &idle);
-    }
-    if (hr_engine_get_state(engine) == HR_ENGINE_FAILED) {
-        *err = *hr_engine_error(engine);
-        return err->status;
-    }
-    return HR_OK;
-}
-
-static hr_status print_plan(const cli_args *args, hr_engine *engine, uint64_t repeat, hr_err *err)
+static hr_status print_plan(const cli_args *args, const hr_preset *preset, hr_engine *engine, uint64_t repeat,
+                            hr_err *err)
 {
     hr_report report;
     const char *framework = NULL;
@@ -38,6 +25,7 @@ static hr_status print_plan(const cli_args *args, hr_engine *engine, uint64_t re
         report_print_json(&report, stdout);
     } else if (status == HR_OK) {
         report_style style = {.all_peak = cli_given(args, APP_AT_PEAK), .knobs = hr_engine_knobs(engine)};
+        plan_answer_print(preset, style.knobs, &report);
         report_print_text(&report, &style);
     }
     hr_report_deinit(&report);
@@ -74,7 +62,7 @@ static hr_status print_listing(const cli_args *args, hr_engine *engine, hr_err *
                                      : hr_engine_listing(engine, stdout, err);
 }
 
-static hr_status plan_on(const cli_args *args, hr_engine *engine, hr_err *err)
+static hr_status plan_on(const cli_args *args, const hr_preset *preset, hr_engine *engine, hr_err *err)
 {
     uint64_t steps = PLAN_STEPS;
     uint64_t repeat = 0;
@@ -87,7 +75,7 @@ static hr_status plan_on(const cli_args *args, hr_engine *engine, hr_err *err)
     HR_TRY(plan_play(engine, steps, err));
     bool fits = hr_engine_get_state(engine) != HR_ENGINE_OOM;
     if (!cli_given(args, APP_LISTING)) {
-        HR_TRY(print_plan(args, engine, fits ? repeat : 0, err));
+        HR_TRY(print_plan(args, preset, engine, fits ? repeat : 0, err));
     } else {
         HR_TRY(print_listing(args, engine, err));
     }
@@ -118,7 +106,7 @@ int cli_plan(int argc, char **argv)
         status = hr_engine_create(subject.preset, &subject.knobs, &options, &engine, &err);
     }
     if (status == HR_OK) {
-        status = plan_on(&args, engine, &err);
+        status = plan_on(&args, subject.preset, engine, &err);
     }
     hr_engine_destroy(engine);
     cli_close(&subject);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef APP_CLI_PLAN_H
-#define APP_CLI_PLAN_H
+#ifndef APP_CLI_PLAN_PLAY_H
+#define APP_CLI_PLAN_PLAY_H
 
 #include "headroom/engine.h"
 

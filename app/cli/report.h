@@ -28,6 +28,8 @@ typedef struct report_style {
 } report_style;
 
 void report_print_text(const hr_report *r, const report_style *style);
+// "fits: …", of what fits: the last lines of a run's text, the first of a plan's.
+void report_print_verdict(const hr_report *r);
 
 // Parts of it: implementations, and the largest workspaces.
 void report_print_implementations(const hr_report *r);

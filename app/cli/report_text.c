@@ -379,19 +379,19 @@ const char *report_share(double share, char text[REPORT_SHARE_TEXT_MAX])
     return text;
 }
 
-static void print_verdict(const hr_report *r)
+void report_print_verdict(const hr_report *r)
 {
     const hr_report_memory *m = &r->memory;
     const uint64_t peak_bytes = m->peak_in_use_bytes;
     const uint64_t left_bytes = m->limit_bytes > peak_bytes ? m->limit_bytes - peak_bytes : 0;
     char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[REPORT_SHARE_TEXT_MAX];
     if (m->limit_bytes == HR_NONE) {
-        printf("\nno limit: at its peak a step has %s in use; -s device.card=NAME or device.vram=SIZE says "
+        printf("no limit: at its peak a step has %s in use; -s device.card=NAME or device.vram=SIZE says "
                "what there is\n",
                hr_bytes_human(m->peak_in_use_bytes, left));
         return;
     }
-    printf("\nfits: %s of %s are left at the peak (%s)\n", hr_bytes_human(left_bytes, left),
+    printf("fits: %s of %s are left at the peak (%s)\n", hr_bytes_human(left_bytes, left),
            hr_bytes_human(m->limit_bytes, limit),
            report_share((double)left_bytes / (double)m->limit_bytes, share));
 }
@@ -493,8 +493,9 @@ void report_print_text(const hr_report *r, const report_style *style)
         print_host_oom(r);
     } else if (r->oom.cause != HR_OOM_NONE) {
         print_oom(r, style);
-    } else if (was_built(r)) {
-        print_verdict(r);
+    } else if (was_built(r) && style->ran) {
+        putchar('\n');
+        report_print_verdict(r);
     }
     puts("\nm measured, p planned, s simulated, e estimated");
 }

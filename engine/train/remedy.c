@@ -331,9 +331,11 @@ void engine_say_remedies(const hr_report_oom *oom, hr_err *err)
         length +=
             (size_t)snprintf(words + length, sizeof words - length, "%s%s", k > 0 ? ", or " : "", options);
     }
-    hr_err_try(err, "%s",
-               length > 0                      ? words
-               : oom->cause == HR_OOM_PIPELINE ? "-s pipeline.ram_limit=none"
-               : oom->cause == HR_OOM_OUTSIDE  ? "nvidia-smi, which lists who holds the rest of the card"
-                                               : "headroom cards: nothing else that was tried makes it fit");
+    hr_err_try(
+        err, "%s",
+        length > 0                      ? words
+        : oom->cause == HR_OOM_PIPELINE ? "-s pipeline.ram_limit=none"
+        : oom->cause == HR_OOM_OUTSIDE
+            ? "nvidia-smi, which lists who holds the rest of the card"
+            : "headroom cards --fit PRESET, which says on what it fits: nothing else that was tried does it");
 }

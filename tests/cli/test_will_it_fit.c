@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cards --fit` and the first lines of a plan: what they say of a card is what a plan on that card says.
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/terms.h"
+
+#include "program.h"
+
+static json_t *json_of(const char *words, int exit_code)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    json_t *document = assert_json(&o, words);
+    outcome_deinit(&o);
+    return document;
+}
+
+static char *text_of(const char *words, int exit_code)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    char *text = strdup(o.out);
+    outcome_deinit(&o);
+    return text;
+}
+
+static json_int_t number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    ck_assert_msg(json_is_integer(value), "%s", key);
+    return json_integer_value(value);
+}
+
+static bool plan_fits(const char *subject, const char *card, json_int_t batch)
+{
+    char words[256];
+    (void)snprintf(words, sizeof words, "plan %s -s device.card=%s -s batch.size=%lld --json", subject, card,
+                   (long long)batch);
+    outcome o = program_run(words);
+    const int exit_code = o.exit_code;
+    ck_assert_msg(exit_code == 0 || exit_code == 1, "%s: %s", words, o.err);
+    outcome_deinit(&o);
+    return exit_code == 0;
+}
+
+// ---- cards --fit ----------------------------------------------------------------------------------------------
+
+static const char *const subjects[] = {"resnet50 -s batch.size=64", "mlp -s optimizer.kind=sgd", "demo"};
+
+static void assert_is_planned(const json_t *row, const char *subject)
+{
+    char words[256];
+    const char *card = json_string_value(json_object_get(row, "name"));
+    const json_int_t batch = number(row, "largest_batch"), missing_bytes = number(row, "missing_bytes");
+    const bool fits = json_is_true(json_object_get(row, "fits"));
+    (void)snprintf(words, sizeof words, "plan %s -s device.card=%s --json", subject, card);
+    json_t *report = json_of(words, fits ? 0 : 1);
+    const json_t *memory = json_object_get(report, "memory");
+    ck_assert(fits ? missing_bytes == 0 : missing_bytes > 0);
+    ck_assert(!fits || number(row, "peak_in_use_bytes") == number(memory, "peak_in_use_bytes"));
+    json_decref(report);
+    ck_assert(batch == 0 || plan_fits(subject, card, batch));
+    ck_assert(!plan_fits(subject, card, batch + 1));
+}
+
+START_TEST(a_row_is_the_plan_on_that_card)
+{
+    char words[160], planned[160];
+    (void)snprintf(words, sizeof words, "cards --fit %s --family turing --json", subjects[_i]);
+    (void)snprintf(planned, sizeof planned, "%s -s device.kind=plan -s device.vram=none", subjects[_i]);
+    json_t *rows = json_of(words, 0);
+    ck_assert_uint_ge(json_array_size(rows), 4);
+    for (size_t k = 0; k < json_array_size(rows); k += 3) {
+        assert_is_planned(json_array_get(rows, k), planned);
+    }
+    json_decref(rows);
+}
+END_TEST
+
+START_TEST(every_field_is_a_term)
+{
+    json_t *rows = json_of("cards --fit demo --min-vram 80GiB --json", 0);
+    const char *key;
+    json_t *member;
+    json_object_foreach(json_array_get(rows, 0), key, member)
+    {
+        ck_assert_msg(hr_term_find(key) != NULL, "no term explains the field '%s'", key);
+    }
+    json_decref(rows);
+}
+END_TEST
+
+START_TEST(the_exit_code_says_whether_any_card_holds_it)
+{
+    char *none = text_of("cards --fit gpt2_1558m --family turing", 1);
+    ck_assert_msg(strstr(none, "gpt2_1558m at batch.size=") == none && strstr(none, "fits 0 of ") != NULL,
+                  "%s", none);
+    free(none);
+    char *some = text_of("cards --fit mlp --family turing -r", 0);
+    for (const char *line = some; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        ck_assert_msg(strcspn(line, "\n") <= 84, "%s", line);
+    }
+    free(some);
+}
+END_TEST
+
+START_TEST(what_does_not_go_together_is_said)
+{
+    static const struct {
+        const char *words, *says, *hint;
+    } rows[] = {{"cards rtx3060-12g --fit demo", "--fit is about many cards",
+                 "headroom plan demo -s device.card=rtx3060-12g"},
+                {"cards -s batch.size=3", "about the preset of --fit", "headroom cards --fit demo"},
+                {"cards --fit nosuch", "no preset is called 'nosuch'", "headroom presets"},
+                {"cards --fit demo -s batch.size=0", "batch.size", "-s batch.size"}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        outcome o = program_run(rows[k].words);
+        assert_exit(&o, rows[k].words, 2);
+        ck_assert_msg(strstr(o.err, rows[k].says) != NULL && strstr(o.err, rows[k].hint) != NULL, "%s",
+                      o.err);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+// ---- the answer of a plan -------------------------------------------------------------------------------------
+
+START_TEST(a_plan_begins_with_the_answer)
+{
+    static const struct {
+        const char *words;
+        int exit_code;
+        const char *begins, *has;
+    } rows[] = {
+        {"plan resnet50 -s device.kind=plan -s device.card=rtx4090-24g -s batch.size=64", 0,
+         "fits: ", "\n  the largest batch.size that fits is 189\n"},
+        {"plan resnet50 -s device.kind=plan -s device.card=rtx4090-24g", 1,
+         "does not fit: ", "\n  the largest batch.size that fits is 189\n"},
+        {"plan resnet50 -s device.kind=plan -s device.card=unlimited", 0,
+         "no limit: ", "\n  the smallest card that holds it is "},
+        {"plan gpt2_1558m -s device.kind=plan -s device.card=rtx3060-8g", 1,
+         "does not fit: ", "\n  not even batch.size=1 fits\n"},
+        {"plan demo -s device.kind=plan -s pipeline.ram_limit=1MiB", 1, "does not fit: the host would hold ",
+         " more than pipeline.ram_limit\n"},
+    };
+    char *text = text_of(rows[_i].words, rows[_i].exit_code);
+    ck_assert_msg(strncmp(text, rows[_i].begins, strlen(rows[_i].begins)) == 0, "%s", text);
+    ck_assert_msg(strstr(text, rows[_i].has) != NULL, "%s", text);
+    free(text);
+}
+END_TEST
+
+// What a smaller card would need is typed as it stands, and fits.
+START_TEST(what_a_smaller_card_needs_makes_it_fit)
+{
+    static const char needs[] = " GiB it would need ";
+    char *text = text_of("plan resnet50 -s device.kind=plan -s device.card=rtx4090-24g -s batch.size=64", 0);
+    const char *line = strstr(text, "\n  on a card of ");
+    ck_assert_msg(line != NULL, "%s", text);
+    const unsigned long gib = strtoul(line + strlen("\n  on a card of "), NULL, 10);
+    const char *pair = strstr(line, needs) + strlen(needs);
+    char words[256];
+    (void)snprintf(
+        words, sizeof words,
+        "plan resnet50 -s device.kind=plan -s device.card=rtx4090-24g,vram=%luGiB -s batch.size=64", gib);
+    free(text_of(words, 1));
+    (void)snprintf(words + strlen(words), sizeof words - strlen(words), " -s %.*s", (int)strcspn(pair, " \n"),
+                   pair);
+    char *fits = text_of(words, 0);
+    ck_assert_int_eq(strncmp(fits, "fits: ", 6), 0);
+    free(fits);
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("will it fit");
+    TCase *c = tcase_create("will it fit");
+    tcase_set_timeout(c, 60);
+    tcase_add_loop_test(c, a_row_is_the_plan_on_that_card, 0, 3);
+    tcase_add_test(c, every_field_is_a_term);
+    tcase_add_test(c, the_exit_code_says_whether_any_card_holds_it);
+    tcase_add_test(c, what_does_not_go_together_is_said);
+    tcase_add_loop_test(c, a_plan_begins_with_the_answer, 0, 5);
+    tcase_add_test(c, what_a_smaller_card_needs_makes_it_fit);
+    suite_add_tcase(suite, c);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    program_remove_home();
+    return failed != 0;
+}
