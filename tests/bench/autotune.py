@@ -6,7 +6,7 @@ from measure import bench_program, json_of, wanted
 
 SHARE_WANTED = 0.95  # of the best by hand, at least
 SIDE, BATCH = 128, 32
-STEPS_MS = (2, 8, 16, 40)  # of one core
+STEPS_MS = (2, 8, 16)  # of one core
 
 
 def case_of(step_ms, rounds):
@@ -18,7 +18,7 @@ def case_of(step_ms, rounds):
 
 
 def measure_autotune(options):
-    rounds = min(options.rounds, 11)
+    rounds = 21 if options.rounds == 11 else min(options.rounds, 21)  # this machine does other things too
     steps = STEPS_MS[:1] if options.quick else STEPS_MS
     return {"rounds": rounds, "side": SIDE, "batch": BATCH, "seconds_to_settle": 10, "share_wanted": SHARE_WANTED,
             "cases": [case_of(step, rounds) for step in steps]}
