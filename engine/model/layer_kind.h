@@ -92,7 +92,11 @@ typedef enum attr_id {
     ATTR_TRANSPOSE,
     ATTR_VOCABULARY,
     ATTR_HEADS,
-    ATTR_FORM, // 0 streaming, 1 materialised
+    ATTR_KV_HEADS,   // 0: as many as heads
+    ATTR_HEAD_DIM,   // features of a head; 0: those of the input shared out
+    ATTR_ROTARY,     // base of rotary positions; 0: none
+    ATTR_QK_EPSILON, // of the RMS norm of each query and key; 0: none
+    ATTR_FORM,       // 0 streaming, 1 materialised
     ATTR_CAUSAL,
     ATTR_DROPOUT, // rate inside a layer
     ATTR_RATE,
@@ -139,7 +143,7 @@ typedef struct attr_row {
     const char *choices[ATTR_MAX_CHOICES + 1];
 } attr_row;
 
-enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 10 };
+enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 12 };
 
 // One layer as it was written, defaults filled in.
 typedef struct layer_spec {

@@ -150,21 +150,129 @@ static uint32_t attend_streaming(model_builder *b, const layer_spec *s, const ui
     return builder_node(b, &node, (const node_out[]){{"mixed", true}, {"lse", true}});
 }
 
+// What the heads of an attention layer are.
+typedef struct head_form {
+    int64_t heads, kv_heads, features; // features: of a head
+} head_form;
+
+static bool read_heads(model_builder *b, const layer_spec *s, head_form *out)
+{
+    const int64_t width = spec_shape(b, s, 0).dim[2], heads = spec_integer(s, ATTR_HEADS);
+    const int64_t given = spec_integer(s, ATTR_KV_HEADS), kv_heads = given != 0 ? given : heads;
+    const int64_t head_dim = spec_integer(s, ATTR_HEAD_DIM);
+    *out = (head_form){heads, kv_heads, head_dim != 0 ? head_dim : width / heads};
+    if (head_dim == 0 && width % heads != 0) {
+        builder_problem(b, "needs heads that divide its %lld features, had %lld", (long long)width,
+                        (long long)heads);
+        return false;
+    }
+    if (heads % kv_heads != 0) {
+        builder_problem(b, "needs kv_heads that divide its %lld heads, had %lld", (long long)heads,
+                        (long long)kv_heads);
+        return false;
+    }
+    if (s->value[ATTR_ROTARY].real > 0 && out->features % 2 != 0) {
+        builder_problem(b, "needs heads of an even number of features for rotary, had %lld",
+                        (long long)out->features);
+        return false;
+    }
+    return true;
+}
+
+// [N,L,heads * F] as [N,L,heads,F], or with `copies` as [N,L,heads,copies,F], and back.
+static uint32_t split_heads(model_builder *b, uint32_t x, int64_t heads, int64_t features, const char *result)
+{
+    if (b->broken) {
+        return HR_NO_ID;
+    }
+    const hr_shape in = b->values.data[x].shape;
+    const hr_shape apart = shape_of(4, (const int64_t[]){1, in.dim[1], heads, features});
+    return builder_reshape(b, x, &apart, result);
+}
+
+static uint32_t join_heads(model_builder *b, uint32_t x, int64_t width, const char *result)
+{
+    if (b->broken) {
+        return HR_NO_ID;
+    }
+    const hr_shape in = b->values.data[x].shape;
+    const hr_shape joined = shape_of(3, (const int64_t[]){1, in.dim[1], width});
+    return builder_reshape(b, x, &joined, result);
+}
+
+// Each head by itself, with gains that all heads share.
+static uint32_t norm_heads(model_builder *b, const layer_spec *s, uint32_t x, int64_t heads, int64_t features,
+                           const char *name)
+{
+    char gamma_name[32], apart_name[32], out_name[32], rstd_name[32], joined_name[32];
+    (void)snprintf(gamma_name, sizeof gamma_name, "%s_gamma", name);
+    (void)snprintf(apart_name, sizeof apart_name, "%s_heads", name);
+    (void)snprintf(out_name, sizeof out_name, "%s_normed", name);
+    (void)snprintf(rstd_name, sizeof rstd_name, "%s_rstd", name);
+    (void)snprintf(joined_name, sizeof joined_name, "%s_joined", name);
+    const uint32_t apart = split_heads(b, x, heads, features, apart_name);
+    const uint32_t gamma = expand_vector(b, gamma_name, features, MODEL_INIT_ONES);
+    const model_node node = {.op = HR_OP_RMS_NORM,
+                             .attr = {.epsilon = s->value[ATTR_QK_EPSILON].real},
+                             .in_count = 2,
+                             .out_count = 2,
+                             .in = {ref_value(apart), ref_param(gamma)}};
+    const uint32_t normed = builder_node(b, &node, (const node_out[]){{out_name, true}, {rstd_name, true}});
+    return join_heads(b, normed, heads * features, joined_name);
+}
+
+static uint32_t turn_heads(model_builder *b, const layer_spec *s, uint32_t x, int64_t heads, const char *name)
+{
+    char result[32];
+    (void)snprintf(result, sizeof result, "%s_rotary", name);
+    const model_node node = {.op = HR_OP_ROTARY,
+                             .attr = {.heads = (int32_t)heads, .base = s->value[ATTR_ROTARY].real},
+                             .in_count = 1,
+                             .in = {ref_value(x)}};
+    return expand_node(b, &node, result);
+}
+
+// Every head of keys or values once for each of the queries' heads that share it.
+static uint32_t repeat_heads(model_builder *b, const head_form *h, uint32_t x, const char *name)
+{
+    char apart_name[32], copies_name[32], joined_name[32];
+    if (h->kv_heads == h->heads) {
+        return x;
+    }
+    (void)snprintf(apart_name, sizeof apart_name, "%s_apart", name);
+    (void)snprintf(copies_name, sizeof copies_name, "%s_copies", name);
+    (void)snprintf(joined_name, sizeof joined_name, "%s_repeated", name);
+    const uint32_t apart = split_heads(b, x, h->kv_heads, h->features, apart_name);
+    const model_node node = {.op = HR_OP_STACK,
+                             .attr = {.axis = 3, .count = (int32_t)(h->heads / h->kv_heads)},
+                             .in_count = 1,
+                             .in = {ref_value(apart)}};
+    return join_heads(b, expand_node(b, &node, copies_name), h->heads * h->features, joined_name);
+}
+
+// A projection of `heads` heads, normed and turned where the layer says so.
+static uint32_t project_heads(model_builder *b, const layer_spec *s, uint32_t x, int64_t heads,
+                              const head_form *h, const char *name)
+{
+    uint32_t y = project(b, s, x, heads * h->features, name, name);
+    y = s->value[ATTR_QK_EPSILON].real > 0 ? norm_heads(b, s, y, heads, h->features, name) : y;
+    return s->value[ATTR_ROTARY].real > 0 ? turn_heads(b, s, y, heads, name) : y;
+}
+
 // Queries from the first input; keys and values from the second where there is one.
 static uint32_t expand_attention(model_builder *b, const layer_spec *s)
 {
     const int64_t width = spec_shape(b, s, 0).dim[2];
-    const int64_t heads = spec_integer(s, ATTR_HEADS);
     const bool streams = spec_integer(s, ATTR_FORM) == 0;
     const uint32_t source = s->input[s->input_count - 1];
-    if (width % heads != 0) {
-        builder_problem(b, "needs heads that divide its %lld features, had %lld", (long long)width,
-                        (long long)heads);
+    head_form h;
+    if (!read_heads(b, s, &h)) {
         return HR_NO_ID;
     }
-    const uint32_t qkv[] = {project(b, s, s->input[0], width, "query", "query"),
-                            project(b, s, source, width, "key", "key"),
-                            project(b, s, source, width, "value", "value")};
+    const uint32_t q = project_heads(b, s, s->input[0], h.heads, &h, "query");
+    const uint32_t k = project_heads(b, s, source, h.kv_heads, &h, "key");
+    const uint32_t v = project(b, s, source, h.kv_heads * h.features, "value", "value");
+    const uint32_t qkv[] = {q, repeat_heads(b, &h, k, "key"), repeat_heads(b, &h, v, "value")};
     const uint32_t mixed = (streams ? attend_streaming : attend_materialised)(b, s, qkv);
     layer_spec output = *s;
     if (s->value[ATTR_OUTPUT_SCALE].real > 0) {
@@ -177,7 +285,8 @@ const layer_kind layer_kind_attention = {"attention",
                                          1,
                                          2,
                                          LAYER_NEEDS_SEQUENCE,
-                                         {ATTR_HEADS, ATTR_FORM, ATTR_CAUSAL, ATTR_DROPOUT, ATTR_BIAS,
+                                         {ATTR_HEADS, ATTR_KV_HEADS, ATTR_HEAD_DIM, ATTR_ROTARY,
+                                          ATTR_QK_EPSILON, ATTR_FORM, ATTR_CAUSAL, ATTR_DROPOUT, ATTR_BIAS,
                                           ATTR_INIT, ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
                                          expand_attention};
 

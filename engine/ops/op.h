@@ -171,7 +171,9 @@
     X(PREFETCH,                                                                                                   \
       "prefetch") /* → slot: the host batch of a later round; lane h2d, nobody waits for it here */             \
     X(ADVANCE, "advance") /* t → t': a batch moves up on the device; t' may have fewer samples than t */        \
-    X(NORMALISE, "normalise") /* x u8 → y = x / 255, of a real type */
+    X(NORMALISE, "normalise")   /* x u8 → y = x / 255, of a real type */                                        \
+    X(ROTARY, "rotary")         /* x[N,L,D] → y: features turned by their place; attr.heads, attr.base */       \
+    X(ROTARY_BWD, "rotary_bwd") /* dy → dx: turned back */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -214,6 +216,7 @@ typedef struct op_attr {
     double beta1, beta2;      // ADAM and its kin
     double scale;             // a factor; 0 stands for 1. Losses: their weight
     double rate;              // DROPOUT, ATTENTION: share that is dropped; update rules: weight decay
+    double base;              // ROTARY: of its wave lengths
 } op_attr;
 
 enum {

@@ -71,3 +71,14 @@ op_trial op_case_attention(hr_op op, op_draw *d)
     op_trial_infer_out(&t, op == HR_OP_ATTENTION ? 2 : 1);
     return t;
 }
+
+op_trial op_case_rotary(hr_op op, op_draw *d)
+{
+    const int64_t heads = op_draw_int(d, 1, 3), half = op_draw_int(d, 1, 8 * d->size);
+    op_trial t =
+        op_trial_make(op, (op_attr){.heads = (int32_t)heads, .base = op_draw_int(d, 0, 1) ? 1e4 : 5e5});
+    op_draw_in(d, &t, DIMS(op_draw_int(d, 1, 2), op_draw_int(d, 1, d->size * d->size), 2 * half * heads),
+               -2.0, 2.0);
+    op_trial_infer_out(&t, 1);
+    return t;
+}

@@ -270,6 +270,8 @@ static const char every_kind[] =
     "    - {name: self, kind: attention, heads: 2, causal: true}\n"
     "    - {name: cross, kind: attention, heads: 2, form: materialised, dropout: 0.1, inputs: [self, "
     "memory]}\n"
+    "    - {name: grouped, kind: attention, heads: 4, kv_heads: 2, head_dim: 6, rotary: 10000, bias: false,\n"
+    "       qk_norm_epsilon: 1e-6, causal: true}\n"
     "    - {name: drop, kind: dropout, rate: 0.25}\n"
     "    - {name: memories, kind: lstm, units: 4}\n"
     "    - {name: products, kind: matmul, transpose: true, inputs: [memories, cross]}\n"
@@ -298,6 +300,10 @@ START_TEST(every_kind_of_layer_expands)
     assert_value(m, "cut/out", "1x5x20x3");
     assert_value(m, "self/lse", "1x2x6");
     assert_value(m, "cross/probabilities", "1x2x6x6");
+    assert_value(m, "grouped/query_rotary", "1x6x24");
+    assert_value(m, "grouped/key_rotary", "1x6x12");
+    assert_value(m, "grouped/key_copies", "1x6x2x2x6");
+    assert_value(m, "grouped/value_repeated", "1x6x24");
     assert_value(m, "joined/out", "1x12x4");
     assert_value(m, "token/out", "1x13x4");
     assert_value(m, "words", "1x13");
@@ -309,6 +315,7 @@ START_TEST(parameters_of_attention_and_lstm_are_those_of_keras)
 {
     hr_model *m = model_from_text(every_kind);
     ck_assert_uint_eq(layer_of(m, "self")->parameters, 4 * (4 * 4 + 4));
+    ck_assert_uint_eq(layer_of(m, "grouped")->parameters, 4 * 24 + 2 * 4 * 12 + 24 * 4 + 2 * 6);
     ck_assert_uint_eq(layer_of(m, "memories")->parameters, 4 * 16 + 4 * 16 + 16);
     ck_assert_int_eq(param_of(m, "memories/bias")->init, MODEL_INIT_FORGET_BIAS);
     static const char *const names[] = {"self/query_weights",  "self/query_bias",    "self/key_weights",

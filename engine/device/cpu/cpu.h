@@ -125,7 +125,7 @@ extern const cpu_impl cpu_global_avg_pool;
 extern const cpu_impl cpu_mse, cpu_mse_bwd, cpu_kl, cpu_kl_bwd;
 extern const cpu_impl cpu_softmax_xent, cpu_softmax_xent_bwd, cpu_softmax_xent_stream;
 extern const cpu_impl cpu_softmax_xent_stream_bwd, cpu_softmax_xent_gradient, cpu_accuracy;
-extern const cpu_impl cpu_matmul, cpu_softmax, cpu_softmax_bwd, cpu_attention, cpu_attention_bwd;
+extern const cpu_impl cpu_matmul, cpu_softmax, cpu_softmax_bwd, cpu_attention, cpu_attention_bwd, cpu_rotary;
 extern const cpu_impl cpu_sgd, cpu_momentum, cpu_rmsprop, cpu_adam, cpu_lion, cpu_adafactor, cpu_adam8bit;
 extern const cpu_impl cpu_lstm, cpu_lstm_bwd, cpu_lstm_half, cpu_lstm_bwd_half;
 extern const cpu_impl cpu_square_sum, cpu_clip, cpu_ema, cpu_accumulate;

@@ -114,7 +114,8 @@ typedef struct cuda_family {
     X(conv_direct)   /* our own: every convolution, no workspace; where cuDNN has none within the limit */   \
     X(attention)     /* cuDNN: streaming attention of two-byte types */                                      \
     X(attention_own) /* our own: streaming attention of any type */                                          \
-    X(elementwise)   /* add, multiply, scale, zeros, cast, accumulate */                                     \
+    X(rotary)                                                                                                \
+    X(elementwise) /* add, multiply, scale, zeros, cast, accumulate */                                       \
     X(activation)                                                                                            \
     X(combine) /* concat, slice, stack, reduce, broadcast, padding, upsampling */                            \
     X(dropout)                                                                                               \

@@ -207,3 +207,20 @@ void reference_attention_bwd(const reference_call *call)
                    seen(call->query, i, s.of.keys), &d, lse[row]);
     }
 }
+
+void reference_rotary(const reference_call *call)
+{
+    const op_query *q = call->query;
+    const hr_shape *s = &q->in[0].shape;
+    const int64_t features = s->dim[2] / q->attr.heads, half = features / 2;
+    const double *x = call->in[0], direction = q->op == HR_OP_ROTARY ? 1.0 : -1.0;
+    double *y = call->out[0];
+    for (int64_t i = 0; i < (int64_t)call->out_count[0] / 2; i++) {
+        const int64_t head = i / half, pair = i % half, at = head * features + pair;
+        const double place = (double)(head / q->attr.heads % s->dim[1]);
+        const double angle = direction * place * pow(q->attr.base, -2.0 * (double)pair / (double)features);
+        const double low = x[at], high = x[at + half];
+        y[at] = low * cos(angle) - high * sin(angle);
+        y[at + half] = high * cos(angle) + low * sin(angle);
+    }
+}

@@ -104,6 +104,7 @@ void reference_attention_values_bwd_p(const reference_call *call);
 void reference_attention_values_bwd_v(const reference_call *call);
 void reference_attention(const reference_call *call);
 void reference_attention_bwd(const reference_call *call);
+void reference_rotary(const reference_call *call); // and back
 
 void reference_cast(const reference_call *call);
 void reference_normalise(const reference_call *call);
