@@ -187,26 +187,51 @@ class PeerNet(Net):
         beta = self.param(layer["name"] + "/beta", features, "zeros")
         return F.layer_norm(x, features, gamma, beta, float(layer.get("epsilon", 1e-3)))
 
-    def project(self, layer, x, name, scale=None):
+    def rms_norm(self, layer, x):
+        gamma = self.param(layer["name"] + "/gamma", x.shape[-1:], "ones")
+        return F.rms_norm(x, x.shape[-1:], gamma, float(layer.get("epsilon", 1e-3)))
+
+    def scale(self, layer, x):
+        return x * layer["factor"]
+
+    def project(self, layer, x, name, units, scale=None):
         width = x.shape[-1]
-        w = self.weights(layer, name + "_weights", (width, width), width, width, scale)
+        w = self.weights(layer, name + "_weights", (width, units), width, units, scale)
         y = x @ w
-        return y + self.param(f"{layer['name']}/{name}_bias", (width,), "zeros") if layer.get("bias", True) else y
+        return y + self.param(f"{layer['name']}/{name}_bias", (units,), "zeros") if layer.get("bias", True) else y
+
+    def rotary(self, x, base):
+        """x[N,heads,L,F]: the halves of a head are turned against one another, as Llama's rotate_half does."""
+        half = x.shape[-1] // 2
+        frequencies = base ** (-torch.arange(half, dtype=x.dtype) / half)
+        angles = torch.arange(x.shape[2], dtype=x.dtype)[:, None] * torch.cat([frequencies, frequencies])
+        turned = torch.cat([-x[..., half:], x[..., :half]], dim=-1)
+        return x * angles.cos() + turned * angles.sin()
+
+    def heads_of(self, layer, x, name, heads, features):
+        y = self.project(layer, x, name, heads * features).unflatten(-1, (heads, features))
+        if name != "value" and "qk_norm_epsilon" in layer:
+            gamma = self.param(f"{layer['name']}/{name}_gamma", (features,), "ones")
+            y = F.rms_norm(y, (features,), gamma, float(layer["qk_norm_epsilon"]))
+        y = y.transpose(1, 2)
+        return self.rotary(y, float(layer["rotary"])) if name != "value" and "rotary" in layer else y
 
     def attention(self, layer, x):
         samples, places, width = x.shape
         heads = layer["heads"]
-        q, k, v = (
-            self.project(layer, x, name).reshape(samples, places, heads, -1).transpose(1, 2)
-            for name in ("query", "key", "value")
+        shared, features = layer.get("kv_heads", heads), layer.get("head_dim", width // heads)
+        q = self.heads_of(layer, x, "query", heads, features)
+        k, v = (
+            self.heads_of(layer, x, name, shared, features).repeat_interleave(heads // shared, dim=1)
+            for name in ("key", "value")
         )
-        scores = q @ k.transpose(2, 3) / math.sqrt(width // heads)
+        scores = q @ k.transpose(2, 3) / math.sqrt(features)
         if layer.get("causal", False):
             later = torch.ones(places, places, dtype=torch.bool).triu(1)
             scores = scores.masked_fill(later, -math.inf)
         p = self.dropped(layer, layer.get("dropout", 0), torch.softmax(scores, dim=-1))
-        mixed = (p @ v).transpose(1, 2).reshape(samples, places, width)
-        return self.project(layer, mixed, "output", layer.get("output_init_scale"))
+        mixed = (p @ v).transpose(1, 2).reshape(samples, places, heads * features)
+        return self.project(layer, mixed, "output", width, layer.get("output_init_scale"))
 
     def lstm(self, layer, x):
         """Gates in the order i, f, c, o, which is PyTorch's own; the forget gate's bias begins at one."""
@@ -250,6 +275,8 @@ class PeerNet(Net):
             given = [values[word] for word in words]
             if layer["kind"] == "add":
                 y = given[0] + given[1]
+            elif layer["kind"] == "multiply":
+                y = given[0] * given[1]
             elif layer["kind"] == "concat":
                 y = torch.cat(given, dim=layer.get("axis", -1))
             else:

@@ -36,7 +36,7 @@ static void close_preset(opened *o)
 }
 
 // Sources: torchvision's num_params for ResNet, MobileNetV2, VGG and ViT; Keras applications' summary() for the two
-// of Keras; the checkpoints' sizes for GPT-2 (tied output) and BERT (encoder and pooler).
+// of Keras; the checkpoints' sizes for GPT-2 (tied output), BERT (encoder and pooler), Llama, Mistral, Qwen3 and Gemma.
 static const struct {
     const char *name;
     uint64_t trainable, statistics;
@@ -57,7 +57,28 @@ static const struct {
     {"bert_base", 109482240, 0},
     {"vit_b16", 86567656, 0},
     {"lstm_lm_medium", 19775200, 0},
+    {"llama3_2_1b", 1235814400, 0},
+    {"llama3_2_3b", 3212749824, 0},
+    {"llama3_1_8b", 8030261248, 0},
+    {"mistral_7b", 7241732096, 0},
+    {"qwen3_0_6b", 596049920, 0},
+    {"qwen3_8b", 8190735360, 0},
+    {"gemma_2b", 2506172416, 0},
 };
+
+// A tiny one stands for others of its structure.
+static const char *tiny_of(const char *name)
+{
+    static const char *const stands_for[][2] = {{"llama3_2_3b", "llama3_2_1b"},
+                                                {"llama3_1_8b", "llama3_2_1b"},
+                                                {"mistral_7b", "llama3_2_1b"},
+                                                {"qwen3_8b", "qwen3_0_6b"}};
+    const char *tiny = name;
+    for (size_t k = 0; k < sizeof stands_for / sizeof *stands_for; k++) {
+        tiny = strcmp(stands_for[k][0], name) == 0 ? stands_for[k][1] : tiny;
+    }
+    return tiny;
+}
 
 static void path_of(const char *name, const char *suffix, char path[128])
 {
@@ -91,7 +112,7 @@ START_TEST(every_model_has_a_tiny_one_of_its_structure)
 {
     char path[128], tiny_path[128];
     path_of(published[_i].name, "", path);
-    path_of(published[_i].name, "_tiny", tiny_path);
+    path_of(tiny_of(published[_i].name), "_tiny", tiny_path);
     opened full = open_preset(path);
     opened tiny = open_preset(tiny_path);
     for (hr_op op = 0; op < HR_OP_COUNT; op++) {
