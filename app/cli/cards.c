@@ -402,6 +402,14 @@ static hr_status check_options(const cli_args *args, hr_err *err)
         hr_err_try(err, "headroom plan %.64s -s device.card=%.48s", args->value[APP_FIT], args->words[0]);
         return status;
     }
+    for (unsigned k = 0; cli_given(args, APP_FIT) && k < args->set_count; k++) {
+        if (strncmp(args->sets[k], "device.", 7) == 0 && strncmp(args->sets[k], "device.kind=", 12) != 0) {
+            const hr_status status =
+                HR_FAIL(err, USAGE, "--fit takes every card as it is, had -s %.64s", args->sets[k]);
+            hr_err_try(err, "headroom plan %.64s -s %.64s", args->value[APP_FIT], args->sets[k]);
+            return status;
+        }
+    }
     if (!cli_given(args, APP_FIT) && (cli_given(args, APP_SET) || cli_given(args, APP_TRUST))) {
         const hr_status status =
             HR_FAIL(err, USAGE, "--set and --trust are about the preset of --fit, had none");

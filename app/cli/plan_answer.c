@@ -14,6 +14,7 @@
 #include "app/cli/cards_fit.h"
 #include "app/cli/plan_play.h"
 #include "app/cli/report.h"
+#include "app/cli/say.h"
 
 // ---- the largest batch ----------------------------------------------------------------------------------------
 
@@ -51,7 +52,7 @@ static uint32_t size_too_small(const hr_planner *planner, const hr_knobs *knobs,
     for (size_t k = SIZES; k-- > 0;) {
         hr_knobs smaller;
         hr_whatif plan;
-        if ((uint64_t)sizes_gib[k] * HR_GIB < vram_bytes - HR_GIB && // 23.99 GiB are sold as 24
+        if ((sizes_gib[k] + UINT64_C(1)) * HR_GIB < vram_bytes && // 23.99 GiB are sold as 24
             knobs_of_size(knobs, sizes_gib[k], &smaller) == HR_OK &&
             hr_planner_plan(planner, &smaller, &plan, NULL) == HR_OK && plan.missing_bytes > 0) {
             return sizes_gib[k];
@@ -64,7 +65,7 @@ static void print_fix(const hr_report_fix *fix, const hr_report *before, uint32_
 {
     const double more = fix->seconds / before->step.seconds - 1;
     printf("  on a card of %" PRIu32 " GiB it would need %s", gib, fix->knobs);
-    if (isfinite(more)) {
+    if (isfinite(more) && fabs(more) >= 0.005) {
         printf(" (a step takes %.0f %% %s)", 100 * fabs(more), more < 0 ? "less" : "more");
     }
     putchar('\n');
@@ -83,7 +84,7 @@ static void print_smaller(const hr_preset *preset, const hr_knobs *knobs, const 
         return;
     }
     if (plan_play(engine, 1, NULL) == HR_OK && hr_engine_report(engine, &r, NULL) == HR_OK) {
-        if (r.oom.fix_count > 0) {
+        if (r.oom.fix_count > 0 && strncmp(r.oom.fixes[0].knobs, "device.", 7) != 0) { // not another card
             print_fix(&r.oom.fixes[0], before, gib);
         }
         hr_report_deinit(&r);
@@ -98,7 +99,7 @@ static void print_smaller_card(const hr_preset *preset, const hr_planner *planne
     hr_card card;
     const bool has_own_limit =
         hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM) || hr_knob_is_set(knobs, HR_KNOB_DEVICE_LOGICAL);
-    if (r->oom.cause != HR_OOM_NONE || has_own_limit || hr_card_of(knobs)[0] == '\0' ||
+    if (has_own_limit || hr_card_of(knobs)[0] == '\0' ||
         hr_card_load(hr_card_of(knobs), &card, NULL) != HR_OK || hr_limit_is_none(card.vram_bytes)) {
         return;
     }
@@ -125,11 +126,14 @@ static void print_smallest_card(const hr_planner *planner, const hr_knobs *knobs
 
 // ---- the answer -----------------------------------------------------------------------------------------------
 
-static void print_shortfall(const hr_planner *planner, const hr_knobs *knobs)
+// What only later steps or an evaluation lack is in the sentence alone.
+static void print_shortfall(const hr_planner *planner, const hr_knobs *knobs, const hr_report *r)
 {
     hr_whatif plan;
     char missing[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     if (hr_planner_plan(planner, knobs, &plan, NULL) != HR_OK || plan.fits) {
+        fputs("does not fit: ", stdout);
+        say_paragraph(r->oom.sentence, 14);
         return;
     }
     if (hr_whatif_lacks_host(&plan)) {
@@ -139,21 +143,25 @@ static void print_shortfall(const hr_planner *planner, const hr_knobs *knobs)
         printf("does not fit: %s more than the limit of %s are needed\n",
                hr_bytes_human(plan.missing_bytes, missing), hr_bytes_human(plan.limit_bytes, limit));
     }
+    print_largest(planner, knobs);
 }
 
 void plan_answer_print(const hr_preset *preset, const hr_knobs *knobs, const hr_report *report)
 {
     hr_planner *planner = NULL;
-    if (report->oom.cause == HR_OOM_NONE) {
+    const bool fits = report->oom.cause == HR_OOM_NONE;
+    if (fits) {
         report_print_verdict(report);
     }
-    if (hr_planner_open(preset, &planner, NULL) == HR_OK) {
-        if (report->oom.cause != HR_OOM_NONE) {
-            print_shortfall(planner, knobs);
-        }
-        if (report->memory.limit_bytes == HR_NONE) {
-            print_smallest_card(planner, knobs, report);
-        }
+    if (hr_planner_open(preset, &planner, NULL) != HR_OK) {
+        putchar('\n');
+        return;
+    }
+    if (!fits) {
+        print_shortfall(planner, knobs, report);
+    } else if (report->memory.limit_bytes == HR_NONE) {
+        print_smallest_card(planner, knobs, report);
+    } else {
         print_largest(planner, knobs);
         print_smaller_card(preset, planner, knobs, report);
     }

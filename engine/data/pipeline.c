@@ -380,6 +380,11 @@ data_position pipeline_position(const pipeline *p)
     return p->position;
 }
 
+bool pipeline_fills_batches(const pipeline *p)
+{
+    return p->form.is_filled;
+}
+
 bool pipeline_epoch_is_over(const pipeline *p, data_position position)
 {
     const uint64_t samples = p->source->info.train_samples;
@@ -394,15 +399,21 @@ static hr_status check_position(const pipeline *p, data_position position, hr_er
 {
     const uint64_t samples = p->source->info.train_samples;
     if (position.samples > samples && !p->form.is_filled) {
-        return HR_FAIL(err, DATA, "%s: needed a position of at most %" PRIu64 " samples, had %" PRIu64,
-                       p->source->info.label, samples, position.samples);
+        const hr_status status =
+            HR_FAIL(err, DATA, "%s: needed a position of at most %" PRIu64 " samples, had %" PRIu64,
+                    p->source->info.label, samples, position.samples);
+        hr_err_try(err,
+                   "the data that was trained on, and repeat where it stood in pipeline.stages, such as -s "
+                   "pipeline.stages=cache,shuffle,repeat,map,batch,prefetch");
+        return status;
     }
     if (p->keep.plan.shuffle_repeats &&
         (position.epoch > REPLAYED_MOST / samples || position.samples > REPLAYED_MOST)) {
         const hr_status status =
             HR_FAIL(err, DATA,
-                    "%s: needed a position of at most %" PRIu64 " samples behind repeat, had epoch %" PRIu64,
-                    p->source->info.label, REPLAYED_MOST, position.epoch);
+                    "%s: needed a position of at most %" PRIu64 " samples behind repeat, had epoch %" PRIu64
+                    " and %" PRIu64 " samples",
+                    p->source->info.label, REPLAYED_MOST, position.epoch, position.samples);
         hr_err_try(err, "-s pipeline.stages=cache,shuffle,repeat,map,batch,prefetch");
         return status;
     }

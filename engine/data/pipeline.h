@@ -61,10 +61,13 @@ HR_MUST_CHECK hr_status pipeline_next_eval(pipeline *p, uint32_t batch, data_ite
 
 data_position
 pipeline_position(const pipeline *p); // of what the caller has taken, not of what was prefetched
+// Whether repeat stands in front of batch: until an epoch's end is taken, a position may lie behind it.
+bool pipeline_fills_batches(const pipeline *p);
 // Whether the epoch has no further batch behind `position`: the next item is its end.
 bool pipeline_epoch_is_over(const pipeline *p, data_position position);
 // Goes on as a pipeline would that had given out everything before `position`: bit for bit, with the same knobs.
-// What pipeline_next gave last is then void. DATA error when the data set is smaller than that.
+// What pipeline_next gave last is then void. DATA error when the data set is smaller than that, unless batches are filled from the
+// next epoch, or when a shuffle of what is repeated would have to draw for hours.
 HR_MUST_CHECK hr_status pipeline_seek(pipeline *p, data_position position, hr_err *err);
 
 enum { PIPELINE_MAX_STAGES = 14 };

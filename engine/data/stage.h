@@ -43,7 +43,8 @@ typedef struct data_stage_ops {
     const char *name; // "shuffle"
     // One item, or out->end; the call after that begins the next epoch. After an error only seek and close.
     hr_status (*next)(data_stage *s, data_item *out, hr_err *err);
-    // Starts epoch p.epoch after p.samples samples, as if they had been given out. O(p.samples), no images read.
+    // Starts epoch p.epoch after p.samples samples, as if they had been given out. O(p.samples), and behind repeat a shuffle draws
+    // all epochs before again; no images read.
     hr_status (*seek)(data_stage *s, data_position p, hr_err *err);
     void (*close)(data_stage *s); // frees this stage only; see data_stage_close
     // optional: NULL means the stage has no such thing

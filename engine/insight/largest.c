@@ -21,12 +21,6 @@ typedef struct largest_search {
 
 enum { GROWTH_MOST = 8, GUESSES = 6 }; // of values from one plan to the next; before the gap is halved
 
-static double needed_bytes(const hr_whatif *w)
-{
-    return w->missing_bytes > 0 ? (double)w->limit_bytes + (double)w->missing_bytes
-                                : (double)w->peak_in_use_bytes;
-}
-
 static hr_status plan_value(largest_search *s, uint64_t value, hr_err *err)
 {
     char text[24];
@@ -42,12 +36,12 @@ static hr_status plan_value(largest_search *s, uint64_t value, hr_err *err)
 // Where the line through both meets the limit of the device, strictly between them; 0: it says nothing.
 static uint64_t met_by_line(const probe *a, const probe *b)
 {
-    const double bytes = needed_bytes(&b->plan) - needed_bytes(&a->plan);
+    const double bytes = (double)b->plan.peak_in_use_bytes - (double)a->plan.peak_in_use_bytes;
     const double values = (double)b->value - (double)a->value;
     if (!(bytes > 0) || hr_whatif_lacks_host(&b->plan)) {
         return 0;
     }
-    const double room = (double)a->plan.limit_bytes - needed_bytes(&a->plan);
+    const double room = (double)a->plan.limit_bytes - (double)a->plan.peak_in_use_bytes;
     const uint64_t value = a->value + (uint64_t)(room / bytes * values);
     return value > a->value && value < b->value ? value : 0;
 }
@@ -92,8 +86,8 @@ hr_status hr_planner_largest(const hr_planner *planner, const hr_knobs *knobs, h
 {
     largest_search s = {.planner = planner, .knobs = *knobs, .row = &hr_knob_rows(NULL)[id]};
     const uint64_t least = (uint64_t)(s.row->min > 1 ? s.row->min : 1), most = (uint64_t)s.row->max;
-    const uint64_t begin = hr_knob_is_set(knobs, id) ? (uint64_t)hr_knob_int(knobs, id) : least;
-    HR_TRY(plan_value(&s, begin > least ? begin : least, err));
+    const uint64_t now = (uint64_t)hr_knob_int(knobs, id); // 0 where it is auto
+    HR_TRY(plan_value(&s, now > least ? now : least, err));
     HR_TRY(find_failing(&s, most, err));
     HR_TRY(find_fitting(&s, least, err));
     if (s.fits.value > 0 && s.fails.value > 0) {

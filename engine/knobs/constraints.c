@@ -292,7 +292,8 @@ static bool accumulates_nothing(const hr_knobs *knobs)
 
 static bool accumulates_part_batches(const hr_knobs *knobs)
 {
-    return accumulates(knobs) && hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "keep");
+    return accumulates(knobs) && hr_knob_is(knobs, HR_KNOB_BATCH_REMAINDER, "keep") &&
+           !stages_fill_batches(knobs);
 }
 
 static bool fused_backward(const hr_knobs *knobs)

@@ -93,7 +93,7 @@ static bool is_of_host(hr_knob_id id)
     return id == HR_KNOB_PIPELINE_STAGES || id == HR_KNOB_PIPELINE_CACHE || id == HR_KNOB_PIPELINE_SHUFFLE ||
            id == HR_KNOB_PIPELINE_SHUFFLE_OF || id == HR_KNOB_PIPELINE_MAP_THREADS ||
            id == HR_KNOB_PIPELINE_PREFETCH || id == HR_KNOB_PIPELINE_AUTOTUNE ||
-           id == HR_KNOB_PIPELINE_RAM_LIMIT;
+           id == HR_KNOB_PIPELINE_PINNED || id == HR_KNOB_PIPELINE_RAM_LIMIT;
 }
 
 bool build_compiles_alike(const hr_knobs *a, const hr_knobs *b)

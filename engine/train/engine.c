@@ -218,7 +218,8 @@ hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
 // The evaluation that ends an epoch belongs to the epoch's last step.
 static bool is_done(const hr_engine *e)
 {
-    bool owes_evaluation = e->build->arithmetic && pipeline_epoch_is_over(e->data, e->position);
+    bool owes_evaluation = e->build->arithmetic && !e->build->resident && // whose epochs do not end
+                           pipeline_epoch_is_over(e->data, e->position);
     return e->steps >= e->target_steps && !owes_evaluation;
 }
 

@@ -47,6 +47,15 @@ static void tell_pinning(hr_engine *e)
     }
 }
 
+// What the last update took of the next epoch is given up: that begins anew.
+static void leave_filled(hr_engine *e, bool was_filled)
+{
+    const uint64_t samples = pipeline_get_info(e->data)->train_samples;
+    if (was_filled && !pipeline_fills_batches(e->data) && e->position.samples > samples) {
+        e->position.samples = samples;
+    }
+}
+
 static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
 {
     pipeline_wire wire;
@@ -56,6 +65,7 @@ static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
         return HR_OK;
     }
     e->needs_pipeline = true;
+    const bool was_filled = e->data != NULL && pipeline_fills_batches(e->data);
     HR_TRY(pinned ? fresh->device->pinned(fresh->context, &wire.pinned, err) : HR_OK);
     const hr_status status = chain_pipeline(e, &wire, err);
     if (status != HR_OK) {
@@ -64,6 +74,7 @@ static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
         }
         return status;
     }
+    leave_filled(e, was_filled);
     HR_TRY(engine_seek_data(e, err));
     e->needs_pipeline = false;
     tell_pinning(e);

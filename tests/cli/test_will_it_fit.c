@@ -108,15 +108,31 @@ START_TEST(the_exit_code_says_whether_any_card_holds_it)
 }
 END_TEST
 
+// The host is the same on every card.
+START_TEST(what_the_host_lacks_fits_nowhere)
+{
+    json_t *rows = json_of("cards --fit demo -s pipeline.ram_limit=1MiB --min-vram 80GiB --json", 1);
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        const json_t *row = json_array_get(rows, k);
+        ck_assert(json_is_false(json_object_get(row, "fits")));
+        ck_assert_int_gt(number(row, "missing_bytes"), 0);
+        ck_assert_int_lt(number(row, "largest_batch"), 128);
+    }
+    json_decref(rows);
+}
+END_TEST
+
 START_TEST(what_does_not_go_together_is_said)
 {
     static const struct {
         const char *words, *says, *hint;
-    } rows[] = {{"cards rtx3060-12g --fit demo", "--fit is about many cards",
-                 "headroom plan demo -s device.card=rtx3060-12g"},
-                {"cards -s batch.size=3", "about the preset of --fit", "headroom cards --fit demo"},
-                {"cards --fit nosuch", "no preset is called 'nosuch'", "headroom presets"},
-                {"cards --fit demo -s batch.size=0", "batch.size", "-s batch.size"}};
+    } rows[] = {
+        {"cards rtx3060-12g --fit demo", "--fit is about many cards",
+         "headroom plan demo -s device.card=rtx3060-12g"},
+        {"cards -s batch.size=3", "about the preset of --fit", "headroom cards --fit demo"},
+        {"cards --fit nosuch", "no preset is called 'nosuch'", "headroom presets"},
+        {"cards --fit demo -s device.vram=4GiB", "--fit takes every card as it is", "headroom plan demo"},
+        {"cards --fit demo -s batch.size=0", "batch.size", "-s batch.size"}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         outcome o = program_run(rows[k].words);
         assert_exit(&o, rows[k].words, 2);
@@ -144,6 +160,9 @@ START_TEST(a_plan_begins_with_the_answer)
          "no limit: ", "\n  the smallest card that holds it is "},
         {"plan gpt2_1558m -s device.kind=plan -s device.card=rtx3060-8g", 1,
          "does not fit: ", "\n  not even batch.size=1 fits\n"},
+        {"plan mlp_tiny -s device.kind=plan -s device.vram=347680B -s execution.retain=predictions --steps "
+         "500",
+         1, "does not fit: fragmentation: ", "\n\nmlp_tiny: batch 32"},
         {"plan demo -s device.kind=plan -s pipeline.ram_limit=1MiB", 1, "does not fit: the host would hold ",
          " more than pipeline.ram_limit\n"},
     };
@@ -185,8 +204,9 @@ int main(void)
     tcase_add_loop_test(c, a_row_is_the_plan_on_that_card, 0, 3);
     tcase_add_test(c, every_field_is_a_term);
     tcase_add_test(c, the_exit_code_says_whether_any_card_holds_it);
+    tcase_add_test(c, what_the_host_lacks_fits_nowhere);
     tcase_add_test(c, what_does_not_go_together_is_said);
-    tcase_add_loop_test(c, a_plan_begins_with_the_answer, 0, 5);
+    tcase_add_loop_test(c, a_plan_begins_with_the_answer, 0, 6);
     tcase_add_test(c, what_a_smaller_card_needs_makes_it_fit);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);

@@ -82,6 +82,8 @@ static repeat_case case_of(uint32_t seed)
     set_number(&c.knobs, "batch.size", c.batch);
     set_number(&c.knobs, "batch.accumulate", c.rounds);
     set_number(&c.knobs, "train.seed", SEED);
+    hr_err err = {0};
+    ck_assert_msg(hr_knobs_validate(&c.knobs, &err) == HR_OK, "%s", err.sentence);
     return c;
 }
 

@@ -121,6 +121,73 @@ START_TEST(epochs_do_not_end)
 }
 END_TEST
 
+// As a save in its last step finds it: the epoch's end is not taken yet.
+static hr_engine *stopped_behind(uint64_t steps, const char *const *pairs)
+{
+    hr_engine *e = create(pairs, NULL);
+    const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps + 9};
+    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
+    for (bool idle = false; hr_engine_steps(e) < steps && !idle;) {
+        hr_engine_advance(e, &idle);
+    }
+    ck_assert_uint_eq(hr_engine_steps(e), steps);
+    return e;
+}
+
+static void save_to(hr_engine *e, const char *path)
+{
+    hr_command save = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_SAVE};
+    (void)snprintf(save.text, sizeof save.text, "%s", path);
+    ck_assert_int_eq(hr_engine_command(e, &save, NULL), HR_OK);
+}
+
+START_TEST(an_end_that_was_not_taken_does_not_keep_it_going)
+{
+    char path[128], resume[160];
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", file_in("end.safetensors", path));
+    hr_engine *e = stopped_behind(5, (const char *const[]){many, "threads.count=1", NULL});
+    save_to(e, path);
+    hr_engine_destroy(e);
+    e = create(
+        (const char *const[]){many, "threads.count=1", "pipeline.resident=on", resume, "train.steps=8", NULL},
+        NULL);
+    run_well(e, 0);
+    ck_assert_uint_eq(hr_engine_steps(e), 8);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// Three updates of 16 are 48 samples of 40: what was taken of the next epoch is given up with repeat.
+START_TEST(repeat_can_be_left_behind_an_epochs_last_sample)
+{
+    static const char repeats[] = "pipeline.stages=cache,shuffle,repeat,map,batch,prefetch";
+    char path[128], resume[160];
+    uint64_t ends = 0;
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", file_in("filled.safetensors", path));
+    hr_engine *e =
+        stopped_behind(3, (const char *const[]){many, "threads.count=1", "batch.size=16", repeats, NULL});
+    save_to(e, path);
+    ck_assert_int_eq(turn(e, HR_KNOB_PIPELINE_STAGES, "cache,shuffle,map,batch,prefetch"), HR_OK);
+    run_well(e, 2);
+    hr_engine_destroy(e);
+    const hr_engine_options options = {.sink = count_ends, .sink_context = &ends};
+    e = create((const char *const[]){many, "threads.count=1", "batch.size=16", repeats, resume,
+                                     "train.steps=5", NULL},
+               &options);
+    run_well(e, 0);
+    ck_assert_uint_eq(ends, 4); // at 48 and at 80 samples, each with its evaluation
+    hr_engine_destroy(e);
+    e = create((const char *const[]){many, "threads.count=1", "batch.size=16", resume, "train.steps=5", NULL},
+               NULL);
+    run_steps(e, 0);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
+    ck_assert_ptr_nonnull(
+        strstr(hr_engine_error(e)->sentence, "needed a position of at most 40 samples, had 48"));
+    ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->hint, "repeat where it stood in pipeline.stages"));
+    hr_engine_destroy(e);
+}
+END_TEST
+
 // Turned on in the middle of an epoch, or at its end: the batch is that epoch's first, and going on from a save is going
 // on.
 START_TEST(a_resumed_training_has_the_same_batch)
@@ -131,9 +198,7 @@ START_TEST(a_resumed_training_has_the_same_batch)
     run_well(e, 7 - (uint64_t)_i);
     ck_assert_int_eq(turn(e, HR_KNOB_PIPELINE_RESIDENT, "on"), HR_OK);
     run_well(e, 2);
-    hr_command save = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_SAVE};
-    (void)snprintf(save.text, sizeof save.text, "%s", path);
-    ck_assert_int_eq(hr_engine_command(e, &save, NULL), HR_OK);
+    save_to(e, path);
     run_well(e, 12 - hr_engine_steps(e));
     weights_of(e, whole);
     hr_engine_destroy(e);
@@ -174,6 +239,8 @@ int main(void)
     tcase_add_loop_test(cases, it_is_training_on_that_batch_alone, 0, WAYS);
     tcase_add_loop_test(cases, it_holds_what_any_step_holds_and_copies_nothing, 0, WAYS);
     tcase_add_test(cases, epochs_do_not_end);
+    tcase_add_test(cases, an_end_that_was_not_taken_does_not_keep_it_going);
+    tcase_add_test(cases, repeat_can_be_left_behind_an_epochs_last_sample);
     tcase_add_loop_test(cases, a_resumed_training_has_the_same_batch, 0, 4);
     tcase_add_test(cases, a_set_without_a_whole_batch_is_refused);
     suite_add_tcase(suite, cases);
