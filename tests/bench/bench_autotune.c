@@ -104,7 +104,8 @@ static uint32_t ready(const pipeline *p)
 
 static double rate_of(pipeline *p, uint64_t step_ns)
 {
-    for (uint32_t left = ready(p) + 2; left > 0; left--) {
+    // Where batches are made faster than they are taken, there is always one ready.
+    for (uint32_t left = 2 * ready(p) + 2; left > 0 && ready(p) > 0; left--) {
         take(p, step_ns);
     }
     const uint64_t began_ns = clock_now_ns();
@@ -180,8 +181,9 @@ int main(int argc, char **argv)
         read_setting(&c[k]);
     }
     for (uint32_t r = 0; r < rounds; r++) {
-        for (uint32_t k = 0; k < count; k++) {
-            c[k].rate[r] = rate_of(c[k].p, step_ns);
+        for (uint32_t k = 0; k < count; k++) { // none always comes behind the same one
+            contender *next = &c[(k + r) % count];
+            next->rate[r] = rate_of(next->p, step_ns);
         }
     }
     print_all(c, count, rounds);
