@@ -16,6 +16,7 @@
 
 enum {
     EVERY = HEADROOM_SANITIZED ? 80 : 8, // configurations of the covering array
+    MOST_FLOPS = 300000000, // of an update: the emulation computes some tens of millions a second
     ALL_DONE = 77
 };
 
@@ -46,14 +47,60 @@ static hr_knobs knobs_on(const hr_preset *preset, const char *device)
 
 // ---- the plan is the run ----------------------------------------------------------------------------------------------
 
+static hr_preset *preset_of(const configuration *c)
+{
+    const axis *axes = NULL;
+    (void)covering_axes(&axes);
+    return open_model(axes[0].values[c->value[0]]);
+}
+
+// Of an update; 0 where it is refused, which costs nothing.
+static uint64_t flops_of(const configuration *c)
+{
+    hr_preset *preset = preset_of(c);
+    hr_knobs knobs = knobs_on(preset, "plan");
+    configuration_apply(c, &knobs);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_DEVICE_KIND, "plan", NULL), HR_OK);
+    hr_engine *engine = NULL;
+    hr_report report;
+    uint64_t flops = 0;
+    if (hr_engine_create(preset, &knobs, &(hr_engine_options){.plan_only = true}, &engine, NULL) == HR_OK) {
+        const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 1};
+        ck_assert_int_eq(hr_engine_command(engine, &run, NULL), HR_OK);
+        for (bool idle = false; !idle;) {
+            hr_engine_advance(engine, &idle);
+        }
+        ck_assert_int_eq(hr_engine_report(engine, &report, NULL), HR_OK);
+        flops = report.step.flops;
+        hr_report_deinit(&report);
+        hr_engine_destroy(engine);
+    }
+    hr_preset_close(preset);
+    return flops;
+}
+
+// Of EVERY in a row the first that there is time for, or the one that takes least.
+static const configuration *chosen(size_t group)
+{
+    const configuration *least = &covered.list[group * EVERY];
+    uint64_t least_flops = UINT64_MAX;
+    for (size_t k = group * EVERY; k < covered.count && k < (group + 1) * EVERY && least_flops > MOST_FLOPS;
+         k++) {
+        const uint64_t flops = flops_of(&covered.list[k]);
+        if (flops < least_flops) {
+            least = &covered.list[k];
+            least_flops = flops;
+        }
+    }
+    return least;
+}
+
 START_TEST(the_plan_is_the_run)
 {
-    const configuration *c = &covered.list[_i * EVERY];
-    const axis *axes = NULL;
+    const configuration *c = chosen((size_t)_i);
     char text[2048], why[512] = "";
     uint64_t peak_bytes = 0;
-    (void)covering_axes(&axes);
-    hr_preset *preset = open_model(axes[0].values[c->value[0]]);
+    hr_preset *preset = preset_of(c);
     hr_knobs knobs = knobs_on(preset, "cuda");
     configuration_apply(c, &knobs);
     exactness found = exactness_of(preset, &knobs, &peak_bytes, why, sizeof why);
