@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary positions: a thread per pair, which is read once and written once.
-#include "rotary_args.h"
 #include "map.cuh"
+#include "rotary_args.h"
 
 // The part of a turn at this place: whole turns are taken off before digits are lost.
 __device__ __forceinline__ float part_of_turn(const rotary_args &a, int pair, float place)
