@@ -9,6 +9,7 @@ and the mean of such a result.
 """
 import json
 import math
+import sys
 
 import numpy as np
 import torch
@@ -79,13 +80,15 @@ def step_fixture(name, batch):
 
 
 def main():
+    """Of the models that are named, else of all."""
     torch.set_num_threads(1)
     for name, batch in [
         ("gpt2_124m_tiny", 2), ("bert_base_tiny", 2), ("lstm_lm_medium_tiny", 3), ("unet_tiny", 2),
-        ("mobilenet_v2_tiny", 2), ("resnet50_tiny", 2), ("vit_b16_tiny", 2),
-        ("llama3_2_1b_tiny", 2), ("qwen3_0_6b_tiny", 2), ("gemma_2b_tiny", 2),
+        ("mobilenet_v2_tiny", 2), ("resnet50_tiny", 2), ("vit_b16_tiny", 2), ("resnext50_tiny", 2),
+        ("densenet121_tiny", 2), ("llama3_2_1b_tiny", 2), ("qwen3_0_6b_tiny", 2), ("gemma_2b_tiny", 2),
     ]:  # fmt: skip
-        step_fixture(name, batch)
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            step_fixture(name, batch)
 
 
 if __name__ == "__main__":

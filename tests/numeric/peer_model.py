@@ -8,6 +8,7 @@ torch.nn.functional. Their values, and the masks of dropout, come from one of tw
   PeerNumbers   PyTorch's own generator and torch.nn.init, from the same distributions
 """
 import math
+import re
 
 import numpy as np
 import torch
@@ -98,7 +99,7 @@ def expanded(layers, defaults, names=None, before=None):
 
     def worded(value):
         if isinstance(value, str):
-            return value.format(**names) if "{" in value else value
+            return re.sub(r"\{(\w+)([+-]\d+)?\}", lambda m: str(names[m[1]] + int(m[2] or 0)), value)
         return [worded(v) for v in value] if isinstance(value, list) else value
 
     for layer in layers:
@@ -259,6 +260,10 @@ class PeerNet(Net):
 
     def global_avg_pool(self, layer, x):
         return x.mean(dim=(1, 2))
+
+    def avg_pool(self, layer, x):
+        size = layer["size"]
+        return nhwc(F.avg_pool2d(nchw(x, self.format), size, layer.get("stride", size)))
 
     def forward(self, inputs):
         """`inputs`: one tensor for each of the model's inputs."""

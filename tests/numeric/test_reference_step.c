@@ -34,6 +34,8 @@ static const struct {
     {"step_mobilenet_v2_tiny.json", "execution.mode=graph"},
     {"step_mobilenet_v2_tiny.json", "execution.mode=eager"},
     {"step_resnet50_tiny.json", "execution.mode=graph"},
+    {"step_resnext50_tiny.json", "execution.mode=graph"},
+    {"step_densenet121_tiny.json", "execution.mode=eager"},
 };
 
 START_TEST(a_step_is_pytorchs)

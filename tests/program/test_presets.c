@@ -35,7 +35,7 @@ static void close_preset(opened *o)
     hr_preset_close(o->preset);
 }
 
-// Sources: torchvision's num_params for ResNet, MobileNetV2, VGG and ViT; Keras applications' summary() for the two
+// Sources: torchvision's num_params for ResNet, ResNeXt, DenseNet, MobileNetV2, VGG and ViT; Keras applications' summary() for the two
 // of Keras; the checkpoints' sizes for GPT-2 (tied output), BERT (encoder and pooler), Llama, Mistral, Qwen3 and Gemma.
 static const struct {
     const char *name;
@@ -47,6 +47,8 @@ static const struct {
     {"resnet18", 11689512, 9600},
     {"resnet50", 25557032, 53120},
     {"resnet50_keras", 25583592, 53120},
+    {"resnext50", 25028904, 68224},
+    {"densenet121", 7978856, 83648},
     {"mobilenet_v2", 3504872, 34112},
     {"mobilenet_v2_keras", 3504872, 34112},
     {"vgg16", 138357544, 0},
