@@ -104,28 +104,51 @@ static bool was_turned(const cli_args *args, const hr_knob_row *row)
     return false;
 }
 
-static void show_yaml(const cli_args *args, const cli_subject *s)
+static void show_row(const cli_args *args, const cli_subject *s, const hr_knob_row *row)
+{
+    char value[4 * HR_KNOB_TEXT_MAX];
+    char origin[2 * HR_KNOB_TEXT_MAX];
+    yaml_value(&s->knobs, row, value, sizeof value);
+    if (cli_given(args, APP_ORIGIN)) {
+        origin_of(s, row, was_turned(args, row), origin, sizeof origin);
+        printf("  %s: %-*s # %s\n", knob_leaf(row), (int)(26 - strlen(knob_leaf(row))), value, origin);
+    } else {
+        printf("  %s: %s\n", knob_leaf(row), value);
+    }
+}
+
+// `model: NAME`, or with its sizes a mapping.
+static void show_model(const cli_args *args, const cli_subject *s)
 {
     const hr_knob_row *rows = hr_knob_rows(NULL);
-    printf("model: ");
+    bool sized = false;
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        sized = sized || (hr_knob_is_size(rows[k].id) && hr_knob_is_set(&s->knobs, rows[k].id));
+    }
+    printf(sized ? "model:\n  like: " : "model: ");
     say_foreign(stdout, args->words[1], "");
     putchar('\n');
     for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
-        char value[4 * HR_KNOB_TEXT_MAX];
-        char origin[2 * HR_KNOB_TEXT_MAX];
+        if (hr_knob_is_size(rows[k].id) && hr_knob_is_set(&s->knobs, rows[k].id)) {
+            show_row(args, s, &rows[k]);
+        }
+    }
+}
+
+static void show_yaml(const cli_args *args, const cli_subject *s)
+{
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    show_model(args, s);
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
         char group[KNOB_GROUP_MAX];
+        if (hr_knob_is_size(rows[k].id)) {
+            continue;
+        }
         if (knob_begins_group(&rows[k])) {
             knob_group(&rows[k], group);
             printf("\n%s:\n", group);
         }
-        yaml_value(&s->knobs, &rows[k], value, sizeof value);
-        if (cli_given(args, APP_ORIGIN)) {
-            origin_of(s, &rows[k], was_turned(args, &rows[k]), origin, sizeof origin);
-            printf("  %s: %-*s # %s\n", knob_leaf(&rows[k]), (int)(26 - strlen(knob_leaf(&rows[k]))), value,
-                   origin);
-        } else {
-            printf("  %s: %s\n", knob_leaf(&rows[k]), value);
-        }
+        show_row(args, s, &rows[k]);
     }
 }
 
@@ -205,6 +228,9 @@ static hr_status init(const cli_args *args, hr_err *err)
     fputs(opening, stdout);
     for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
         char group[KNOB_GROUP_MAX];
+        if (hr_knob_is_size(rows[k].id)) {
+            continue; // the model above has none
+        }
         if (knob_begins_group(&rows[k])) {
             knob_group(&rows[k], group);
             printf("\n%s:\n", group);

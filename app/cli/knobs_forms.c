@@ -188,11 +188,15 @@ static void end_group(emitter *e)
     emit_end_object(e);
 }
 
+// The sizes of a model stand in `model`, beside the layers or the name of another: schema_words.
 static void schema_groups(emitter *e)
 {
     const hr_knob_row *rows = hr_knob_rows(NULL);
     for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
         char group[KNOB_GROUP_MAX];
+        if (hr_knob_is_size(rows[k].id)) {
+            continue;
+        }
         if (knob_begins_group(&rows[k])) {
             if (k > 0) {
                 end_group(e);

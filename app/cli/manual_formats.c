@@ -82,7 +82,9 @@ static void print_layers(void)
     roff_section("layers");
     roff_paragraph(
         "Each layer is a mapping with `kind:`, may have a `name:`, and the attributes of its kind. "
-        "`{repeat: N, index: i, layers: […]}` writes its layers N times, and {i} in a name is the count.");
+        "`{repeat: N, index: i, layers: […]}` writes its layers N times, and {i} in a name is the count. "
+        "Where a whole number stands there may also be a "
+        "symbolic size, `$width`, or a product with one, `$width*4` or `$width/64`.");
     for (size_t k = 0; hr_layer_kind_at(k, &kind); k++) {
         print_layer(k, &kind);
     }
@@ -115,8 +117,13 @@ void manual_print_presets(void)
     roff_item("extends",
               "Another preset, by name or by a path from this file's folder. Everything of it is taken "
               "that this file does not say itself.");
-    roff_item("model",
-              "The name of a preset whose model it is, or the model itself: input, layers, labels, loss.");
+    roff_item(
+        "model",
+        "The name of a preset whose model it is, or the model itself: input, layers, labels, loss, and "
+        "`sizes`, "
+        "the symbolic sizes with their values: `{sequence: 1024, depth: 12}`. They are the knobs model.*. "
+        "`{like: NAME, sequence: 512}` takes another preset's model with another size; without `like` it is "
+        "the model that `extends` brings.");
     print_layers();
     print_knobs();
     print_constraints();

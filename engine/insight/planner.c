@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What-if: knobs in, report out, nothing else touched. A planner reads its model once; every plan compiles a program
+// What-if: knobs in, report out, nothing else touched. A planner reads its model once for each choice of its sizes; every plan compiles a program
 // and plays it on an allocator over pure numbers, all of it private to the call.
 #include "insight/planner.h"
 
@@ -17,11 +17,11 @@
 #include "insight/host_outlook.h"
 #include "insight/play_limit.h"
 #include "insight/step_plan.h"
-#include "model/model.h"
+#include "model/shelf.h"
 #include "program/compile.h"
 
 struct hr_planner {
-    hr_model *model;
+    model_shelf *models;
 };
 
 // ---- devices --------------------------------------------------------------------------------------------------
@@ -127,6 +127,8 @@ static hr_status fill(hr_whatif *out, const play_case *c, const play_result *pla
 
 // A step as it would be played; `c` points into it.
 typedef struct compiled {
+    const hr_planner *planner;
+    const hr_model *model; // of the planner's, until end_compiled
     program *p;
     const program *programs[1];
     play_case c;
@@ -142,8 +144,8 @@ static void estimate_with(compiled *s, hr_target *target)
     target->estimates = target->very_slow ? &s->estimates : NULL;
 }
 
-static hr_status compile_on(const kept_device *d, const hr_planner *planner, const hr_knobs *knobs,
-                            bool in_a_hurry, compiled *s, hr_err *err)
+static hr_status compile_on(const kept_device *d, const hr_knobs *knobs, bool in_a_hurry, compiled *s,
+                            hr_err *err)
 {
     hr_target target;
     uint64_t limit_bytes = 0;
@@ -152,8 +154,8 @@ static hr_status compile_on(const kept_device *d, const hr_planner *planner, con
     if (in_a_hurry) {
         estimate_with(s, &target);
     }
-    HR_TRY(program_compile(planner->model, knobs, PROGRAM_TRAIN,
-                           (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE), &target, &s->p, err));
+    HR_TRY(program_compile(s->model, knobs, PROGRAM_TRAIN, (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE),
+                           &target, &s->p, err));
     s->programs[0] = s->p;
     s->c = (play_case){.device = d->on.ops,
                        .device_context = d->on.context,
@@ -165,14 +167,29 @@ static hr_status compile_on(const kept_device *d, const hr_planner *planner, con
     return HR_OK;
 }
 
+static void end_compiled(compiled *s)
+{
+    program_destroy(s->p);
+    model_shelf_give_back(s->planner->models, s->model);
+}
+
+// On an error there is nothing to end.
 static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, compiled *s,
                          hr_err *err)
 {
     hr_status status = HR_OK;
-    *s = (compiled){.p = NULL};
+    *s = (compiled){.planner = planner};
     HR_TRY(hr_knobs_validate(knobs, err));
     const kept_device *d = kept_device_for(knobs, &status, err);
-    return d == NULL ? status : compile_on(d, planner, knobs, in_a_hurry, s, err);
+    if (d == NULL) {
+        return status;
+    }
+    HR_TRY(model_shelf_take(planner->models, knobs, &s->model, err));
+    status = compile_on(d, knobs, in_a_hurry, s, err);
+    if (status != HR_OK) {
+        end_compiled(s);
+    }
+    return status;
 }
 
 static void fill_host(const hr_model *model, const play_case *c, hr_whatif *out)
@@ -207,9 +224,9 @@ static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, boo
     *estimated = false;
     HR_TRY(compile(planner, knobs, in_a_hurry, &s, err));
     hr_status status = plan_compiled(&s.c, out, err);
-    fill_host(planner->model, &s.c, out);
+    fill_host(s.model, &s.c, out);
     *estimated = s.estimates.count > 0;
-    program_destroy(s.p);
+    end_compiled(&s);
     return status;
 }
 
@@ -245,14 +262,14 @@ static hr_status step_plan_with(const hr_planner *planner, const hr_knobs *knobs
     *estimated = false;
     HR_TRY(compile(planner, knobs, in_a_hurry, &s, err));
     *estimated = s.estimates.count > 0;
-    hr_status status = step_plan_make(planner->model, &s.c, out, &played, err);
+    hr_status status = step_plan_make(s.model, &s.c, out, &played, err);
     if (status == HR_OK && !played.fits) {
         status = find_missing(&s.c, &played.oom, &out->missing_bytes, err);
     }
     if (status != HR_OK) {
         hr_step_plan_deinit(out);
     }
-    program_destroy(s.p);
+    end_compiled(&s);
     return status;
 }
 
@@ -292,9 +309,9 @@ hr_status hr_planner_diff(const hr_planner *planner, const hr_knobs *before, con
     hr_status status = compile(planner, after, false, &b, err);
     if (status == HR_OK) {
         status = print_diff(a.p, b.p, &all, err);
+        end_compiled(&b);
     }
-    program_destroy(a.p);
-    program_destroy(b.p);
+    end_compiled(&a);
     if (status == HR_OK) {
         *lines = text_take(&all);
     }
@@ -328,6 +345,16 @@ void planner_load_answers(void)
     (void)pthread_once(&loaded, load_answers);
 }
 
+// A model that is wrong is refused at once, not with the first plan.
+static hr_status open_models(hr_planner *planner, const hr_preset *preset, hr_err *err)
+{
+    const hr_model *model = NULL;
+    HR_TRY(model_shelf_open(preset, &planner->models, err));
+    HR_TRY(model_shelf_take(planner->models, hr_preset_knobs(preset), &model, err));
+    model_shelf_give_back(planner->models, model);
+    return HR_OK;
+}
+
 hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err)
 {
     hr_planner *planner = hr_calloc(1, sizeof *planner);
@@ -335,8 +362,9 @@ hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err
     if (planner == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a planner");
     }
-    hr_status status = model_create(preset, &planner->model, NULL, err);
+    hr_status status = open_models(planner, preset, err);
     if (status != HR_OK) {
+        model_shelf_close(planner->models);
         hr_free(planner);
         return status;
     }
@@ -359,6 +387,6 @@ void hr_planner_close(hr_planner *planner)
         return;
     }
     planner_keep_answers();
-    model_destroy(planner->model);
+    model_shelf_close(planner->models);
     hr_free(planner);
 }

@@ -57,7 +57,7 @@ static hr_status compile_for(const maker *m, const recipe_program *r, const hr_p
     hr_model *model = NULL;
     hr_target target;
     HR_TRY(knobs_of(r, preset, &knobs, err));
-    HR_TRY(model_create(preset, &model, NULL, err));
+    HR_TRY(model_create(preset, &knobs, &model, NULL, err));
     device_plan.target(m->device, &target);
     const uint32_t batch = r->batch != 0 ? r->batch : (uint32_t)hr_knob_int(&knobs, HR_KNOB_BATCH_SIZE);
     hr_status status = program_compile(model, &knobs, r->evaluates ? PROGRAM_EVALUATE : PROGRAM_TRAIN, batch,

@@ -4,6 +4,7 @@
 // shows them all.
 #include "headroom/preset.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +23,8 @@
 enum { PRESET_MAX_DEPTH = 8, PRESET_MAX_FILES = 16 };
 
 struct hr_preset {
+    struct hr_preset *self; // a holder has it const
+    atomic_uint holders;    // hr_preset_close ends one
     char name[64];
     char path[SEARCH_PATH_MAX]; // of the file that was asked for; "": it was no file
     bool trusts;
@@ -277,12 +280,14 @@ static hr_status take_group(loader *l, const visit *here, const yaml_node *group
 static hr_status take_knobs(loader *l, const visit *here, const yaml_node *root)
 {
     for (const yaml_node *node = root->child; node != NULL; node = node->next) {
+        if (strcmp(node->key, "model") == 0) {
+            continue; // taken before
+        }
         if (preset_is_group(node->key)) {
             HR_TRY(take_group(l, here, node));
         } else if (!preset_is_word(node->key)) {
             preset_report_unknown(here->file, NULL, node);
-        } else if (node->kind != YAML_SCALAR && strcmp(node->key, "model") != 0 &&
-                   strcmp(node->key, "extends") != 0) {
+        } else if (node->kind != YAML_SCALAR && strcmp(node->key, "extends") != 0) {
             yaml_problem(here->file, node->line, node->column, "'%s' needs a text", node->key);
         }
     }
@@ -312,19 +317,52 @@ static size_t problem_count(const hr_preset *preset)
     return count;
 }
 
-static hr_status take_model(loader *l, const visit *here, const yaml_node *root)
+// ---- the model and its sizes ------------------------------------------------------------------------------
+
+// `sizes: {sequence: 4096}`, or sizes of a known model that differ: each is the value of its knob.
+static hr_status take_sizes(loader *l, const visit *here, const yaml_node *sizes)
+{
+    if (sizes->kind != YAML_MAPPING) {
+        yaml_problem(here->file, sizes->line, sizes->column,
+                     "sizes is a mapping such as {sequence: 512, depth: 12}");
+        return HR_OK;
+    }
+    for (const yaml_node *node = sizes->child; node != NULL; node = node->next) {
+        const hr_knob_row *row = preset_find_row("model", node->key);
+        if (row != NULL) {
+            HR_TRY(take_value(l, here, row, node));
+        } else if (strcmp(node->key, "like") != 0) {
+            preset_report_unknown(here->file, "model", node);
+        }
+    }
+    return HR_OK;
+}
+
+static void forget_sizes(hr_preset *preset)
+{
+    hr_knobs defaults;
+    hr_knobs_init(&defaults);
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        if (hr_knob_is_size((hr_knob_id)id)) {
+            preset->knobs.value[id] = defaults.value[id];
+            preset->origin[id] = (hr_origin){.line = 0};
+        }
+    }
+}
+
+static hr_status take_layers(loader *l, const visit *here, const yaml_node *model)
+{
+    const yaml_node *sizes = yaml_find(model, "sizes");
+    l->preset->model = model;
+    l->preset->model_file = here->file;
+    forget_sizes(l->preset);
+    return sizes == NULL ? HR_OK : take_sizes(l, here, sizes);
+}
+
+static hr_status take_named_model(loader *l, const visit *here, const yaml_node *node)
 {
     char path[SEARCH_PATH_MAX];
     bool found;
-    const yaml_node *node = yaml_find(root, "model");
-    if (node == NULL) {
-        return HR_OK;
-    }
-    if (node->kind == YAML_MAPPING) {
-        l->preset->model = node;
-        l->preset->model_file = here->file;
-        return HR_OK;
-    }
     l->preset->model = NULL;
     HR_TRY(resolve(l, here, node, path, &found));
     if (!found) {
@@ -336,6 +374,33 @@ static hr_status take_model(loader *l, const visit *here, const yaml_node *root)
     }
     return HR_OK;
 }
+
+// `model: {like: gpt2_124m, sequence: 512}`, and without `like` the sizes of the model that `extends` brings.
+static bool names_sizes_only(const yaml_node *node)
+{
+    bool sizes = false;
+    for (const yaml_node *child = node->kind == YAML_MAPPING ? node->child : NULL; child != NULL;
+         child = child->next) {
+        sizes = sizes || strcmp(child->key, "like") == 0 || preset_find_row("model", child->key) != NULL;
+    }
+    return sizes && yaml_find(node, "layers") == NULL;
+}
+
+static hr_status take_model(loader *l, const visit *here, const yaml_node *root)
+{
+    const yaml_node *node = yaml_find(root, "model");
+    if (node == NULL) {
+        return HR_OK;
+    }
+    if (names_sizes_only(node)) {
+        const yaml_node *like = yaml_find(node, "like");
+        HR_TRY(like == NULL ? HR_OK : take_named_model(l, here, like));
+        return take_sizes(l, here, node);
+    }
+    return node->kind == YAML_MAPPING ? take_layers(l, here, node) : take_named_model(l, here, node);
+}
+
+// ---- what a file says -------------------------------------------------------------------------------------
 
 // False, with the problem reported, when this file is already open above, or the way to it is too long.
 static bool may_visit(const loader *l, const visit *here, const yaml_node *at)
@@ -516,7 +581,8 @@ static hr_status open_preset(loader *l, const char *path, const char *words, cha
     if (preset == NULL) {
         return HR_FAIL(l->err, NOMEM, "%s: no memory for the preset", path);
     }
-    l->preset = preset;
+    l->preset = preset->self = preset;
+    atomic_init(&preset->holders, 1);
     hr_knobs_init(&preset->knobs);
     set_name(preset, path);
     hr_status status = words != NULL ? load_text(l, path, words) : load(l, path, NULL, NULL, WHOLE);
@@ -559,7 +625,7 @@ void hr_preset_problems_free(char *problems)
 
 void hr_preset_close(hr_preset *preset)
 {
-    if (preset == NULL) {
+    if (preset == NULL || atomic_fetch_sub(&preset->holders, 1) > 1) {
         return;
     }
     for (uint32_t i = 0; i < preset->files.count; i++) {
@@ -609,6 +675,12 @@ const hr_knobs *hr_preset_knobs(const hr_preset *preset)
 const hr_origin *hr_preset_origin(const hr_preset *preset, hr_knob_id id)
 {
     return &preset->origin[id];
+}
+
+hr_preset *preset_hold(const hr_preset *preset)
+{
+    atomic_fetch_add(&preset->self->holders, 1);
+    return preset->self;
 }
 
 const yaml_node *preset_model(const hr_preset *preset, yaml_file **file)

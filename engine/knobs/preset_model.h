@@ -11,6 +11,9 @@
 // the file it stands in (problems of the model are reported there). Never NULL for an open preset.
 const yaml_node *preset_model(const hr_preset *preset, yaml_file **file);
 
+// One holder more: the preset stays until each has closed it (hr_preset_close). Any thread.
+hr_preset *preset_hold(const hr_preset *preset);
+
 // A preset out of `words` instead of a file; `name` is what problems call it. Otherwise as hr_preset_open.
 HR_MUST_CHECK hr_status preset_open_text(const char *name, const char *words, hr_preset **out, hr_err *err);
 

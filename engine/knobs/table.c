@@ -11,6 +11,8 @@
 // The largest integer below which a double holds every integer: ranges are doubles.
 #define EXACT_INT_MAX 9007199254740991.0
 #define BYTES_MAX     1125899906842624.0 // 1 PiB
+// The longest side of a shape that a model's file may name.
+#define MODEL_SIDE_MAX 16777216.0
 
 #define X(id, key) static const char key_##id[] = key;
 HR_KNOB_MAP(X)
@@ -742,6 +744,36 @@ static const hr_knob_row rows[] = {
             "the way to a file, libraries and the program itself. More than that is out of memory by cause pipeline: a plan and "
             "a run refuse it before the pipeline is opened, name the stage that crosses the limit, and what would "
             "fit. Exactly as much fits. none: the machine's memory is the limit."},
+    ROW(MODEL_SEQUENCE, INT, "", "places")
+        .min = 1, .max = MODEL_SIDE_MAX,
+        .line = "length of a sample: tokens, words, steps",
+        .explanation =
+            "The symbolic size $sequence of the model's file: activations grow with it, the scores of materialised attention "
+            "with its square. Where positions are learned, their weights have this length too. none: the model has no "
+            "such size.",
+        .applies = "with a model whose sizes name it"},
+    ROW(MODEL_RESOLUTION, INT, "", "pixels")
+        .min = 1, .max = MODEL_SIDE_MAX,
+        .line = "height and width of an image",
+        .explanation =
+            "The symbolic size $resolution of the model's file: activations grow with its square. Layers that see the whole "
+            "image (dense behind flatten, positions of patches) have weights that grow with it too. none: the model has "
+            "no such size.",
+        .applies = "with a model whose sizes name it"},
+    ROW(MODEL_WIDTH, INT, "", "features")
+        .min = 1, .max = MODEL_SIDE_MAX,
+        .line = "features of a place between two blocks",
+        .explanation =
+            "The symbolic size $width of the model's file; what hangs on it, as the inner layer of a block, is written there "
+            "as a multiple. Weights grow with its square, activations with it. none: the model has no such size.",
+        .applies = "with a model whose sizes name it"},
+    ROW(MODEL_DEPTH, INT, "", "blocks")
+        .min = 1, .max = 256,
+        .line = "blocks one behind the other",
+        .explanation =
+            "The symbolic size $depth of the model's file, the rounds of its repeat. Weights and activations grow with it, and "
+            "checkpoint.strategy sqrt and blocks follow it. none: the model has no such size.",
+        .applies = "with a model whose sizes name it"},
     ROW(TRAIN_STEPS, INT, "0", "steps")
         .min = 0, .max = 1e12, .hot = true,
         .line = "training steps to do; 0: until stopped, or 400 without a workbench",
@@ -816,6 +848,14 @@ static const struct {
     {"remat", HR_KNOB_CHECKPOINT_STRATEGY},
     {"gradient_accumulation_steps", HR_KNOB_BATCH_ACCUMULATE},
     {"max_steps", HR_KNOB_TRAIN_STEPS},
+    {"max_length", HR_KNOB_MODEL_SEQUENCE},
+    {"max_seq_length", HR_KNOB_MODEL_SEQUENCE},
+    {"seq_len", HR_KNOB_MODEL_SEQUENCE},
+    {"block_size", HR_KNOB_MODEL_SEQUENCE},
+    {"image_size", HR_KNOB_MODEL_RESOLUTION},
+    {"hidden_size", HR_KNOB_MODEL_WIDTH},
+    {"num_hidden_layers", HR_KNOB_MODEL_DEPTH},
+    {"num_layers", HR_KNOB_MODEL_DEPTH},
     {"num_workers", HR_KNOB_PIPELINE_MAP_THREADS},
     {"pin_memory", HR_KNOB_PIPELINE_PINNED},
 };

@@ -379,10 +379,16 @@ static bool has_word(const char *words, const char *word)
     return at != NULL;
 }
 
+bool hr_knob_is_size(hr_knob_id id)
+{
+    static const char group[] = "model.";
+    return strncmp(row_of(id)->key, group, sizeof group - 1) == 0;
+}
+
 bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id)
 {
     const hr_knob_row *row = row_of(id);
-    bool acts = true;
+    bool acts = !hr_knob_is_size(id) || hr_knob_is_set(knobs, id);
     for (int k = 0; k < HR_KNOB_NEEDS_MAX && row->needs[k].words != NULL && acts; k++) {
         char value[HR_KNOB_TEXT_MAX];
         acts = has_word(row->needs[k].words, hr_knob_format(knobs, row->needs[k].knob, value));

@@ -356,6 +356,7 @@ void yaml_close(yaml_file *file)
         return;
     }
     arena_deinit(&file->memory);
+    yaml_problems_forget(file);
     vec_deinit(&file->troubles);
     hr_free(file->name);
     hr_free(file->data);

@@ -42,6 +42,8 @@ const char *yaml_name(const yaml_file *file);
 void yaml_problem(yaml_file *file, uint32_t line, uint32_t column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 size_t yaml_problem_count(const yaml_file *file);
+// As if none had been found: of a file that is good by itself, and was read under knobs that did not suit it.
+void yaml_problems_forget(yaml_file *file);
 // "file:line:column: sentence\n  source line\n       ^\n" for each. The caller frees with hr_free; NULL on NOMEM.
 char *yaml_problems_text(const yaml_file *file);
 // PRESET error with the first problem's sentence; HR_OK when there is none.

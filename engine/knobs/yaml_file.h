@@ -11,11 +11,11 @@ enum { YAML_MAX_BYTES = 1 << 20, YAML_MAX_DEPTH = 16, YAML_MAX_EVENTS = 100000, 
 
 typedef struct yaml_trouble {
     uint32_t line, column;
-    const char *sentence;
+    char *sentence; // owned
 } yaml_trouble;
 
 struct yaml_file {
-    arena memory; // nodes, texts, sentences
+    arena memory; // nodes, texts
     char *name;
     char *data; // the whole file, NUL-terminated; nodes do not point into it
     size_t bytes;

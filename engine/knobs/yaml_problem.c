@@ -93,15 +93,15 @@ static bool keep(yaml_file *file, uint32_t line, uint32_t column, const char *se
 {
     text printable = {0};
     append_printable(&printable, sentence, strlen(sentence), 0, SENTENCE_MAX);
-    char *kept = arena_take(&file->memory, printable.length + 1, 1);
-    yaml_trouble *trouble = kept == NULL || printable.failed ? NULL : vec_push(&file->troubles);
-    if (trouble != NULL) {
-        memcpy(kept, printable.data == NULL ? "" : printable.data, printable.length);
-        *trouble = (yaml_trouble){line, column, kept};
-        sort_last(file);
+    char *kept = text_take(&printable);
+    yaml_trouble *trouble = kept == NULL ? NULL : vec_push(&file->troubles);
+    if (trouble == NULL) {
+        hr_free(kept);
+        return false;
     }
-    text_deinit(&printable);
-    return trouble != NULL;
+    *trouble = (yaml_trouble){line, column, kept};
+    sort_last(file);
+    return true;
 }
 
 void yaml_problem(yaml_file *file, uint32_t line, uint32_t column, const char *format, ...)
@@ -120,6 +120,16 @@ void yaml_problem(yaml_file *file, uint32_t line, uint32_t column, const char *f
 size_t yaml_problem_count(const yaml_file *file)
 {
     return file->trouble_count;
+}
+
+void yaml_problems_forget(yaml_file *file)
+{
+    for (uint32_t i = 0; i < file->troubles.count; i++) {
+        hr_free(file->troubles.data[i].sentence);
+    }
+    file->troubles.count = 0;
+    file->trouble_count = 0;
+    file->no_memory = false;
 }
 
 // ---- showing ----------------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/attr_read.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "model/sizes.h"
 #include "model/words.h"
 
 attr_value attr_default(const attr_row *row)
@@ -25,28 +27,55 @@ attr_value attr_default(const attr_row *row)
     return (attr_value){0};
 }
 
-static bool int_of(const attr_row *row, const yaml_node *node, int64_t *out)
+static bool int_of(model_builder *b, const attr_row *row, const yaml_node *node, int64_t *out)
 {
     int64_t value;
-    if (node->kind != YAML_SCALAR || node->quoted || !text_to_int(node->text, &value) ||
-        value < (int64_t)row->min || value > (int64_t)row->max) {
+    char why[SIZE_WHY_MAX];
+    const bool whole = size_is_symbolic(node)
+                           ? size_value(b, node, &value, why)
+                           : node->kind == YAML_SCALAR && !node->quoted && text_to_int(node->text, &value);
+    if (!whole || value < (int64_t)row->min || value > (int64_t)row->max) {
         return false;
     }
     *out = value;
     return true;
 }
 
+// "'$depth'", and behind it what is wrong with it or what it stands for.
+static const char *had_number(model_builder *b, const yaml_node *node, char out[HAD_MAX + SIZE_WHY_MAX])
+{
+    char had[HAD_MAX], why[SIZE_WHY_MAX];
+    int64_t value;
+    if (!size_is_symbolic(node)) {
+        return had_node(node, out);
+    }
+    const bool stands = size_value(b, node, &value, why);
+    if (stands) {
+        (void)snprintf(why, sizeof why, "it stands for %lld", (long long)value);
+    }
+    (void)snprintf(out, HAD_MAX + SIZE_WHY_MAX, "%s (%s)", had_node(node, had), why);
+    return out;
+}
+
 // "units must be a whole number from 1 to 16777216, had 'x'"
 static void refuse(model_builder *b, const attr_row *row, const yaml_node *node, const char *form)
 {
-    char had[HAD_MAX];
-    builder_problem_at(b, node->line, node->column, "%s must be %s from %.10g to %.10g, had %s", row->name,
-                       form, row->min, row->max, had_node(node, had));
+    char had[HAD_MAX + SIZE_WHY_MAX];
+    const yaml_node *wrong = node;
+    int64_t value;
+    for (const yaml_node *one = node->kind == YAML_SEQUENCE ? node->child : NULL; one; one = one->next) {
+        if (size_is_symbolic(one) && !int_of(b, row, one, &value)) {
+            wrong = one;
+            break;
+        }
+    }
+    builder_problem_at(b, wrong->line, wrong->column, "%s must be %s from %.10g to %.10g, had %s", row->name,
+                       form, row->min, row->max, had_number(b, wrong, had));
 }
 
 static void read_int(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)
 {
-    if (!int_of(row, node, &out->integer)) {
+    if (!int_of(b, row, node, &out->integer)) {
         refuse(b, row, node, "a whole number");
     }
 }
@@ -68,7 +97,7 @@ static void read_pair(model_builder *b, const attr_row *row, const yaml_node *no
     const bool list = node->kind == YAML_SEQUENCE && node->count == 2;
     const yaml_node *first = list ? node->child : node;
     const yaml_node *second = list ? first->next : node;
-    if (!int_of(row, first, &h) || !int_of(row, second, &w)) {
+    if (!int_of(b, row, first, &h) || !int_of(b, row, second, &w)) {
         refuse(b, row, node, "N or [height, width] with whole numbers");
         return;
     }
@@ -96,7 +125,7 @@ static void read_padding(model_builder *b, const attr_row *row, const yaml_node 
     int64_t amount = 0;
     const bool same = node->kind == YAML_SCALAR && strcmp(node->text, "same") == 0;
     const bool valid = node->kind == YAML_SCALAR && strcmp(node->text, "valid") == 0;
-    if (!same && !valid && !int_of(row, node, &amount)) {
+    if (!same && !valid && !int_of(b, row, node, &amount)) {
         refuse(b, row, node, "same, valid or a whole number");
         return;
     }
@@ -111,7 +140,7 @@ static void read_edges(model_builder *b, const attr_row *row, const yaml_node *n
     bool good = list || node->kind == YAML_SCALAR;
     for (const yaml_node *one = list ? node->child : node; good && count < (list ? node->count : 1);
          one = one->next) {
-        good = int_of(row, one, &side[count++]);
+        good = int_of(b, row, one, &side[count++]);
     }
     if (!good) {
         refuse(b, row, node, "N, [height, width] or [top, bottom, left, right] with whole numbers");
@@ -130,7 +159,7 @@ static void read_shape(model_builder *b, const attr_row *row, const yaml_node *n
     hr_shape shape = {0};
     bool good = node->kind == YAML_SEQUENCE && node->count >= 1 && node->count < OP_MAX_RANK;
     for (const yaml_node *side = good ? node->child : NULL; good && side; side = side->next) {
-        good = int_of(row, side, &shape.dim[shape.rank++]);
+        good = int_of(b, row, side, &shape.dim[shape.rank++]);
     }
     if (!good) {
         refuse(b, row, node, "a list of one to four whole numbers");

@@ -27,6 +27,13 @@ typedef struct param_span {
     uint32_t layer, first, end;
 } param_span;
 
+// What "$sequence" stands for while a model is read (sizes.c).
+typedef struct model_sizes {
+    const hr_knobs *knobs;
+    const yaml_node *written; // the `sizes` of the model; NULL: it has none
+    uint64_t used;            // bit per child of `written`
+} model_sizes;
+
 typedef struct model_builder {
     hr_model model; // first: the finished model is this very object (model_destroy)
     arena names;    // every name of the model
@@ -35,6 +42,7 @@ typedef struct model_builder {
     VEC(model_node) nodes;
     VEC(model_layer) layers;
     yaml_file *file;       // while building
+    model_sizes sizes;     // the same
     const yaml_node *node; // of the layer in hand; NULL outside layers
     uint32_t layer;        // in hand; HR_NO_ID outside layers
     param_span shared;     // what the layer in hand takes its parameters from; layer HR_NO_ID: it has its own

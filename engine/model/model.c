@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/host_mem.h"
 #include "knobs/preset_model.h"
 #include "model/read.h"
+#include "model/sizes.h"
 
 // Every problem into *problems, the first into *err.
 static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_err *err)
@@ -39,11 +41,39 @@ static void publish(model_builder *b)
     m->node_count = b->nodes.count;
     m->layer_count = b->layers.count;
     b->file = NULL;
+    b->sizes = (model_sizes){.knobs = NULL};
     b->node = NULL;
 }
 
-hr_status model_create(const hr_preset *preset, hr_model **out, char **problems, hr_err *err)
+// A file that is good by itself, under a size that does not suit it: the size is what to turn.
+static void try_own_size(const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
+    const hr_knobs *own = hr_preset_knobs(preset);
+    for (int k = 0; k < HR_KNOB_COUNT; k++) {
+        const hr_knob_id id = (hr_knob_id)k;
+        char value[HR_KNOB_TEXT_MAX];
+        if (hr_knob_is_size(id) && hr_knob_is_set(knobs, id) && hr_knob_is_set(own, id) &&
+            hr_knob_int(knobs, id) != hr_knob_int(own, id)) {
+            hr_err_try(err, "-s %s=%s", hr_knob_rows(NULL)[id].key, hr_knob_format(own, id, value));
+            return;
+        }
+    }
+}
+
+static hr_status read_model(model_builder *b, const yaml_node *root, const char *name, char **problems,
+                            hr_err *err)
+{
+    model_read(b, root, name);
+    if (b->nomem) {
+        return HR_FAIL(err, NOMEM, "model of preset '%s': %u layers read", name, b->layers.count);
+    }
+    return b->problems > 0 ? fail_with_problems(b->file, problems, err) : sizes_check_knobs(b, name, err);
+}
+
+hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model **out, char **problems,
+                       hr_err *err)
+{
+    static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER; // problems go into the file
     *out = NULL;
     if (problems) {
         *problems = NULL;
@@ -55,11 +85,15 @@ hr_status model_create(const hr_preset *preset, hr_model **out, char **problems,
         return HR_FAIL(err, NOMEM, "model of preset '%s'", hr_preset_name(preset));
     }
     b->file = file;
-    model_read(b, root, hr_preset_name(preset));
-    if (b->nomem || b->problems > 0) {
-        const hr_status status = b->nomem ? HR_FAIL(err, NOMEM, "model of preset '%s': %u layers read",
-                                                    hr_preset_name(preset), b->layers.count)
-                                          : fail_with_problems(file, problems, err);
+    b->sizes.knobs = knobs;
+    pthread_mutex_lock(&reading);
+    const hr_status status = read_model(b, root, hr_preset_name(preset), problems, err);
+    yaml_problems_forget(file);
+    pthread_mutex_unlock(&reading);
+    if (status != HR_OK) {
+        if (status == HR_MODEL) {
+            try_own_size(preset, knobs, err);
+        }
         model_destroy(&b->model);
         return status;
     }
@@ -71,7 +105,7 @@ hr_status model_create(const hr_preset *preset, hr_model **out, char **problems,
 hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err *err)
 {
     hr_model *m = NULL;
-    HR_TRY(model_create(preset, &m, problems, err));
+    HR_TRY(model_create(preset, hr_preset_knobs(preset), &m, problems, err));
     model_destroy(m);
     return HR_OK;
 }

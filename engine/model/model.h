@@ -101,9 +101,11 @@ typedef struct hr_model {
     uint64_t parameters, trainable_parameters;
 } hr_model;
 
-// Reads the preset's model. Every problem is reported into the preset's file with line and column; MODEL error
-// with the first. *problems as in hr_preset_open; may be NULL. The model does not need the preset any longer.
-HR_MUST_CHECK hr_status model_create(const hr_preset *preset, hr_model **out, char **problems, hr_err *err);
+// Reads the preset's model with the sizes that model.* of `knobs` give. Every problem is reported into the preset's file
+// with line and column; MODEL error with the first, KNOB where a size is set that the model does not have. *problems as
+// in hr_preset_open; may be NULL. The model does not need the preset any longer. Any thread: one model is read at a time.
+HR_MUST_CHECK hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model **out,
+                                     char **problems, hr_err *err);
 void model_destroy(hr_model *model);
 
 // One image, or its pixels flat, and one class: what sources of images have bytes for.

@@ -5,6 +5,7 @@
 //   input: {shape: [32, 32, 3]}          height, width, channels of one sample; see read_inputs.c
 //   classes: 10                          see read_losses.c
 //   loss: softmax_cross_entropy
+//   sizes: {width: 64}                   see sizes.h
 //   defaults: {conv2d: {bias: false}}    see read_attrs.c
 //   layers:                              see read_layers.c
 //     - {name: conv1, kind: conv2d, filters: 32, kernel: 3}
@@ -15,6 +16,7 @@
 #include "headroom/event.h"
 
 #include "model/reader.h"
+#include "model/sizes.h"
 #include "model/words.h"
 
 static const char layers_form[] = "the model needs layers: a list of at least one layer";
@@ -44,10 +46,11 @@ static const yaml_node *find_layers(model_builder *b, const yaml_node *root)
 
 static void read_all(model_reader *r, const yaml_node *root, const char *default_name)
 {
-    static const char *const words[] = {"name", "input",  "inputs",   "classes", "labels",
-                                        "loss", "losses", "defaults", "layers"};
+    static const char *const words[] = {"name", "input",  "inputs", "classes",  "labels",
+                                        "loss", "losses", "sizes",  "defaults", "layers"};
     losses_spec losses = {.label_count = 0};
     reader_refuse_other_keys(r->b, root, "the model", words, sizeof words / sizeof *words);
+    r->b->sizes.written = yaml_find(root, "sizes"); // their values are knobs: knobs/preset.c read them
     read_name(r->b, root, default_name);
     read_inputs(r, root);
     read_losses(r, root, &losses);
@@ -60,6 +63,7 @@ static void read_all(model_reader *r, const yaml_node *root, const char *default
     }
     if (!r->b->nomem) {
         add_losses(r, &losses);
+        sizes_refuse_unused(r->b);
     }
 }
 

@@ -70,6 +70,7 @@ void read_attrs(model_reader *r, layer_kind_id id, const yaml_node *node, layer_
         spec->value[*k] = given ? defaults->value[*k] : attr_default(attr_row_of(*k));
     }
     const uint64_t written = defaults->written | take_attrs(r->b, kind, node, spec->value);
+    r->b->broken = r->b->broken || defaults->broken;
     for (const uint8_t *k = kind->attrs; *k != ATTR_NONE; k++) {
         const attr_row *row = attr_row_of(*k);
         if (row->required && !(written >> *k & 1) && !(r->b->broken && is_misspelt(node, row->name))) {
@@ -97,7 +98,9 @@ void read_defaults(model_reader *r, const yaml_node *defaults)
             builder_problem_at(b, node->line, node->column, "defaults of %s must be a mapping of attributes",
                                node->key);
         } else if (id != LAYER_KIND_COUNT) {
+            const uint32_t problems = b->problems;
             r->defaults[id].written = take_attrs(b, layer_kind_at(id), node, r->defaults[id].value);
+            r->defaults[id].broken = b->problems > problems;
         }
     }
 }

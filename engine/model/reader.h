@@ -31,6 +31,7 @@ typedef struct layer_note {
 typedef struct layer_defaults {
     attr_value value[ATTR_ID_COUNT];
     uint64_t written; // bit per attr_id
+    bool broken;      // something is wrong with them: layers of the kind are checked, not expanded
 } layer_defaults;
 
 typedef struct model_reader {

@@ -61,7 +61,10 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
         status = engine_set_times_file(e, options->times_file, err);
     }
     if (status == HR_OK) {
-        status = model_create(preset, &e->model, NULL, err);
+        status = model_shelf_open(preset, &e->models, err);
+    }
+    if (status == HR_OK) {
+        status = model_shelf_take(e->models, knobs, &e->model, err);
     }
     if (status != HR_OK) {
         hr_engine_destroy(e);
@@ -80,7 +83,7 @@ void hr_engine_destroy(hr_engine *e)
     build_destroy(e->build);
     store_deinit(&e->carried);
     hr_heap_destroy(e->failure_heap);
-    model_destroy(e->model);
+    model_shelf_close(e->models);
     hr_free(e);
 }
 
@@ -102,7 +105,8 @@ hr_status hr_engine_rehearse(const hr_preset *preset, const hr_knobs *knobs, hr_
 static bool concerns_pipeline(hr_knob_id id)
 {
     const char *key = hr_knob_rows(NULL)[id].key;
-    return strncmp(key, "pipeline.", 9) == 0 || strncmp(key, "batch.", 6) == 0 || id == HR_KNOB_TRAIN_SEED;
+    return strncmp(key, "pipeline.", 9) == 0 || strncmp(key, "batch.", 6) == 0 || id == HR_KNOB_TRAIN_SEED ||
+           hr_knob_is_size(id);
 }
 
 // A card that does not exist and a limit that no card has are refused where the knob is turned.
@@ -123,6 +127,35 @@ static bool concerns_limit(hr_knob_id id)
            id == HR_KNOB_ALLOCATOR_FRACTION;
 }
 
+// A size that gives weights other shapes ends what was learned: that is left to a training of its own.
+static hr_status check_weights_stay(const hr_engine *e, const hr_knobs *changed, hr_knob_id id,
+                                    const hr_model *next, hr_err *err)
+{
+    char value[HR_KNOB_TEXT_MAX];
+    const char *other = e->updates > 0 ? model_first_other_param(e->model, next) : NULL;
+    if (other == NULL) {
+        return HR_OK;
+    }
+    const char *key = hr_knob_rows(NULL)[id].key;
+    (void)hr_knob_format(changed, id, value);
+    const hr_status status = HR_FAIL(
+        err, STATE, "%s=%s: %s would have another shape, and what %llu updates have learned would be lost",
+        key, value, other, (unsigned long long)e->updates);
+    hr_err_try(err, "headroom %.64s -s %s=%s", e->preset_name, key, value);
+    return status;
+}
+
+static hr_status turn_size(hr_engine *e, const hr_knobs *changed, hr_knob_id id, hr_err *err)
+{
+    const hr_model *next = NULL;
+    HR_TRY(model_shelf_take(e->models, changed, &next, err));
+    const hr_status status = check_weights_stay(e, changed, id, next, err);
+    const hr_model *gone = status == HR_OK ? e->model : next;
+    e->model = status == HR_OK ? next : e->model;
+    model_shelf_give_back(e->models, gone);
+    return status;
+}
+
 static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)
 {
     if (c->knob >= HR_KNOB_COUNT) {
@@ -137,6 +170,9 @@ static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)
     }
     if (id == HR_KNOB_TRAIN_SAVE && !e->plan_only) {
         HR_TRY(engine_check_save_path(c->text, err));
+    }
+    if (hr_knob_is_size(id)) {
+        HR_TRY(turn_size(e, &changed, id, err));
     }
     e->knobs = changed;
     if (!hr_knob_rows(NULL)[id].hot) {

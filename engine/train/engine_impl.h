@@ -7,6 +7,7 @@
 
 #include "data/pipeline.h"
 #include "insight/host_outlook.h"
+#include "model/shelf.h"
 #include "train/build.h"
 #include "train/feed.h"
 #include "train/inside.h"
@@ -27,7 +28,8 @@ typedef struct evaluation {
 
 struct hr_engine {
     char preset_name[64];
-    hr_model *model;
+    model_shelf *models;
+    const hr_model *model; // under `knobs`: `build` is of another until it is built anew
     hr_knobs knobs;
     bool plan_only;
     bool rehearses; // it is to say whether it would stand, and never fills a build

@@ -18,7 +18,7 @@ static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         char x[HR_KNOB_TEXT_MAX], y[HR_KNOB_TEXT_MAX];
         same =
-            same && (!data_source_depends_on((hr_knob_id)id) ||
+            same && (!(data_source_depends_on((hr_knob_id)id) || hr_knob_is_size((hr_knob_id)id)) ||
                      strcmp(hr_knob_format(a, (hr_knob_id)id, x), hr_knob_format(b, (hr_knob_id)id, y)) == 0);
     }
     return same;
@@ -47,11 +47,29 @@ static void tell_pinning(hr_engine *e)
     }
 }
 
-// What the last update took of the next epoch is given up: that begins anew.
-static void leave_filled(hr_engine *e, bool was_filled)
+static bool sizes_differ(const hr_knobs *a, const hr_knobs *b)
+{
+    bool differ = false;
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        const hr_knob_id k = (hr_knob_id)id;
+        differ =
+            differ || (hr_knob_is_size(k) && hr_knob_is_set(a, k) && hr_knob_int(a, k) != hr_knob_int(b, k));
+    }
+    return differ;
+}
+
+// Whether the place in the data may lie behind what will be the end of the epoch: the last update took samples of the next
+// one, or samples of another size are fewer.
+static bool may_be_beyond(const hr_engine *e)
+{
+    return e->data != NULL && (pipeline_fills_batches(e->data) || sizes_differ(&e->data_knobs, &e->knobs));
+}
+
+// The next epoch begins anew.
+static void stay_within_epoch(hr_engine *e)
 {
     const uint64_t samples = pipeline_get_info(e->data)->train_samples;
-    if (was_filled && !pipeline_fills_batches(e->data) && e->position.samples > samples) {
+    if (!pipeline_fills_batches(e->data) && e->position.samples > samples) {
         e->position.samples = samples;
     }
 }
@@ -65,7 +83,7 @@ static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
         return HR_OK;
     }
     e->needs_pipeline = true;
-    const bool was_filled = e->data != NULL && pipeline_fills_batches(e->data);
+    const bool beyond = may_be_beyond(e);
     HR_TRY(pinned ? fresh->device->pinned(fresh->context, &wire.pinned, err) : HR_OK);
     const hr_status status = chain_pipeline(e, &wire, err);
     if (status != HR_OK) {
@@ -74,7 +92,9 @@ static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
         }
         return status;
     }
-    leave_filled(e, was_filled);
+    if (beyond) {
+        stay_within_epoch(e);
+    }
     HR_TRY(engine_seek_data(e, err));
     e->needs_pipeline = false;
     tell_pinning(e);

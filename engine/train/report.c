@@ -480,8 +480,11 @@ hr_status engine_oom(hr_engine *e, const build *b, const program *p, const execu
 // Compiled for the purpose: what does not fit can be read too.
 static hr_status compile_listed(const hr_engine *e, const hr_knobs *knobs, build **out, hr_err *err)
 {
-    build_request request = {.model = e->model, .knobs = knobs, .plan_only = true};
-    return build_prepare(&request, out, err);
+    build_request request = {.knobs = knobs, .plan_only = true};
+    HR_TRY(model_shelf_take(e->models, knobs, &request.model, err));
+    const hr_status status = build_prepare(&request, out, err);
+    model_shelf_give_back(e->models, request.model);
+    return status;
 }
 
 hr_status hr_engine_listing(hr_engine *e, FILE *out, hr_err *err)

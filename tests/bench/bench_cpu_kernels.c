@@ -72,7 +72,7 @@ static void build(setup *s, char **arguments, int count)
         must(hr_knobs_set_pair(&s->knobs, arguments[k], &err), &err);
     }
     must(hr_knobs_validate(&s->knobs, &err), &err);
-    must(model_create(s->preset, &s->model, NULL, &err), &err);
+    must(model_create(s->preset, hr_preset_knobs(s->preset), &s->model, NULL, &err), &err);
     const device_options options = {.threads = (uint32_t)hr_knob_int(&s->knobs, HR_KNOB_THREADS_COUNT)};
     watch.one_thread = options.threads == 1;
     must(device_cpu.open(&options, &s->context, &err), &err);

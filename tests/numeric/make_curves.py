@@ -23,7 +23,7 @@ import numpy as np
 import torch
 import yaml
 
-from make_fixtures import HERE, MODELS
+from make_fixtures import HERE, MODELS, model_of
 from peer_data import chains, images
 from peer_model import OurNumbers, PeerNet, PeerNumbers
 
@@ -126,7 +126,7 @@ def band_of(blocks):
 
 def curve(name):
     file = yaml.safe_load((MODELS / f"{name}.yaml").read_text())
-    data = samples_of(file["model"], STEPS * file["batch"]["size"])
+    data = samples_of(model_of(name), STEPS * file["batch"]["size"])
     runs = np.array([losses(name, file, data, PeerNumbers(seed), STEPS, torch.float32) for seed in SEEDS])
     blocks = runs.reshape(len(SEEDS), -1, BLOCK).mean(axis=2)
     low, high = band_of(blocks)

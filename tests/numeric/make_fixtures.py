@@ -12,6 +12,7 @@ Needs torch, numpy and PyYAML.
 import json
 import math
 import pathlib
+import sys
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ import torch.nn.functional as F
 import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "program"))
+from model_sizes import with_sizes  # noqa: E402
 MODELS = HERE.parents[1] / "presets" / "models"
 ENTRIES = 64
 MASK = (1 << 64) - 1
@@ -110,9 +113,13 @@ def oihw(w, memory_format=torch.contiguous_format):
     return w.permute(3, 2, 0, 1).contiguous(memory_format=memory_format)
 
 
+def model_of(name):
+    return with_sizes(yaml.safe_load((MODELS / f"{name}.yaml").read_text())["model"])
+
+
 class Net:
     def __init__(self, name, seed, dtype, memory_format):
-        self.model = yaml.safe_load((MODELS / f"{name}.yaml").read_text())["model"]
+        self.model = model_of(name)
         self.seed, self.dtype, self.format = seed, dtype, memory_format
         self.params, self.state = {}, {}
 

@@ -199,7 +199,7 @@ static void build(setup *s, const json_t *fixture, const device_ops *device, con
                    json_string_value(json_object_get(fixture, "model")));
     REQUIRE_OK(hr_preset_open(path, false, &s->preset, NULL, err));
     set_knobs(s, fixture, pairs);
-    REQUIRE_OK(model_create(s->preset, &s->model, NULL, err));
+    REQUIRE_OK(model_create(s->preset, &s->knobs, &s->model, NULL, err));
     const device_options options = {.threads = (uint32_t)hr_knob_int(&s->knobs, HR_KNOB_THREADS_COUNT)};
     s->device = device;
     REQUIRE_OK(device->open(&options, &s->context, err));

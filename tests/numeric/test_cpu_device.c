@@ -134,7 +134,7 @@ static void rig_compile(rig *r, const char *preset, const char *const *pairs)
         REQUIRE_OK(hr_knobs_set_pair(&r->knobs, *pairs, err));
     }
     REQUIRE_OK(hr_knobs_validate(&r->knobs, err));
-    REQUIRE_OK(model_create(r->preset, &r->model, NULL, err));
+    REQUIRE_OK(model_create(r->preset, &r->knobs, &r->model, NULL, err));
     const device_options options = {.threads = (uint32_t)hr_knob_int(&r->knobs, HR_KNOB_THREADS_COUNT)};
     REQUIRE_OK(device_cpu.open(&options, &r->context, err));
     hr_target target;

@@ -21,6 +21,8 @@ import re
 import subprocess
 import sys
 
+from model_sizes import with_sizes
+
 EXPECTED = {
     "cifar10_separable_cnn": 58080,
     "resnet50": 28102608,
@@ -263,7 +265,7 @@ def planned_scalars(program, name, batch):
 def main():
     wrong = 0
     for name, expected in EXPECTED.items():
-        counted = kept_scalars(read(f"presets/models/{name}.yaml")["model"])
+        counted = kept_scalars(with_sizes(read(f"presets/models/{name}.yaml")["model"]))
         planned = planned_scalars(sys.argv[1], name, 4)
         good = counted == planned and expected in (None, counted)
         wrong += not good

@@ -194,7 +194,7 @@ static inline void assert_refused(const bad_model *bad)
     hr_model *model = NULL;
     char *problems = NULL;
     hr_err err = {0};
-    ck_assert_int_eq(model_create(preset, &model, &problems, &err), HR_MODEL);
+    ck_assert_int_eq(model_create(preset, hr_preset_knobs(preset), &model, &problems, &err), HR_MODEL);
     ck_assert_ptr_null(model);
     ck_assert_ptr_nonnull(problems);
     char place[32];
@@ -221,7 +221,7 @@ static inline void fail_every_allocation(const char *preset_text, hr_status with
         char *problems = NULL;
         const int64_t live = hr_host_mem_live();
         hr_host_mem_fail_at(nth);
-        status = model_create(preset, &model, &problems, NULL);
+        status = model_create(preset, hr_preset_knobs(preset), &model, &problems, NULL);
         const uint64_t seen = hr_host_mem_fail_at(0);
         ck_assert(status == without_fault || status == HR_NOMEM);
         ck_assert_int_eq(status == HR_OK, model != NULL);

@@ -43,7 +43,7 @@ static inline hr_model *model_from_text(const char *preset_text)
     hr_model *model = NULL;
     char *problems = NULL;
     hr_err err = {0};
-    hr_status status = model_create(preset, &model, &problems, &err);
+    hr_status status = model_create(preset, hr_preset_knobs(preset), &model, &problems, &err);
     ck_assert_msg(status == HR_OK, "%s", problems ? problems : err.sentence);
     hr_preset_close(preset);
     return model;

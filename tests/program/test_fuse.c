@@ -100,7 +100,7 @@ static program *compile_as(program_mode mode, const char *path, const char *cons
     for (uint32_t k = 0; pairs[k] != NULL; k++) {
         ck_assert_msg(hr_knobs_set_pair(&knobs, pairs[k], &err) == HR_OK, "%s", err.sentence);
     }
-    ck_assert(model_create(preset, &model, NULL, &err) == HR_OK);
+    ck_assert(model_create(preset, &knobs, &model, NULL, &err) == HR_OK);
     ck_assert_msg(program_compile(model, &knobs, mode, 2, target, &p, &err) == HR_OK, "%s", err.sentence);
     ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
     model_destroy(model);

@@ -25,7 +25,8 @@ static hr_model *shipped(const char *path)
     char *problems = NULL;
     hr_err err = {0};
     ck_assert_msg(hr_preset_open(path, false, &preset, &problems, &err) == HR_OK, "%s", err.sentence);
-    ck_assert_msg(model_create(preset, &model, &problems, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(model_create(preset, hr_preset_knobs(preset), &model, &problems, &err) == HR_OK, "%s",
+                  err.sentence);
     hr_preset_close(preset);
     assert_consistent(model);
     return model;
@@ -352,7 +353,7 @@ START_TEST(reading_stops_after_a_hundred_problems)
     hr_preset *preset = preset_from_text(t.data);
     hr_model *model = NULL;
     char *problems = NULL;
-    ck_assert_int_eq(model_create(preset, &model, &problems, NULL), HR_MODEL);
+    ck_assert_int_eq(model_create(preset, hr_preset_knobs(preset), &model, &problems, NULL), HR_MODEL);
     ck_assert_uint_le(count_problems(problems), 102);
     hr_preset_problems_free(problems);
     hr_preset_close(preset);
@@ -382,7 +383,7 @@ START_TEST(every_truncation_is_refused_or_consistent)
         preset_text[length] = '\0';
         hr_preset *preset = try_preset_from_text(preset_text, NULL);
         hr_model *model = NULL;
-        if (preset != NULL && model_create(preset, &model, NULL, NULL) == HR_OK) {
+        if (preset != NULL && model_create(preset, hr_preset_knobs(preset), &model, NULL, NULL) == HR_OK) {
             assert_consistent(model);
         }
         model_destroy(model);
@@ -461,7 +462,7 @@ START_TEST(random_models_are_refused_or_consistent)
         text_append(&t, TAIL);
         hr_preset *preset = preset_from_text(t.data);
         hr_model *model = NULL;
-        const hr_status status = model_create(preset, &model, NULL, NULL);
+        const hr_status status = model_create(preset, hr_preset_knobs(preset), &model, NULL, NULL);
         ck_assert(status == HR_OK || status == HR_MODEL);
         if (status == HR_OK) {
             assert_consistent(model);

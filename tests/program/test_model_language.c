@@ -475,6 +475,12 @@ static const bad_model bad_models[] = {
     {LOSSES("  classes: 6\n  defaults: {dens: {bias: false}}\n"), 4, 1, {"'dens'", "did you mean 'dense'?"}},
     {LOSSES("  classes: 6\n  defaults: {dense: {bais: false}}\n"), 4, 1, {"'bais'", "did you mean 'bias'?"}},
     {LOSSES("  classes: 6\n  defaults: {dense: false}\n"), 4, 1, {"a mapping of attributes"}},
+    {LOSSES("  classes: 6\n  defaults: {dense: {units: x}}\n"), 4, 1, {"units must be a whole number"}},
+    {"model:\n  input: {shape: [4, 8]}\n  classes: 8\n  defaults: {attention: {heads: x}}\n  layers:\n"
+     "    - {kind: attention}\n",
+     4,
+     1,
+     {"heads must be a whole number"}}, // a layer does not divide by what was not read
 };
 
 START_TEST(bad_models_are_refused_with_line_and_sentence)
@@ -513,7 +519,7 @@ START_TEST(every_truncation_is_refused_or_consistent)
         preset_text[length] = '\0';
         hr_preset *preset = try_preset_from_text(preset_text, NULL);
         hr_model *model = NULL;
-        if (preset != NULL && model_create(preset, &model, NULL, NULL) == HR_OK) {
+        if (preset != NULL && model_create(preset, hr_preset_knobs(preset), &model, NULL, NULL) == HR_OK) {
             assert_consistent(model);
         }
         model_destroy(model);

@@ -23,7 +23,7 @@ static opened open_preset(const char *path)
     char *problems = NULL;
     hr_err err = {0};
     ck_assert_msg(hr_preset_open(path, false, &o.preset, &problems, &err) == HR_OK, "%s", err.sentence);
-    ck_assert_msg(model_create(o.preset, &o.model, &problems, &err) == HR_OK, "%s",
+    ck_assert_msg(model_create(o.preset, hr_preset_knobs(o.preset), &o.model, &problems, &err) == HR_OK, "%s",
                   problems ? problems : err.sentence);
     assert_consistent(o.model);
     return o;

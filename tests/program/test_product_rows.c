@@ -67,7 +67,7 @@ static program *compile(const char *name, const char *policy)
     hr_knobs knobs = *hr_preset_knobs(preset);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, "execution.mode=graph", &err), HR_OK);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, policy, &err), HR_OK);
-    ck_assert_int_eq(model_create(preset, &model, NULL, &err), HR_OK);
+    ck_assert_int_eq(model_create(preset, hr_preset_knobs(preset), &model, NULL, &err), HR_OK);
     ck_assert_msg(program_compile(model, &knobs, PROGRAM_TRAIN, 8, &target, &p, &err) == HR_OK, "%s",
                   err.sentence);
     model_destroy(model);

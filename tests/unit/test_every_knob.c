@@ -143,6 +143,10 @@ static const turning turnings[] = {
     {HR_KNOB_PIPELINE_DEVICE_PREFETCH, {NULL}, "0", "1"},
     {HR_KNOB_PIPELINE_RESIDENT, {NULL}, "off", "on"},
     {HR_KNOB_PIPELINE_RAM_LIMIT, {NULL}, "none", "1B"},
+    {HR_KNOB_MODEL_SEQUENCE, {NULL}, NULL, NULL}, // tests/cli/test_model_sizes.c: this model has no sizes
+    {HR_KNOB_MODEL_RESOLUTION, {NULL}, NULL, NULL},
+    {HR_KNOB_MODEL_WIDTH, {NULL}, NULL, NULL},
+    {HR_KNOB_MODEL_DEPTH, {NULL}, NULL, NULL},
     {HR_KNOB_TRAIN_STEPS, {NULL}, "3", "4"},
     {HR_KNOB_TRAIN_SEED, {NULL}, "1", "2"},
     {HR_KNOB_TRAIN_SAVE, {NULL}, "", "SAVE"},

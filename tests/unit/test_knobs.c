@@ -200,6 +200,10 @@ START_TEST(what_a_knob_needs_is_what_its_sentence_says)
                               rows[k].key, one);
             }
         }
+        if (hr_knob_is_size(rows[k].id)) { // acts where the model has it: then it is set
+            ck_assert_msg(!hr_knob_acts(&met, rows[k].id), "%s", rows[k].key);
+            ck_assert_int_eq(hr_knobs_set(&met, rows[k].id, "8", &err), HR_OK);
+        }
         ck_assert_msg(hr_knob_acts(&met, rows[k].id), "%s", rows[k].key);
         rows_with += rows[k].needs[0].words != NULL;
     }

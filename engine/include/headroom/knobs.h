@@ -92,6 +92,10 @@
     X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \
     X(PIPELINE_RESIDENT, "pipeline.resident")                                                                \
     X(PIPELINE_RAM_LIMIT, "pipeline.ram_limit")                                                              \
+    X(MODEL_SEQUENCE, "model.sequence")                                                                      \
+    X(MODEL_RESOLUTION, "model.resolution")                                                                  \
+    X(MODEL_WIDTH, "model.width")                                                                            \
+    X(MODEL_DEPTH, "model.depth")                                                                            \
     X(TRAIN_STEPS, "train.steps")                                                                            \
     X(TRAIN_SEED, "train.seed")                                                                              \
     X(TRAIN_SAVE, "train.save")                                                                              \
@@ -180,6 +184,8 @@ const char *hr_knob_text(const hr_knobs *knobs,
                          hr_knob_id id); // TEXT value, or the CHOICE's word; "" when unset
 bool hr_knob_is(const hr_knobs *knobs, hr_knob_id id, const char *choice);
 bool hr_knob_is_set(const hr_knobs *knobs, hr_knob_id id);
+// One of model.*: a symbolic size, that the model's file names or that does not exist. Then it is unset, and acts on nothing.
+bool hr_knob_is_size(hr_knob_id id);
 // False: it does nothing as the others stand.
 bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id);
 
