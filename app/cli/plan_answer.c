@@ -16,18 +16,26 @@
 #include "app/cli/report.h"
 #include "app/cli/say.h"
 
-// ---- the largest batch ----------------------------------------------------------------------------------------
+// ---- the largest batch, the longest sequence -------------------------------------------------------------------
+
+static bool find_largest(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id, hr_largest *largest)
+{
+    return hr_knob_acts(knobs, id) && hr_planner_largest(planner, knobs, id, largest, NULL) == HR_OK;
+}
 
 static void print_largest(const hr_planner *planner, const hr_knobs *knobs)
 {
     hr_largest largest;
-    if (hr_planner_largest(planner, knobs, HR_KNOB_BATCH_SIZE, &largest, NULL) != HR_OK) {
-        return;
+    if (find_largest(planner, knobs, HR_KNOB_BATCH_SIZE, &largest) && !largest.is_last) {
+        if (largest.value == 0) {
+            puts("  not even batch.size=1 fits");
+        } else {
+            printf("  the largest batch.size that fits is %" PRIu64 "\n", largest.value);
+        }
     }
-    if (largest.value == 0) {
-        puts("  not even batch.size=1 fits");
-    } else if (!largest.is_last) {
-        printf("  the largest batch.size that fits is %" PRIu64 "\n", largest.value);
+    if (find_largest(planner, knobs, HR_KNOB_MODEL_SEQUENCE, &largest) && largest.value > 0 &&
+        !largest.is_last) {
+        printf("  the longest model.sequence that fits is %" PRIu64 "\n", largest.value);
     }
 }
 

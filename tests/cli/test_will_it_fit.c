@@ -173,6 +173,26 @@ START_TEST(a_plan_begins_with_the_answer)
 }
 END_TEST
 
+// The sequence that is named fits, and the next one does not.
+START_TEST(the_longest_sequence_is_the_longest)
+{
+    static const char line[] = "\n  the longest model.sequence that fits is ";
+    const char *of = "plan qwen3_0_6b -s device.card=rtx4090-24g";
+    char *text = text_of(of, 0), words[160];
+    ck_assert_msg(strstr(text, line) != NULL, "%s", text);
+    const unsigned long longest = strtoul(strstr(text, line) + sizeof line - 1, NULL, 10);
+    ck_assert_uint_gt(longest, 4096);
+    for (unsigned long k = 0; k < 2; k++) {
+        (void)snprintf(words, sizeof words, "%s -s model.sequence=%lu", of, longest + k);
+        free(text_of(words, (int)k));
+    }
+    free(text);
+    text = text_of("plan resnet50 -s device.card=rtx4090-24g -s batch.size=8", 0); // has none
+    ck_assert_msg(strstr(text, "model.sequence") == NULL, "%s", text);
+    free(text);
+}
+END_TEST
+
 // What a smaller card would need is typed as it stands, and fits.
 START_TEST(what_a_smaller_card_needs_makes_it_fit)
 {
@@ -208,6 +228,7 @@ int main(void)
     tcase_add_test(c, what_does_not_go_together_is_said);
     tcase_add_loop_test(c, a_plan_begins_with_the_answer, 0, 6);
     tcase_add_test(c, what_a_smaller_card_needs_makes_it_fit);
+    tcase_add_test(c, the_longest_sequence_is_the_longest);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
