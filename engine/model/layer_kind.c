@@ -31,6 +31,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_MULTIPLIER] =
         {.name = "multiplier", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_WINDOW, .fallback = 1},
     [ATTR_BIAS] = {.name = "bias", .type = ATTR_TYPE_CHOICE, .fallback = 1, .choices = {BOOLEAN}},
+    [ATTR_KEY_BIAS] = {.name = "key_bias", .type = ATTR_TYPE_CHOICE, .choices = {"as_bias", BOOLEAN}},
     [ATTR_ACTIVATION] = {.name = "activation", .type = ATTR_TYPE_CHOICE, .choices = {ACTIVATIONS}},
     [ATTR_INIT] = {.name = "init", .type = ATTR_TYPE_CHOICE, .choices = {INITS}},
     [ATTR_TABLE_INIT] = {.name = "init", .type = ATTR_TYPE_CHOICE, .fallback = 7, .choices = {INITS}},

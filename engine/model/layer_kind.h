@@ -80,6 +80,7 @@ typedef enum attr_id {
     ATTR_GROUPS,
     ATTR_MULTIPLIER,
     ATTR_BIAS,
+    ATTR_KEY_BIAS,     // of an attention's keys: 0 as the others, 1 false, 2 true
     ATTR_ACTIVATION,   // layer_act
     ATTR_INIT,         // layer_init
     ATTR_TABLE_INIT,   // written `init` too: of embeddings
@@ -143,7 +144,7 @@ typedef struct attr_row {
     const char *choices[ATTR_MAX_CHOICES + 1];
 } attr_row;
 
-enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 12 };
+enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 14 };
 
 // One layer as it was written, defaults filled in.
 typedef struct layer_spec {

@@ -269,8 +269,12 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
     if (!read_heads(b, s, &h)) {
         return HR_NO_ID;
     }
+    layer_spec keys = *s;
+    if (spec_integer(s, ATTR_KEY_BIAS) != 0) {
+        keys.value[ATTR_BIAS].integer = spec_integer(s, ATTR_KEY_BIAS) == 2;
+    }
     const uint32_t q = project_heads(b, s, s->input[0], h.heads, &h, "query");
-    const uint32_t k = project_heads(b, s, source, h.kv_heads, &h, "key");
+    const uint32_t k = project_heads(b, &keys, source, h.kv_heads, &h, "key");
     const uint32_t v = project(b, s, source, h.kv_heads * h.features, "value", "value");
     const uint32_t qkv[] = {q, repeat_heads(b, &h, k, "key"), repeat_heads(b, &h, v, "value")};
     const uint32_t mixed = (streams ? attend_streaming : attend_materialised)(b, s, qkv);
@@ -287,7 +291,7 @@ const layer_kind layer_kind_attention = {"attention",
                                          LAYER_NEEDS_SEQUENCE,
                                          {ATTR_HEADS, ATTR_KV_HEADS, ATTR_HEAD_DIM, ATTR_ROTARY,
                                           ATTR_QK_EPSILON, ATTR_FORM, ATTR_CAUSAL, ATTR_DROPOUT, ATTR_BIAS,
-                                          ATTR_INIT, ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
+                                          ATTR_KEY_BIAS, ATTR_INIT, ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
                                          expand_attention};
 
 // ---- recurrence -----------------------------------------------------------------------------------------------

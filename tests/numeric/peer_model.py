@@ -137,8 +137,13 @@ class PeerNet(Net):
         return self.param(f"{layer['name']}/{suffix}", shape, rule, fan_in, fan_out, scale)
 
     def kernel(self, layer, suffix, kernel, depth, filters, fan_in, fan_out):
-        area = kernel * kernel
-        return self.weights(layer, suffix, (kernel, kernel, depth, filters), area * fan_in, area * fan_out)
+        height, width = kernel if isinstance(kernel, list) else (kernel, kernel)
+        area = height * width
+        return self.weights(layer, suffix, (height, width, depth, filters), area * fan_in, area * fan_out)
+
+    def zero_pad(self, layer, x):
+        height, width = layer["padding"] if isinstance(layer["padding"], list) else [layer["padding"]] * 2
+        return F.pad(x, (0, 0, width, width, height, height))
 
     def depthwise_conv2d(self, layer, x):
         channels = x.shape[3]
@@ -217,18 +222,21 @@ class PeerNet(Net):
         y = y.transpose(1, 2)
         return self.rotary(y, float(layer["rotary"])) if name != "value" and "rotary" in layer else y
 
-    def attention(self, layer, x):
+    def attention(self, layer, x, source=None):
+        """Queries from x; keys and values from `source`, where it is another sequence."""
         samples, places, width = x.shape
+        source = x if source is None else source
         heads = layer["heads"]
         shared, features = layer.get("kv_heads", heads), layer.get("head_dim", width // heads)
         q = self.heads_of(layer, x, "query", heads, features)
+        keys = {**layer, "bias": layer.get("key_bias", layer.get("bias", True))}
         k, v = (
-            self.heads_of(layer, x, name, shared, features).repeat_interleave(heads // shared, dim=1)
+            self.heads_of(keys if name == "key" else layer, source, name, shared, features).repeat_interleave(heads // shared, dim=1)
             for name in ("key", "value")
         )
         scores = q @ k.transpose(2, 3) / math.sqrt(features)
         if layer.get("causal", False):
-            later = torch.ones(places, places, dtype=torch.bool).triu(1)
+            later = torch.ones(places, source.shape[1], dtype=torch.bool).triu(1)
             scores = scores.masked_fill(later, -math.inf)
         p = self.dropped(layer, layer.get("dropout", 0), torch.softmax(scores, dim=-1))
         mixed = (p @ v).transpose(1, 2).reshape(samples, places, heads * features)
@@ -285,7 +293,7 @@ class PeerNet(Net):
             elif layer["kind"] == "concat":
                 y = torch.cat(given, dim=layer.get("axis", -1))
             else:
-                y = getattr(self, layer["kind"])(layer, given[0])
+                y = getattr(self, layer["kind"])(layer, *given)
             last = layer["name"]
             values[last] = ACTIVATIONS[layer.get("activation", "none")](y)
         return values[last]

@@ -36,7 +36,7 @@ static void close_preset(opened *o)
 }
 
 // Sources: torchvision's num_params for ResNet, ResNeXt, DenseNet, MobileNetV2, VGG and ViT; Keras applications' summary() for the two
-// of Keras; the checkpoints' sizes for GPT-2 (tied output), BERT (encoder and pooler), Llama, Mistral, Qwen3 and Gemma.
+// of Keras; the checkpoints' sizes for GPT-2 (tied output), BERT (encoder and pooler), Llama, Mistral, Qwen3, Gemma and Whisper.
 static const struct {
     const char *name;
     uint64_t trainable, statistics;
@@ -66,6 +66,7 @@ static const struct {
     {"qwen3_0_6b", 596049920, 0},
     {"qwen3_8b", 8190735360, 0},
     {"gemma_2b", 2506172416, 0},
+    {"whisper_small", 241734912, 0},
 };
 
 // A tiny one stands for others of its structure.
