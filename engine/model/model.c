@@ -52,8 +52,8 @@ static void try_own_size(const hr_preset *preset, const hr_knobs *knobs, hr_err 
     for (int k = 0; k < HR_KNOB_COUNT; k++) {
         const hr_knob_id id = (hr_knob_id)k;
         char value[HR_KNOB_TEXT_MAX];
-        if (hr_knob_is_size(id) && hr_knob_is_set(knobs, id) && hr_knob_is_set(own, id) &&
-            hr_knob_int(knobs, id) != hr_knob_int(own, id)) {
+        if (hr_knob_is_size(id) && hr_knob_is_set(own, id) &&
+            (!hr_knob_is_set(knobs, id) || hr_knob_int(knobs, id) != hr_knob_int(own, id))) {
             hr_err_try(err, "-s %s=%s", hr_knob_rows(NULL)[id].key, hr_knob_format(own, id, value));
             return;
         }

@@ -35,29 +35,32 @@ static uint32_t place_of(const yaml_node *written, const char *name)
     return HR_NO_ID;
 }
 
-// "sequence, depth"; "none" without any.
-static const char *size_list(const yaml_node *written, char out[WORDS_MAX])
+// "those of this model are sequence, depth", or that it has none.
+static const char *own_sizes(const yaml_node *written, char out[SIZE_WHY_MAX])
 {
+    char list[WORDS_MAX];
     const char *words[HR_KNOB_COUNT];
     size_t count = 0;
     for (const yaml_node *node = written ? written->child : NULL; node && count < HR_KNOB_COUNT;
          node = node->next) {
         words[count++] = node->key;
     }
-    return count > 0 ? word_list(words, count, out) : "none";
+    (void)snprintf(out, SIZE_WHY_MAX, count > 0 ? "those of this model are %.150s" : "this model has none%s",
+                   count > 0 ? word_list(words, count, list) : "");
+    return out;
 }
 
 // ---- what they stand for ----------------------------------------------------------------------------------------
 
 static bool named_value(model_builder *b, const char *name, int64_t *value, char why[SIZE_WHY_MAX])
 {
-    char list[WORDS_MAX], had[HAD_MAX];
+    char own[SIZE_WHY_MAX], had[HAD_MAX];
     const uint32_t place = place_of(b->sizes.written, name);
     const hr_knob_row *row = place != HR_NO_ID ? row_of_size(name) : NULL;
     if (!row || !hr_knob_is_set(b->sizes.knobs, row->id)) {
-        (void)snprintf(why, SIZE_WHY_MAX, "%s %s: the sizes of this model are %.80s",
+        (void)snprintf(why, SIZE_WHY_MAX, "%s %s: %.120s",
                        row ? "no number is given for the size" : "no size is called", had_word(name, had),
-                       size_list(b->sizes.written, list));
+                       own_sizes(b->sizes.written, own));
         return false;
     }
     b->sizes.used |= UINT64_C(1) << place;
@@ -139,14 +142,14 @@ hr_status sizes_check_knobs(const model_builder *b, const char *model, hr_err *e
 {
     const hr_knob_row *rows = hr_knob_rows(NULL);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        char list[WORDS_MAX], value[HR_KNOB_TEXT_MAX];
+        char own[SIZE_WHY_MAX], value[HR_KNOB_TEXT_MAX];
         if (!hr_knob_is_size((hr_knob_id)id) || !hr_knob_is_set(b->sizes.knobs, (hr_knob_id)id) ||
             place_of(b->sizes.written, strchr(rows[id].key, '.') + 1) != HR_NO_ID) {
             continue;
         }
-        const hr_status status = HR_FAIL(
-            err, KNOB, "%s=%s: model %.64s has no such size, its sizes are %.80s", rows[id].key,
-            hr_knob_format(b->sizes.knobs, (hr_knob_id)id, value), model, size_list(b->sizes.written, list));
+        const hr_status status = HR_FAIL(err, KNOB, "%s=%s: model %.64s has no such size, %.150s",
+                                         rows[id].key, hr_knob_format(b->sizes.knobs, (hr_knob_id)id, value),
+                                         model, own_sizes(b->sizes.written, own));
         hr_err_try(err, "headroom knobs %s", rows[id].key);
         return status;
     }

@@ -201,7 +201,7 @@ START_TEST(sizes_that_are_wrong_are_named)
         {SIZED("width: 8", "[6]", "$wdith"),
          6,
          1,
-         {"'$wdith'", "no size is called", "sizes of this model are width"}},
+         {"'$wdith'", "no size is called", "those of this model are width"}},
         {SIZED("width: 8", "[6]", "$width/3"), 6, 1, {"units", "8 is not a multiple of 3"}},
         {SIZED("width: 8", "[6]", "$width*0"), 6, 1, {"'0'", "whole number"}},
         {SIZED("width: 8", "[6]", "$width*"), 6, 1, {"''", "whole number"}},
