@@ -56,7 +56,8 @@ START_TEST(multiply_adds_are_the_published_ones)
     hr_model *model = NULL;
     hr_err err = {0};
     ck_assert_msg(hr_preset_open(path, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
-    ck_assert_msg(model_create(preset, &model, NULL, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(model_create(preset, hr_preset_knobs(preset), &model, NULL, &err) == HR_OK, "%s",
+                  err.sentence);
     const double ours = giga_macs_of(model);
     ck_assert_msg(fabs(ours - published[_i].giga_macs) <= 0.01 * published[_i].giga_macs,
                   "%s: %.4f of %.3f published", published[_i].name, ours, published[_i].giga_macs);
