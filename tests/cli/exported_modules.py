@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Small PyTorch modules with the structure of well-known families, and their model files as
+scripts/export/torch_to_headroom.py writes them: exported_modules.py FOLDER. tests/data/exported has what it wrote."""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/export"))
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from torch_to_headroom import to_headroom
+
+
+def conv(cin, cout, kernel=3, stride=1, groups=1, act=nn.ReLU, padding=None):
+    padding = kernel // 2 if padding is None else padding
+    norm = nn.BatchNorm2d(cout)
+    return nn.Sequential(nn.Conv2d(cin, cout, kernel, stride, padding, groups=groups, bias=False), norm, *([act()] if act else []))
+
+
+class Block(nn.Module):
+    """ResNet's basic block."""
+
+    def __init__(self, cin, cout, stride):
+        super().__init__()
+        self.conv1, self.conv2 = conv(cin, cout, 3, stride), conv(cout, cout, act=None)
+        self.down = conv(cin, cout, 1, stride, act=None) if stride > 1 else nn.Identity()
+
+    def forward(self, x):
+        return F.relu_(self.conv2(self.conv1(x)).add_(self.down(x)))
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = conv(3, 8)
+        self.blocks = nn.Sequential(Block(8, 8, 1), Block(8, 16, 2))
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.stem(x)).mean([2, 3]))
+
+
+class Dense(nn.Module):
+    """DenseNet: each layer reads all before it."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.layers = nn.ModuleList(nn.Sequential(nn.BatchNorm2d(8 + 4 * k), nn.ReLU(), nn.Conv2d(8 + 4 * k, 4, 3, padding=1))
+                                    for k in range(7))
+        self.classifier = nn.Linear(36, 10)
+
+    def forward(self, x):
+        features = [self.stem(x)]
+        for layer in self.layers:
+            features.append(layer(torch.cat(features, 1)))
+        x = F.avg_pool2d(torch.cat(features, 1), 2)
+        return self.classifier(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class Inverted(nn.Module):
+    """MobileNetV2's blocks, with a depthwise multiplier and stochastic depth."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = conv(3, 8, 3, 2, act=nn.ReLU6)
+        self.block = nn.Sequential(conv(8, 24, 1, act=nn.ReLU6), conv(24, 24, 3, 1, 24, nn.ReLU6), conv(24, 8, 1, act=None))
+        self.wide = conv(8, 16, 3, 2, 8, nn.SiLU)
+        self.drop, self.head = nn.Dropout(0.2), nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        kept = x.new_empty(x.shape[0], 1, 1, 1).bernoulli_(0.9).div_(0.9)
+        x = self.wide(x + self.block(x) * kept)
+        return self.head(self.drop(nn.AdaptiveAvgPool2d(1)(x).squeeze(3).squeeze(2)))
+
+
+class Inception(nn.Module):
+    """Branches, kernels of one row or column, paddings by side, windows over the edge, and an auxiliary head."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, 2)
+        self.row, self.column = nn.Conv2d(8, 8, (1, 5), padding=(0, 2)), nn.Conv2d(8, 8, (5, 1), padding="same")
+        self.side, self.point = nn.Conv2d(8, 8, 3, (2, 1), (0, 1)), nn.Conv2d(24, 16, 1)
+        self.aux, self.fc = nn.Linear(16 * 4 * 4, 10), nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = F.relu(self.stem(x))
+        pooled = F.avg_pool2d(x, 3, stride=1, padding=1)
+        x = self.point(torch.cat([self.row(x), self.column(x), pooled], 1))
+        x = F.max_pool2d(x, 3, 3, ceil_mode=True).relu_()
+        aux = self.aux(torch.flatten(F.dropout(x, 0.1), 1))
+        a, b = x.chunk(2, 1)
+        return self.fc(F.tanh(self.side(F.pad(a + b, (1, 0, 0, 1)))).mean((2, 3))), aux
+
+
+class Patches(nn.Module):
+    """A vision transformer with nn.MultiheadAttention."""
+
+    def __init__(self, width=24):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 4, 4)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.position = nn.Parameter(torch.zeros(1, 17, width))
+        self.norm1, self.norm2, self.norm = (nn.LayerNorm(width, eps=1e-6) for _ in range(3))
+        self.attention = nn.MultiheadAttention(width, 3, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(width, 48), nn.GELU(), nn.Linear(48, width))
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):
+        x = self.patches(x).reshape(x.shape[0], 24, 16).permute(0, 2, 1)
+        x = torch.cat([self.class_token.expand(x.shape[0], -1, -1), x], 1) + self.position
+        y = self.norm1(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        x = x + self.mlp(self.norm2(x))
+        return self.head(self.norm(x)[:, 0])
+
+
+class Gpt(nn.Module):
+    """GPT-2's block as nanoGPT writes it, with the output tied to the table of words."""
+
+    def __init__(self, width=24, places=16, words=48):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(words, width), nn.Embedding(places, width)
+        self.ln_1, self.ln_2, self.ln_f = (nn.LayerNorm(width) for _ in range(3))
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.c_fc, self.c_out = nn.Linear(width, 96), nn.Linear(96, width)
+        self.lm_head = nn.Linear(width, words, bias=False)
+        self.lm_head.weight = self.wte.weight
+
+    def attend(self, x):
+        n, places, width = x.shape
+        q, k, v = (y.view(n, places, 4, width // 4).transpose(1, 2) for y in self.c_attn(x).split(width, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(y.transpose(1, 2).contiguous().view(n, places, width))
+
+    def forward(self, tokens):
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
+        x = x + self.attend(self.ln_1(x))
+        x = x + self.c_out(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+        return self.lm_head(self.ln_f(x)).view(-1, 48)
+
+
+class Grouped(nn.Module):
+    """RMS norm, grouped queries and a gated feed-forward network without biases."""
+
+    def __init__(self, width=24, words=48):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.norm1, self.norm2, self.norm = (nn.RMSNorm(width, eps=1e-5) for _ in range(3))
+        self.q, self.o = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+        self.k, self.v = nn.Linear(width, 12, bias=False), nn.Linear(width, 12, bias=False)
+        self.gate, self.up, self.down = (nn.Linear(*size, bias=False) for size in ((width, 40), (width, 40), (40, width)))
+        self.head = nn.Linear(width, words, bias=False)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        y = self.norm1(x)
+        q, k, v = (f(y).unflatten(-1, (-1, 6)).transpose(1, 2) for f in (self.q, self.k, self.v))
+        k, v = (z[:, :, None].expand(-1, -1, 2, -1, -1).reshape(z.shape[0], 4, -1, 6) for z in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).flatten(2))
+        y = self.norm2(x)
+        return self.head(self.norm(x + self.down(F.silu(self.gate(y)) * self.up(y))))
+
+
+class Translate(nn.Module):
+    """An encoder layer of torch.nn over one input and attention across to it from another, written out."""
+
+    def __init__(self, width=16, words=32):
+        super().__init__()
+        self.source, self.target = nn.Embedding(words, width), nn.Embedding(words, width)
+        self.encoder = nn.TransformerEncoderLayer(width, 2, 32, dropout=0.1, batch_first=True)
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.head = nn.Linear(width, words)
+
+    def forward(self, source, target):
+        memory, x = self.encoder(self.source(source)), self.target(target)
+        q = self.query(x).view(*x.shape[:2], 2, 8).transpose(1, 2)
+        k, v = (f(memory).view(*memory.shape[:2], 2, 8).transpose(1, 2) for f in (self.key, self.value))
+        p = F.dropout(torch.softmax(q @ k.transpose(-2, -1) / 8 ** 0.5, -1), 0.1)
+        return self.head(x + self.out((p @ v).transpose(1, 2).flatten(2)))
+
+
+class Unet(nn.Module):
+    """One step down, one up, a label for each pixel."""
+
+    def __init__(self):
+        super().__init__()
+        self.inside, self.below = conv(3, 4), conv(4, 8)
+        self.up, self.last = nn.ConvTranspose2d(8, 4, 2, 2), nn.Conv2d(8, 2, 1)
+
+    def forward(self, x):
+        x = self.inside(x)
+        y = self.up(F.interpolate(self.below(F.max_pool2d(F.max_pool2d(x, 2), 2)), scale_factor=2))
+        return self.last(torch.cat([x, y], dim=1))
+
+
+class Lstm(nn.Module):
+    """A language model of two LSTM layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.lstm = nn.Embedding(12, 16), nn.LSTM(16, 16, 2, batch_first=True, dropout=0.1)
+        self.out = nn.Linear(16, 12)
+
+    def forward(self, tokens):
+        return self.out(self.lstm(self.words(tokens))[0])
+
+
+class Autoencoder(nn.Module):
+    """A layer that is used twice, one that is used backwards, and a squared error."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.middle = nn.Linear(20, 12), nn.Linear(12, 12, bias=False)
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x))
+        x = torch.sigmoid(self.middle(torch.relu(self.middle(x) * 0.5)))
+        return (x @ self.middle.weight) @ self.first.weight
+
+
+IMAGES, TOKENS = torch.zeros(8, 3, 16, 16), torch.zeros(8, 16, dtype=torch.long)
+MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inverted": (Inverted, (IMAGES,)),
+           "inception": (Inception, (torch.zeros(8, 3, 25, 25),)), "patches": (Patches, (IMAGES,)), "gpt": (Gpt, (TOKENS,)),
+           "grouped": (Grouped, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
+           "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
+
+
+def main():
+    for name, (module, examples) in MODULES.items():
+        loss = "mean_squared_error" if name == "autoencoder" else None
+        to_headroom(module(), examples, os.path.join(sys.argv[1], name + ".yaml"), loss=loss)
+
+
+if __name__ == "__main__":
+    main()

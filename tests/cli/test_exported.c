@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promise: what scripts/export/torch_to_headroom.py writes of a PyTorch module is a model like any other: it has the
+// module's parameters, trains, and its plan is its run. The files of tests/data/exported are what it wrote of
+// tests/cli/exported_modules.py; a Python that has PyTorch (HEADROOM_PEER_PYTHON) writes them again byte for byte.
+#include <check.h>
+#include <glob.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/program.h"
+
+enum { LEAST_FILES = 11, WORDS_MAX = 1024 };
+
+static glob_t files;
+
+static json_t *report_of(const char *command, const char *path)
+{
+    char words[WORDS_MAX];
+    (void)snprintf(words, sizeof words,
+                   "%s %s --json --steps 60 -s device.kind=cpu -s optimizer.learning_rate=0.01", command,
+                   path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    json_t *report = assert_json(&o, words);
+    outcome_deinit(&o);
+    return report;
+}
+
+static const json_t *field(const json_t *report, const char *group, const char *key)
+{
+    const json_t *value = json_object_get(json_object_get(report, group), key);
+    ck_assert_msg(value != NULL, "%s.%s", group, key);
+    return value;
+}
+
+// What the first line says: "# Written by torch_to_headroom.py: MODULE, N parameters."
+static long long parameters_of(const char *path)
+{
+    char line[256] = "";
+    FILE *f = fopen(path, "r");
+    ck_assert_msg(f != NULL && fgets(line, sizeof line, f) != NULL, "%s", path);
+    ck_assert_int_eq(fclose(f), 0);
+    const char *comma = strrchr(line, ',');
+    ck_assert_msg(comma != NULL && strstr(line, "# Written by torch_to_headroom.py: ") == line, "%s: %s",
+                  path, line);
+    return strtoll(comma + 1, NULL, 10);
+}
+
+START_TEST(a_module_of_pytorch_trains_and_its_plan_is_its_run)
+{
+    const char *path = files.gl_pathv[_i];
+    json_t *plan = report_of("plan", path);
+    json_t *run = report_of("run", path);
+    ck_assert_int_eq(json_integer_value(field(plan, "model", "trainable_parameters")), parameters_of(path));
+    ck_assert_msg(json_equal(json_object_get(plan, "memory"), json_object_get(run, "memory")), "%s", path);
+    const double first = json_real_value(field(run, "train", "loss_first"));
+    const double last = json_real_value(field(run, "train", "loss_last"));
+    ck_assert_msg(last < first, "%s: loss %g, then %g", path, first, last);
+    json_decref(plan);
+    json_decref(run);
+}
+END_TEST
+
+START_TEST(pytorch_writes_the_same_files_again)
+{
+    const char *python = getenv("HEADROOM_PEER_PYTHON");
+    if (python == NULL) {
+        return; // nothing here needs PyTorch
+    }
+    char words[WORDS_MAX];
+    (void)snprintf(words, sizeof words,
+                   "'%s' tests/cli/exported_modules.py %s 2>/dev/null && cd %s && for f in *.yaml; do "
+                   "cmp \"$f\" \"%s/tests/data/exported/$f\" || exit 1; done",
+                   python, program_home(), program_home(), getenv("PWD"));
+    ck_assert_msg(system(words) == 0, "%s", words); // NOLINT(cert-env33-c): cmp and a Python
+}
+END_TEST
+
+int main(void)
+{
+    if (glob("tests/data/exported/*.yaml", 0, NULL, &files) != 0 || files.gl_pathc < LEAST_FILES) {
+        (void)fprintf(stderr, "tests/data/exported: needed %d files, had %zu\n", LEAST_FILES, files.gl_pathc);
+        return 1;
+    }
+    Suite *suite = suite_create("exported");
+    TCase *cases = tcase_create("modules");
+    tcase_add_loop_test(cases, a_module_of_pytorch_trains_and_its_plan_is_its_run, 0, (int)files.gl_pathc);
+    tcase_add_test(cases, pytorch_writes_the_same_files_again);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    globfree(&files);
+    program_remove_home();
+    return failed != 0;
+}
