@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLAS and cuBLASLt: handles with what was set in them, and products that do nothing. PyTorch chooses their workspaces
+// itself and allocates them, so that nothing of what it asks for hangs on an answer of theirs.
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+
+// NOLINTBEGIN(readability-identifier-naming): CUDA's own names
+
+typedef enum cublas_status {
+    CUBLAS_OK = 0,
+    CUBLAS_NO_MEMORY = 3,
+    CUBLAS_INVALID_VALUE = 7,
+} cublas_status;
+
+typedef struct cublas_handle {
+    int math_mode, pointer_mode;
+} cublas_handle;
+
+EXPORTED cublas_status cublasCreate_v2(cublas_handle **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out != NULL ? CUBLAS_OK : CUBLAS_NO_MEMORY;
+}
+
+EXPORTED cublas_status cublasDestroy_v2(cublas_handle *h)
+{
+    free(h);
+    return CUBLAS_OK;
+}
+
+EXPORTED cublas_status cublasSetMathMode(cublas_handle *h, int mode)
+{
+    h->math_mode = mode;
+    return CUBLAS_OK;
+}
+
+EXPORTED cublas_status cublasGetMathMode(const cublas_handle *h, int *mode)
+{
+    *mode = h->math_mode;
+    return CUBLAS_OK;
+}
+
+EXPORTED cublas_status cublasSetPointerMode_v2(cublas_handle *h, int mode)
+{
+    h->pointer_mode = mode;
+    return CUBLAS_OK;
+}
+
+EXPORTED cublas_status cublasGetPointerMode_v2(const cublas_handle *h, int *mode)
+{
+    *mode = h->pointer_mode;
+    return CUBLAS_OK;
+}
+
+// ---- cuBLASLt -------------------------------------------------------------------------------------------------------
+
+EXPORTED size_t cublasLtGetVersion(void)
+{
+    return 130000;
+}
+
+#define MAKES_A_HANDLE(name)                                                                                 \
+    EXPORTED cublas_status name(void **out)                                                                  \
+    {                                                                                                        \
+        *out = new_handle();                                                                                 \
+        return CUBLAS_OK;                                                                                    \
+    }
+MAKES_A_HANDLE(cublasLtMatmulDescCreate)
+MAKES_A_HANDLE(cublasLtMatmulPreferenceCreate)
+MAKES_A_HANDLE(cublasLtMatrixLayoutCreate)
+
+typedef struct lt_result {
+    uint64_t algorithm[8];
+    size_t workspace_bytes;
+    cublas_status status;
+    float waves;
+    int reserved[4];
+} lt_result;
+
+// One algorithm, which needs no workspace of the one that PyTorch has allocated already.
+EXPORTED cublas_status cublasLtMatmulAlgoGetHeuristic(void *handle, void *product, void *a, void *b, void *c,
+                                                      void *d, void *preference, int wanted,
+                                                      lt_result *results, int *count)
+{
+    (void)handle, (void)product, (void)a, (void)b, (void)c, (void)d, (void)preference;
+    if (wanted < 1) {
+        return CUBLAS_INVALID_VALUE;
+    }
+    results[0] = (lt_result){.waves = 1};
+    *count = 1;
+    return CUBLAS_OK;
+}
+
+EXPORTED cublas_status cublasLtMatmulAlgoCheck(void *handle, void *product, void *a, void *b, void *c,
+                                               void *d, const void *algorithm, lt_result *result)
+{
+    (void)handle, (void)product, (void)a, (void)b, (void)c, (void)d, (void)algorithm;
+    *result = (lt_result){.waves = 1};
+    return CUBLAS_OK;
+}
+
+// ---- what computes --------------------------------------------------------------------------------------------------
+
+// Arguments do not matter and are not declared: a caller may pass more.
+#define SUCCEEDS(name)                                                                                       \
+    EXPORTED cublas_status name(void)                                                                        \
+    {                                                                                                        \
+        return CUBLAS_OK;                                                                                    \
+    }
+// clang-format off
+SUCCEEDS(cublasCaxpy_v2)
+SUCCEEDS(cublasCcopy_v2)
+SUCCEEDS(cublasCdotc_v2)
+SUCCEEDS(cublasCdotu_v2)
+SUCCEEDS(cublasCgelsBatched)
+SUCCEEDS(cublasCgemmBatched)
+SUCCEEDS(cublasCgemmStridedBatched)
+SUCCEEDS(cublasCgemm_v2)
+SUCCEEDS(cublasCgemv_v2)
+SUCCEEDS(cublasCgeqrfBatched)
+SUCCEEDS(cublasCgerc_v2)
+SUCCEEDS(cublasCgeru_v2)
+SUCCEEDS(cublasCgetrfBatched)
+SUCCEEDS(cublasCgetrsBatched)
+SUCCEEDS(cublasChemm_v2)
+SUCCEEDS(cublasChemv_v2)
+SUCCEEDS(cublasCher2_v2)
+SUCCEEDS(cublasCher2k_v2)
+SUCCEEDS(cublasCher_v2)
+SUCCEEDS(cublasCherk_v2)
+SUCCEEDS(cublasCrot_v2)
+SUCCEEDS(cublasCrotg_v2)
+SUCCEEDS(cublasCscal_v2)
+SUCCEEDS(cublasCsrot_v2)
+SUCCEEDS(cublasCsscal_v2)
+SUCCEEDS(cublasCswap_v2)
+SUCCEEDS(cublasCsymm_v2)
+SUCCEEDS(cublasCsymv_v2)
+SUCCEEDS(cublasCsyr2_v2)
+SUCCEEDS(cublasCsyr2k_v2)
+SUCCEEDS(cublasCsyr_v2)
+SUCCEEDS(cublasCsyrk_v2)
+SUCCEEDS(cublasCtrmm_v2)
+SUCCEEDS(cublasCtrmv_v2)
+SUCCEEDS(cublasCtrsmBatched)
+SUCCEEDS(cublasCtrsm_v2)
+SUCCEEDS(cublasCtrsv_v2)
+SUCCEEDS(cublasDasum_v2)
+SUCCEEDS(cublasDaxpy_v2)
+SUCCEEDS(cublasDcopy_v2)
+SUCCEEDS(cublasDdot_v2)
+SUCCEEDS(cublasDgelsBatched)
+SUCCEEDS(cublasDgemmBatched)
+SUCCEEDS(cublasDgemmStridedBatched)
+SUCCEEDS(cublasDgemm_v2)
+SUCCEEDS(cublasDgemv_v2)
+SUCCEEDS(cublasDgeqrfBatched)
+SUCCEEDS(cublasDger_v2)
+SUCCEEDS(cublasDgetrfBatched)
+SUCCEEDS(cublasDgetrsBatched)
+SUCCEEDS(cublasDnrm2_v2)
+SUCCEEDS(cublasDotEx)
+SUCCEEDS(cublasDrot_v2)
+SUCCEEDS(cublasDrotg_v2)
+SUCCEEDS(cublasDrotm_v2)
+SUCCEEDS(cublasDrotmg_v2)
+SUCCEEDS(cublasDscal_v2)
+SUCCEEDS(cublasDswap_v2)
+SUCCEEDS(cublasDsymm_v2)
+SUCCEEDS(cublasDsymv_v2)
+SUCCEEDS(cublasDsyr2_v2)
+SUCCEEDS(cublasDsyr2k_v2)
+SUCCEEDS(cublasDsyr_v2)
+SUCCEEDS(cublasDsyrk_v2)
+SUCCEEDS(cublasDtrmm_v2)
+SUCCEEDS(cublasDtrmv_v2)
+SUCCEEDS(cublasDtrsmBatched)
+SUCCEEDS(cublasDtrsm_v2)
+SUCCEEDS(cublasDtrsv_v2)
+SUCCEEDS(cublasDzasum_v2)
+SUCCEEDS(cublasDznrm2_v2)
+SUCCEEDS(cublasGemmEx)
+SUCCEEDS(cublasGemmStridedBatchedEx)
+SUCCEEDS(cublasGetMatrixAsync)
+SUCCEEDS(cublasGetVectorAsync)
+SUCCEEDS(cublasIcamax_v2)
+SUCCEEDS(cublasIcamin_v2)
+SUCCEEDS(cublasIdamax_v2)
+SUCCEEDS(cublasIdamin_v2)
+SUCCEEDS(cublasIsamax_v2)
+SUCCEEDS(cublasIsamin_v2)
+SUCCEEDS(cublasIzamax_v2)
+SUCCEEDS(cublasIzamin_v2)
+SUCCEEDS(cublasLtMatmul)
+SUCCEEDS(cublasLtMatmulAlgoConfigGetAttribute)
+SUCCEEDS(cublasLtMatmulAlgoConfigSetAttribute)
+SUCCEEDS(cublasLtMatmulAlgoInit)
+SUCCEEDS(cublasLtMatmulDescDestroy)
+SUCCEEDS(cublasLtMatmulDescSetAttribute)
+SUCCEEDS(cublasLtMatmulPreferenceDestroy)
+SUCCEEDS(cublasLtMatmulPreferenceSetAttribute)
+SUCCEEDS(cublasLtMatrixLayoutDestroy)
+SUCCEEDS(cublasLtMatrixLayoutSetAttribute)
+SUCCEEDS(cublasSasum_v2)
+SUCCEEDS(cublasSaxpy_v2)
+SUCCEEDS(cublasScasum_v2)
+SUCCEEDS(cublasScnrm2_v2)
+SUCCEEDS(cublasScopy_v2)
+SUCCEEDS(cublasSdot_v2)
+SUCCEEDS(cublasSetMatrixAsync)
+SUCCEEDS(cublasSetSmCountTarget)
+SUCCEEDS(cublasSetStream_v2)
+SUCCEEDS(cublasSetVectorAsync)
+SUCCEEDS(cublasSetWorkspace_v2)
+SUCCEEDS(cublasSgelsBatched)
+SUCCEEDS(cublasSgemmBatched)
+SUCCEEDS(cublasSgemmEx)
+SUCCEEDS(cublasSgemm_v2)
+SUCCEEDS(cublasSgemv_v2)
+SUCCEEDS(cublasSgeqrfBatched)
+SUCCEEDS(cublasSger_v2)
+SUCCEEDS(cublasSgetrfBatched)
+SUCCEEDS(cublasSgetrsBatched)
+SUCCEEDS(cublasSnrm2_v2)
+SUCCEEDS(cublasSrot_v2)
+SUCCEEDS(cublasSrotg_v2)
+SUCCEEDS(cublasSrotm_v2)
+SUCCEEDS(cublasSrotmg_v2)
+SUCCEEDS(cublasSscal_v2)
+SUCCEEDS(cublasSswap_v2)
+SUCCEEDS(cublasSsymm_v2)
+SUCCEEDS(cublasSsymv_v2)
+SUCCEEDS(cublasSsyr2_v2)
+SUCCEEDS(cublasSsyr2k_v2)
+SUCCEEDS(cublasSsyr_v2)
+SUCCEEDS(cublasSsyrk_v2)
+SUCCEEDS(cublasStrmm_v2)
+SUCCEEDS(cublasStrmv_v2)
+SUCCEEDS(cublasStrsmBatched)
+SUCCEEDS(cublasStrsm_v2)
+SUCCEEDS(cublasStrsv_v2)
+SUCCEEDS(cublasZaxpy_v2)
+SUCCEEDS(cublasZcopy_v2)
+SUCCEEDS(cublasZdotc_v2)
+SUCCEEDS(cublasZdotu_v2)
+SUCCEEDS(cublasZdrot_v2)
+SUCCEEDS(cublasZdscal_v2)
+SUCCEEDS(cublasZgelsBatched)
+SUCCEEDS(cublasZgemmBatched)
+SUCCEEDS(cublasZgemmStridedBatched)
+SUCCEEDS(cublasZgemm_v2)
+SUCCEEDS(cublasZgemv_v2)
+SUCCEEDS(cublasZgeqrfBatched)
+SUCCEEDS(cublasZgerc_v2)
+SUCCEEDS(cublasZgeru_v2)
+SUCCEEDS(cublasZgetrfBatched)
+SUCCEEDS(cublasZgetrsBatched)
+SUCCEEDS(cublasZhemm_v2)
+SUCCEEDS(cublasZhemv_v2)
+SUCCEEDS(cublasZher2_v2)
+SUCCEEDS(cublasZher2k_v2)
+SUCCEEDS(cublasZher_v2)
+SUCCEEDS(cublasZherk_v2)
+SUCCEEDS(cublasZrot_v2)
+SUCCEEDS(cublasZrotg_v2)
+SUCCEEDS(cublasZscal_v2)
+SUCCEEDS(cublasZswap_v2)
+SUCCEEDS(cublasZsymm_v2)
+SUCCEEDS(cublasZsymv_v2)
+SUCCEEDS(cublasZsyr2_v2)
+SUCCEEDS(cublasZsyr2k_v2)
+SUCCEEDS(cublasZsyr_v2)
+SUCCEEDS(cublasZsyrk_v2)
+SUCCEEDS(cublasZtrmm_v2)
+SUCCEEDS(cublasZtrmv_v2)
+SUCCEEDS(cublasZtrsmBatched)
+SUCCEEDS(cublasZtrsm_v2)
+SUCCEEDS(cublasZtrsv_v2)
+// clang-format on
+
+// NOLINTEND(readability-identifier-naming)
