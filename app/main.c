@@ -99,9 +99,8 @@ static void find_presets(void)
 // A word that is no command may be a preset for the workbench.
 static bool names_preset(const char *word)
 {
-    size_t length = strlen(word);
     size_t count = 0;
-    bool found = strchr(word, '/') != NULL || (length > 5 && strcmp(word + length - 5, ".yaml") == 0);
+    bool found = hr_preset_is_path(word);
     hr_preset_entry *entries = NULL;
     if (found || hr_preset_list(NULL, &entries, &count, NULL) != HR_OK) {
         return found;

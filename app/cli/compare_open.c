@@ -75,6 +75,13 @@ static bool is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+// Of Hugging Face: a preset, where every other .json is a report.
+static bool is_config(const char *base)
+{
+    const char *slash = strrchr(base, '/');
+    return strcmp(slash == NULL ? base : slash + 1, "config.json") == 0;
+}
+
 // A file that is no preset; also one that is not there but can be nothing else.
 static bool is_trace(const char *base)
 {
@@ -84,7 +91,7 @@ static bool is_trace(const char *base)
             return true;
         }
     }
-    return is_file(base) && !ends_with(base, ".yaml");
+    return is_file(base) && !ends_with(base, ".yaml") && !is_config(base);
 }
 
 // ---- a plan ---------------------------------------------------------------------------------------------------
@@ -179,7 +186,7 @@ hr_status compare_open(const cli_args *args, const char *word, compare_side *out
     subject_words words;
     *out = (compare_side){.word = word};
     HR_TRY(part(word, &words, err));
-    if (ends_with(words.base, ".json")) {
+    if (ends_with(words.base, ".json") && !is_config(words.base)) {
         out->kind = COMPARE_REPORT;
         if (words.pairs[0] != '\0') {
             hr_status status =

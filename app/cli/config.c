@@ -117,9 +117,42 @@ static void show_row(const cli_args *args, const cli_subject *s, const hr_knob_r
     }
 }
 
+// `sizes: {sequence: 512, depth: 12}` as they stand.
+static void show_sizes(const cli_subject *s)
+{
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    const char *between = "  sizes: {";
+    for (size_t k = 0; k < HR_KNOB_COUNT; k++) {
+        if (hr_knob_is_size(rows[k].id) && hr_knob_is_set(&s->knobs, rows[k].id)) {
+            char value[HR_KNOB_TEXT_MAX];
+            printf("%s%s: %s", between, knob_leaf(&rows[k]), hr_knob_format(&s->knobs, rows[k].id, value));
+            between = ", ";
+        }
+    }
+    puts("}");
+}
+
+// Another program's file as the preset that it is read as: what is printed can be saved, and is one.
+static void show_imported(const cli_subject *s, const char *imported)
+{
+    for (const char *line = imported; *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        if (strncmp(line, "  sizes: ", strlen("  sizes: ")) == 0) {
+            show_sizes(s);
+        } else {
+            printf("%.*s\n", (int)length, line);
+        }
+        line += length + (line[length] == '\n');
+    }
+}
+
 // `model: NAME`, or with its sizes a mapping.
 static void show_model(const cli_args *args, const cli_subject *s)
 {
+    if (hr_preset_imported(s->preset) != NULL) {
+        show_imported(s, hr_preset_imported(s->preset));
+        return;
+    }
     const hr_knob_row *rows = hr_knob_rows(NULL);
     bool sized = false;
     for (size_t k = 0; k < HR_KNOB_COUNT; k++) {

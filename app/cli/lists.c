@@ -68,6 +68,10 @@ static void print_about(const hr_preset *preset)
         putchar('\n');
         say_paragraph(hr_preset_description(preset), 0);
     }
+    if (hr_preset_note(preset)[0] != '\0') {
+        putchar('\n');
+        say_paragraph(hr_preset_note(preset), 0);
+    }
     printf("\n");
     say_foreign(stdout, hr_preset_path(preset), "");
     puts(" turns");
@@ -81,6 +85,7 @@ static void print_about_json(const hr_preset *preset)
     emit_text(&e, "name", hr_preset_name(preset));
     emit_text(&e, "title", hr_preset_title(preset));
     emit_text(&e, "description", hr_preset_description(preset));
+    emit_text(&e, "note", hr_preset_note(preset));
     emit_text(&e, "file", hr_preset_path(preset));
     emit_object(&e, "knobs");
     for (size_t k = 0; k < HR_KNOB_COUNT; k++) {

@@ -130,9 +130,10 @@ static void print_program(void)
     roff_paragraph("headroom shows what a training step of a neural network holds in memory, when, and why "
                    "it does not fit. "
                    "It plans the step to the byte, trains it, and shows both in a terminal.");
-    roff_paragraph(
-        "PRESET is a name from `headroom presets`, or a path with '/' or .yaml. Without a command, "
-        "PRESET is opened in the workbench.");
+    roff_paragraph("PRESET is a name from `headroom presets`, a path with '/' or .yaml, or a config.json of "
+                   "Hugging Face or the "
+                   "folder that holds it, which is read as a preset. Without a command, PRESET is opened in "
+                   "the workbench.");
     print_commands();
 }
 

@@ -182,7 +182,9 @@ static void help_of_all(bool whole)
         puts("\n`headroom COMMAND -h` for one command, `headroom --help` for everything.");
         return;
     }
-    puts("PRESET is a name from `headroom presets`, or a path with '/' or .yaml.");
+    puts("PRESET is a name from `headroom presets`, a path with '/' or .yaml, or a config.json of Hugging "
+         "Face or its "
+         "folder.");
     print_exit_codes();
 }
 
@@ -448,6 +450,17 @@ static void say_idle_knobs(const cli_args *args, const hr_knobs *knobs)
     }
 }
 
+// What the preset itself wants to be known; the workbench says it with its description.
+static void say_note(const cli_args *args, const hr_preset *preset)
+{
+    const char *note = hr_preset_note(preset);
+    if (args->command->name[0] != '\0' && note[0] != '\0') {
+        fputs("headroom: note: ", stderr);
+        say_foreign(stderr, note, "");
+        fputc('\n', stderr);
+    }
+}
+
 void cli_show_problems(const cli_args *args, const char *name, const char *problems, const char *edit,
                        hr_err *err)
 {
@@ -501,6 +514,7 @@ hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_
         status = turn_knobs(args, &out->knobs, err);
     }
     if (status == HR_OK) {
+        say_note(args, out->preset);
         say_idle_knobs(args, &out->knobs);
     }
     if (status != HR_OK) {

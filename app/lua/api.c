@@ -20,8 +20,7 @@ static hr_status open_preset(script *s, const char *name, hr_preset **preset, hr
 {
     char path[SCRIPT_PATH_MAX];
     char *problems = NULL;
-    size_t length = strlen(name);
-    bool is_path = strchr(name, '/') != NULL || (length > 5 && strcmp(name + length - 5, ".yaml") == 0);
+    bool is_path = hr_preset_is_path(name);
     bool typed = is_path && script_was_typed(s, name);
     if (is_path) {
         HR_TRY(script_readable_path(s, name, path, err));

@@ -4,8 +4,10 @@
 // shows them all.
 #include "headroom/preset.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "knobs/preset_import.h"
 #include "knobs/preset_keys.h"
 #include "knobs/preset_model.h"
 #include "knobs/search.h"
@@ -27,6 +30,7 @@ struct hr_preset {
     atomic_uint holders;    // hr_preset_close ends one
     char name[64];
     char path[SEARCH_PATH_MAX]; // of the file that was asked for; "": it was no file
+    char *imported;             // what that file is as a preset's model, where it is none of ours; owned
     bool trusts;
     hr_knobs knobs;
     hr_origin origin[HR_KNOB_COUNT];
@@ -58,7 +62,7 @@ static hr_status load(loader *l, const char *path, const visit *parent, const ya
 
 // ---- from a name to a path --------------------------------------------------------------------------------
 
-// A path may leave ".yaml" out.
+// A path may leave ".yaml" out, or be the folder of a config.json.
 static bool complete_path(char path[SEARCH_PATH_MAX])
 {
     struct stat info;
@@ -74,7 +78,7 @@ static bool complete_path(char path[SEARCH_PATH_MAX])
     if (!found) {
         path[length] = '\0';
     }
-    return found;
+    return found || search_config_in(path);
 }
 
 // Beside the file or, for a name, in the folders of presets. *leaves: it is beside the file, and a link out of its folder.
@@ -82,7 +86,7 @@ static bool find_from(const char *from_path, const char *word, char path[SEARCH_
 {
     char folder[SEARCH_PATH_MAX];
     search_folder_of(from_path, folder);
-    const bool is_path = search_is_path(word);
+    const bool is_path = search_is_preset_path(word);
     const bool beside = is_path ? search_join(folder, word, path) && complete_path(path)
                                 : search_in_root(folder, search_preset_folders, word, path);
     *leaves = beside && !search_lies_below(path, folder);
@@ -421,11 +425,63 @@ static bool may_visit(const loader *l, const visit *here, const yaml_node *at)
     return true;
 }
 
+// ---- another program's file -------------------------------------------------------------------------------
+
+static bool is_import(const char *path)
+{
+    static const char ending[] = ".json";
+    const size_t length = strlen(path);
+    return length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0;
+}
+
+// "Qwen3-8B" of Qwen3-8B/config.json, which all such files are called; "mine" of mine.json.
+static void import_name(const char *path, char name[64])
+{
+    char whole[PATH_MAX], folder[SEARCH_PATH_MAX];
+    const char *leaf = strrchr(path, '/') == NULL ? path : strrchr(path, '/') + 1;
+    (void)snprintf(name, 64, "%.*s", (int)strcspn(leaf, "."), leaf);
+    search_folder_of(path, folder);
+    if (strcmp(leaf, "config.json") == 0 && realpath(folder, whole) != NULL &&
+        strrchr(whole, '/')[1] != '\0') {
+        (void)text_copy(name, 64, strrchr(whole, '/') + 1);
+    }
+}
+
+static hr_status open_text_of(loader *l, visit *here, text *model, const text *knobs, hr_err *err)
+{
+    char called[SEARCH_PATH_MAX + 16];
+    const size_t length = model->length;
+    (void)snprintf(called, sizeof called, "%s as a preset", here->path);
+    text_append_bytes(model, knobs->data, knobs->length);
+    if (model->failed) {
+        return HR_FAIL(err, NOMEM, "%s: no memory to keep it", here->path);
+    }
+    HR_TRY(yaml_open_text(called, model->data, model->length, &here->file, err));
+    if (here->parent == NULL) {
+        l->preset->imported = text_take(model);
+        l->preset->imported[length] = '\0';
+    }
+    return HR_OK;
+}
+
+static hr_status open_import(loader *l, visit *here, hr_err *err)
+{
+    text model = {0}, knobs = {0};
+    char name[64];
+    import_name(here->path, name);
+    hr_status status = preset_import(here->path, name, &model, &knobs, err);
+    status = status == HR_OK ? open_text_of(l, here, &model, &knobs, err) : status;
+    text_deinit(&model);
+    text_deinit(&knobs);
+    return status;
+}
+
 static hr_status open_file(loader *l, visit *here, const yaml_node *at)
 {
     hr_err reason = {0};
-    hr_status status = yaml_open(here->path, &here->file, &reason);
-    if (status == HR_READ && here->parent != NULL) {
+    hr_status status =
+        is_import(here->path) ? open_import(l, here, &reason) : yaml_open(here->path, &here->file, &reason);
+    if ((status == HR_READ || status == HR_PRESET) && here->parent != NULL) {
         yaml_problem(here->parent->file, at->line, at->column, "%s", reason.sentence);
         return HR_OK;
     }
@@ -532,23 +588,38 @@ static hr_status collect(const hr_preset *preset, char **problems, hr_err *err)
     return *problems == NULL ? HR_FAIL(err, NOMEM, "no memory to list the problems of the preset") : status;
 }
 
-// A file is named with its ending: a name alone is one of ours.
-static bool is_file_here(const char *name)
+// A file is named with its ending: a name alone is one of ours. How to name the one that lies here; "": there is none.
+static const char *ending_here(const char *name)
 {
-    char path[SEARCH_PATH_MAX];
-    const int length = snprintf(path, sizeof path, "%s.yaml", name);
-    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+    static const char *const endings[] = {".yaml", "/config.json"};
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
+        char path[SEARCH_PATH_MAX];
+        const int length = snprintf(path, sizeof path, "%s%s", name, endings[k]);
+        if (length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0) {
+            return endings[k];
+        }
+    }
+    return "";
+}
+
+static hr_status refuse_folder(const char *path, hr_err *err)
+{
+    hr_status status = HR_FAIL(
+        err, READ, "%.300s: needed a preset, or a folder with a config.json, had a folder without one", path);
+    hr_err_try(err, "ls '%.300s', or headroom presets", path);
+    return status;
 }
 
 static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_err *err)
 {
     char known[160], near[64];
-    if (search_is_path(preset)) {
+    if (search_is_preset_path(preset)) {
         if (!text_copy(path, SEARCH_PATH_MAX, preset)) {
             return HR_FAIL(err, READ, "%.64s…: the path is too long", preset);
         }
-        (void)complete_path(path); // reading says what is wrong when there is no such file
-        return HR_OK;
+        struct stat info;
+        const bool found = complete_path(path); // reading says what is wrong when there is no such file
+        return !found && stat(path, &info) == 0 ? refuse_folder(path, err) : HR_OK;
     }
     if (search_by_name(search_preset_folders, preset, path)) {
         return HR_OK;
@@ -556,8 +627,8 @@ static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_
     HR_TRY(search_known(NULL, preset, known, sizeof known, near, err));
     hr_status status = HR_FAIL(err, PRESET, "no preset is called '%.64s'; %s%s", preset,
                                known[0] == '\0' ? "no folder of presets was found" : "there are ", known);
-    if (is_file_here(preset)) {
-        hr_err_try(err, "headroom plan ./%.64s.yaml", preset);
+    if (ending_here(preset)[0] != '\0') {
+        hr_err_try(err, "headroom plan ./%.64s%s", preset, ending_here(preset));
     } else {
         hr_err_try(err, near[0] == '\0' ? "headroom presets" : "headroom plan %s", near);
     }
@@ -566,6 +637,11 @@ static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_
 
 static void set_name(hr_preset *preset, const char *path)
 {
+    if (is_import(path)) {
+        import_name(path, preset->name);
+        (void)hr_plain_text(preset->name, "");
+        return;
+    }
     const char *slash = strrchr(path, '/');
     const char *leaf = slash == NULL ? path : slash + 1;
     const char *dot = strrchr(leaf, '.');
@@ -632,6 +708,7 @@ void hr_preset_close(hr_preset *preset)
         yaml_close(preset->files.data[i]);
     }
     vec_deinit(&preset->files);
+    hr_free(preset->imported);
     hr_free(preset);
 }
 
@@ -660,6 +737,16 @@ const char *hr_preset_title(const hr_preset *preset)
 const char *hr_preset_description(const hr_preset *preset)
 {
     return said(preset, "description");
+}
+
+const char *hr_preset_note(const hr_preset *preset)
+{
+    return said(preset, "note");
+}
+
+const char *hr_preset_imported(const hr_preset *preset)
+{
+    return preset->imported;
 }
 
 bool hr_preset_trusts(const hr_preset *preset)

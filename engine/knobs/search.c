@@ -58,6 +58,16 @@ bool search_is_path(const char *preset)
     return strchr(preset, '/') != NULL || ends_with(preset, ".yaml");
 }
 
+bool search_is_preset_path(const char *preset)
+{
+    return search_is_path(preset) || ends_with(preset, ".json") || strcmp(preset, ".") == 0;
+}
+
+bool hr_preset_is_path(const char *word)
+{
+    return search_is_preset_path(word);
+}
+
 bool search_leaves_folder(const char *path)
 {
     if (path[0] == '/') {
@@ -92,6 +102,18 @@ static bool is_file(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool search_config_in(char path[SEARCH_PATH_MAX])
+{
+    char config[SEARCH_PATH_MAX];
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    const int whole = snprintf(config, sizeof config, "%.*s/config.json", (int)length, path);
+    return is_folder(path) && whole > 0 && whole < SEARCH_PATH_MAX && is_file(config) &&
+           text_copy(path, SEARCH_PATH_MAX, config);
 }
 
 // ---- roots ------------------------------------------------------------------------------------------------

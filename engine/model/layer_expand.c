@@ -125,9 +125,19 @@ uint32_t expand_vector(model_builder *b, const char *suffix, int64_t features, m
     return builder_param(b, suffix, &vector);
 }
 
+// One of its own is taken although the layer shares: an output layer over an embedding's table, which has none.
 uint32_t expand_bias(model_builder *b, const layer_spec *s, int64_t features)
 {
-    return spec_integer(s, ATTR_BIAS) ? expand_vector(b, "bias", features, MODEL_INIT_ZEROS) : HR_NO_ID;
+    const param_span shared = b->shared;
+    if (spec_integer(s, ATTR_BIAS) == LAYER_BIAS_NONE) {
+        return HR_NO_ID;
+    }
+    if (spec_integer(s, ATTR_BIAS) == LAYER_BIAS_OWN) {
+        b->shared.layer = HR_NO_ID;
+    }
+    const uint32_t bias = expand_vector(b, "bias", features, MODEL_INIT_ZEROS);
+    b->shared = shared;
+    return bias;
 }
 
 model_node expand_weighted(hr_op op, const op_attr *attr, uint32_t x, uint32_t weights, uint32_t bias)

@@ -19,6 +19,8 @@ typedef enum layer_act {
     LAYER_ACT_SIGMOID,
 } layer_act;
 
+typedef enum layer_bias { LAYER_BIAS_NONE, LAYER_BIAS, LAYER_BIAS_OWN } layer_bias;
+
 #define X(name) extern const layer_kind layer_kind_##name;
 LAYER_KIND_MAP(X)
 #undef X

@@ -79,8 +79,9 @@ typedef enum attr_id {
     ATTR_EDGES, // written `padding` too
     ATTR_GROUPS,
     ATTR_MULTIPLIER,
-    ATTR_BIAS,
+    ATTR_BIAS,         // layer_bias
     ATTR_KEY_BIAS,     // of an attention's keys: 0 as the others, 1 false, 2 true
+    ATTR_OUTPUT_BIAS,  // the same of its output
     ATTR_ACTIVATION,   // layer_act
     ATTR_INIT,         // layer_init
     ATTR_TABLE_INIT,   // written `init` too: of embeddings

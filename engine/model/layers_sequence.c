@@ -259,6 +259,14 @@ static uint32_t project_heads(model_builder *b, const layer_spec *s, uint32_t x,
     return s->value[ATTR_ROTARY].real > 0 ? turn_heads(b, s, y, heads, name) : y;
 }
 
+// One projection's bias, where the layer says something else of it than of all.
+static void take_bias(layer_spec *of, attr_id attr)
+{
+    if (spec_integer(of, attr) != 0) {
+        of->value[ATTR_BIAS].integer = spec_integer(of, attr) == 2 ? LAYER_BIAS : LAYER_BIAS_NONE;
+    }
+}
+
 // Queries from the first input; keys and values from the second where there is one.
 static uint32_t expand_attention(model_builder *b, const layer_spec *s)
 {
@@ -270,9 +278,7 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
         return HR_NO_ID;
     }
     layer_spec keys = *s;
-    if (spec_integer(s, ATTR_KEY_BIAS) != 0) {
-        keys.value[ATTR_BIAS].integer = spec_integer(s, ATTR_KEY_BIAS) == 2;
-    }
+    take_bias(&keys, ATTR_KEY_BIAS);
     const uint32_t q = project_heads(b, s, s->input[0], h.heads, &h, "query");
     const uint32_t k = project_heads(b, &keys, source, h.kv_heads, &h, "key");
     const uint32_t v = project(b, s, source, h.kv_heads * h.features, "value", "value");
@@ -282,17 +288,18 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
     if (s->value[ATTR_OUTPUT_SCALE].real > 0) {
         output.value[ATTR_INIT_SCALE] = s->value[ATTR_OUTPUT_SCALE];
     }
+    take_bias(&output, ATTR_OUTPUT_BIAS);
     return project(b, &output, mixed, width, "output", "out");
 }
 
-const layer_kind layer_kind_attention = {"attention",
-                                         1,
-                                         2,
-                                         LAYER_NEEDS_SEQUENCE,
-                                         {ATTR_HEADS, ATTR_KV_HEADS, ATTR_HEAD_DIM, ATTR_ROTARY,
-                                          ATTR_QK_EPSILON, ATTR_FORM, ATTR_CAUSAL, ATTR_DROPOUT, ATTR_BIAS,
-                                          ATTR_KEY_BIAS, ATTR_INIT, ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
-                                         expand_attention};
+const layer_kind layer_kind_attention = {
+    "attention",
+    1,
+    2,
+    LAYER_NEEDS_SEQUENCE,
+    {ATTR_HEADS, ATTR_KV_HEADS, ATTR_HEAD_DIM, ATTR_ROTARY, ATTR_QK_EPSILON, ATTR_FORM, ATTR_CAUSAL,
+     ATTR_DROPOUT, ATTR_BIAS, ATTR_KEY_BIAS, ATTR_OUTPUT_BIAS, ATTR_INIT, ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
+    expand_attention};
 
 // ---- recurrence -----------------------------------------------------------------------------------------------
 

@@ -139,6 +139,48 @@ START_TEST(an_embedding_serves_as_the_output_layer)
 }
 END_TEST
 
+START_TEST(a_layer_that_shares_may_have_a_bias_of_its_own)
+{
+    hr_model *m = model_from_text(IDS "    - {name: table, kind: embedding, units: 4}\n"
+                                      "    - {name: out, kind: dense, units: 9, bias: own, transpose: true,"
+                                      " share: table}\n");
+    assert_consistent(m);
+    ck_assert_uint_eq(m->parameters, 36 + 9);
+    ck_assert_uint_eq(layer_of(m, "out")->parameters, 9);
+    assert_shape(&param_of(m, "out/bias")->shape, "9");
+    ck_assert_uint_eq(node_of(m, "out", 0)->in_count, 3);
+    model_destroy(m);
+    m = model_from_text(FEATURES("6") "    - {name: a, kind: dense, units: 6, bias: own}\n");
+    ck_assert_uint_eq(m->parameters, 42);
+    model_destroy(m);
+}
+END_TEST
+
+START_TEST(the_output_of_attention_has_a_bias_as_the_others_or_as_it_says)
+{
+    static const struct {
+        const char *words;
+        uint64_t parameters;
+    } rows[] = {{"", 4 * 20},
+                {", bias: false", 4 * 16},
+                {", output_bias: false", 3 * 20 + 16},
+                {", bias: false, output_bias: true", 3 * 16 + 20},
+                {", output_bias: as_bias", 4 * 20}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char words[512];
+        (void)snprintf(words, sizeof words,
+                       IDS "    - {name: table, kind: embedding, units: 4}\n"
+                           "    - {name: mix, kind: attention, heads: 2%s}\n"
+                           "    - {name: out, kind: dense, units: 9}\n",
+                       rows[k].words);
+        hr_model *m = model_from_text(words);
+        assert_consistent(m);
+        ck_assert_uint_eq(layer_of(m, "mix")->parameters, rows[k].parameters);
+        model_destroy(m);
+    }
+}
+END_TEST
+
 // ---- defaults -------------------------------------------------------------------------------------------------
 
 START_TEST(defaults_hold_until_a_layer_says_otherwise)
@@ -537,6 +579,8 @@ int main(void)
     tcase_add_test(said, nested_rounds_use_the_nearest_index);
     tcase_add_test(said, as_many_rounds_as_a_model_may_have_layers_are_read);
     tcase_add_test(said, shared_parameters_stand_once);
+    tcase_add_test(said, a_layer_that_shares_may_have_a_bias_of_its_own);
+    tcase_add_test(said, the_output_of_attention_has_a_bias_as_the_others_or_as_it_says);
     tcase_add_test(said, an_embedding_serves_as_the_output_layer);
     tcase_add_test(said, defaults_hold_until_a_layer_says_otherwise);
     tcase_add_test(said, several_inputs_labels_and_losses_are_told_apart);

@@ -104,6 +104,12 @@ const char *hr_preset_description(const hr_preset *preset)
     return preset->description == NULL ? "" : preset->description;
 }
 
+const char *hr_preset_note(const hr_preset *preset)
+{
+    (void)preset;
+    return "";
+}
+
 bool hr_preset_trusts(const hr_preset *preset)
 {
     (void)preset;

@@ -122,7 +122,7 @@ static bool knows(const folder *f, const char *name, size_t length)
 
 // Headers of libraries, by how they begin, and the only places that may see them.
 static const struct {
-    const char *header, *places[3];
+    const char *header, *places[4];
 } libraries[] = {
     {"dnnl", {"engine/device/cpu/"}},
     {"omp.h", {"engine/device/cpu/"}},
@@ -132,7 +132,7 @@ static const struct {
     {"nvml", {"engine/device/cuda/"}},
     {"yaml.h", {"engine/knobs/"}},
     {"archive", {"engine/data/"}},
-    {"jansson.h", {"engine/train/", "engine/device/cuda/", "app/cli/"}},
+    {"jansson.h", {"engine/train/", "engine/device/cuda/", "engine/import/", "app/cli/"}},
     {"lua", {"app/lua/"}},
     {"lauxlib.h", {"app/lua/"}},
     {"ncurses", {"app/tui/term/"}},
@@ -151,7 +151,7 @@ static bool library_is_allowed(const char *source, const char *header)
         if (!begins(header, libraries[i].header)) {
             continue;
         }
-        for (size_t j = 0; j < 3 && libraries[i].places[j] != NULL; j++) {
+        for (size_t j = 0; j < 4 && libraries[i].places[j] != NULL; j++) {
             if (begins(source, libraries[i].places[j])) {
                 return true;
             }

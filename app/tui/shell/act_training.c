@@ -123,7 +123,9 @@ void act_presets(app *a, int unused)
 static void take_about(app *a, const char *name, const hr_preset *preset)
 {
     snprintf(a->about.name, sizeof a->about.name, "%s", name);
-    snprintf(a->about.text, sizeof a->about.text, "%s", preset == NULL ? "" : hr_preset_description(preset));
+    const char *note = preset == NULL ? "" : hr_preset_note(preset);
+    snprintf(a->about.text, sizeof a->about.text, "%s%s%s",
+             preset == NULL ? "" : hr_preset_description(preset), note[0] != '\0' ? " " : "", note);
     for (size_t end = strlen(a->about.text); end > 0 && a->about.text[end - 1] <= ' '; end--) {
         a->about.text[end - 1] = '\0';
     }

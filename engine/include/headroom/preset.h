@@ -18,9 +18,13 @@ typedef struct hr_origin {
     unsigned line, column;       // 1-based; 0: none
 } hr_origin;
 
+// Whether `word` is a path where a PRESET is asked for: it has a '/', ends in ".yaml" or ".json", or is ".".
+bool hr_preset_is_path(const char *word);
+
 // Opens PRESET: a name is searched in $XDG_DATA_HOME/headroom/presets, $HEADROOM_DATA, beside the program
-// (hr_preset_search_beside) and the install prefix, each with its `models/` and `articles/` folders; a word with
-// '/' or ending in ".yaml" is a path. Errors carry every problem of the file, one a line, as
+// (hr_preset_search_beside) and the install prefix, each with its `models/` and `articles/` folders; a path
+// (hr_preset_is_path) may leave ".yaml" out. A path that ends in ".json", or is a folder with a config.json in it, is read as a
+// Hugging Face config.json. Errors carry every problem of the file, one a line, as
 // "file:line:column: sentence" with the source line and a caret: in *problems (caller frees with
 // hr_preset_problems_free), and the first of them in *err.
 HR_MUST_CHECK hr_status hr_preset_open(const char *preset, bool trust, hr_preset **out, char **problems,
@@ -37,6 +41,11 @@ const char *hr_preset_path(const hr_preset *preset);
 // What the file itself says of it, "" when nothing; not inherited. Borrowed until close.
 const char *hr_preset_title(const hr_preset *preset);
 const char *hr_preset_description(const hr_preset *preset);
+// What a person who plans with it should know: what a reader of another program's file left out, for one.
+const char *hr_preset_note(const hr_preset *preset);
+// Of a preset that was read from another program's file: the keys title, description, note and model as a preset of our own has
+// them, in YAML; NULL for others.
+const char *hr_preset_imported(const hr_preset *preset);
 bool hr_preset_trusts(const hr_preset *preset);
 const hr_knobs *hr_preset_knobs(const hr_preset *preset);
 const hr_origin *hr_preset_origin(const hr_preset *preset, hr_knob_id id);

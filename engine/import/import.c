@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// A config.json as a preset: which family writes it, and what stands around the layers.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "importer.h"
+#include "knobs/preset_import.h"
+#include "weights.h"
+
+enum { NAME_MAX_BYTES = 64, KNOWN_MAX = 800 };
+
+// The first of a model_type is what a file without architectures means.
+static const struct {
+    const char *architecture, *type;
+    import_family write;
+} families[] = {
+    {"LlamaForCausalLM", "llama", import_decoder},
+    {"MistralForCausalLM", "mistral", import_decoder},
+    {"Qwen2ForCausalLM", "qwen2", import_decoder},
+    {"Qwen3ForCausalLM", "qwen3", import_decoder},
+    {"GemmaForCausalLM", "gemma", import_decoder},
+    {"Gemma2ForCausalLM", "gemma2", import_decoder},
+    {"Phi3ForCausalLM", "phi3", import_decoder},
+    {"Starcoder2ForCausalLM", "starcoder2", import_decoder},
+    {"SeedOssForCausalLM", "seed_oss", import_decoder},
+    {"Ernie4_5ForCausalLM", "ernie4_5", import_decoder},
+    {"GPT2LMHeadModel", "gpt2", import_gpt2},
+    {"BertForMaskedLM", "bert", import_encoder},
+    {"BertModel", "bert", import_encoder},
+    {"BertForSequenceClassification", "bert", import_encoder},
+    {"BertForTokenClassification", "bert", import_encoder},
+    {"DistilBertForMaskedLM", "distilbert", import_encoder},
+    {"DistilBertModel", "distilbert", import_encoder},
+    {"DistilBertForSequenceClassification", "distilbert", import_encoder},
+    {"DistilBertForTokenClassification", "distilbert", import_encoder},
+    {"ViTForImageClassification", "vit", import_vit},
+    {"DeiTForImageClassification", "deit", import_vit},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+// Well-known ones, and what our layer language lacks for them.
+static const char *const lacking[][2] = {
+    {"MixtralForCausalLM", "mixture of experts"},
+    {"Qwen2MoeForCausalLM", "mixture of experts"},
+    {"Qwen3MoeForCausalLM", "mixture of experts"},
+    {"OlmoeForCausalLM", "mixture of experts"},
+    {"DeepseekV2ForCausalLM", "mixture of experts and latent attention"},
+    {"DeepseekV3ForCausalLM", "mixture of experts and latent attention"},
+    {"GptOssForCausalLM", "mixture of experts"},
+    {"PhiForCausalLM", "rotary positions over a part of each head"},
+    {"GPTNeoXForCausalLM", "rotary positions over a part of each head"},
+    {"GPTJForCausalLM", "rotary positions over a part of each head"},
+    {"StableLmForCausalLM", "rotary positions over a part of each head"},
+    {"GlmForCausalLM", "rotary positions over a part of each head"},
+    {"NemotronForCausalLM", "rotary positions over a part of each head"},
+    {"BloomForCausalLM", "ALiBi positions"},
+    {"MPTForCausalLM", "ALiBi positions"},
+    {"MptForCausalLM", "ALiBi positions"},
+    {"CohereForCausalLM", "layer norm without a shift"},
+    {"OlmoForCausalLM", "layer norm without weights"},
+    {"Olmo2ForCausalLM", "a norm over all heads of queries together"},
+    {"Gemma3ForCausalLM", "the reader, rotary bases that differ between layers"},
+    {"GPTNeoForCausalLM", "attention within a window"},
+    {"T5ForConditionalGeneration", "relative position bias"},
+    {"MT5ForConditionalGeneration", "relative position bias"},
+    {"MambaForCausalLM", "state-space layers"},
+    {"SwinForImageClassification", "attention within shifted windows"},
+    {"ConvNextForImageClassification", "a learned scale of each channel"},
+    {"WhisperForConditionalGeneration", "one-dimensional convolution"},
+    {"CLIPModel", "a loss between two encoders"},
+};
+
+// ---- which family ---------------------------------------------------------------------------------------------
+
+static int family_of(const char *architecture, const char *type)
+{
+    for (int k = 0; k < FAMILIES; k++) {
+        if (architecture != NULL ? strcmp(families[k].architecture, architecture) == 0
+                                 : strcmp(families[k].type, type) == 0) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+static void refuse_family(config *c, const char *word)
+{
+    char known[KNOWN_MAX];
+    size_t used = 0;
+    for (size_t k = 0; k < sizeof lacking / sizeof *lacking; k++) {
+        if (strcmp(lacking[k][0], word) == 0) {
+            config_refuse(c, "architectures", "says %s: %s is not in the layer language", word,
+                          lacking[k][1]);
+            return;
+        }
+    }
+    known[0] = '\0';
+    const char *last = "";
+    for (int k = 0; k < FAMILIES; k++) {
+        if (strcmp(families[k].type, last) != 0) {
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", k > 0 ? ", " : "",
+                                     families[k].type);
+            last = families[k].type;
+        }
+    }
+    config_refuse(c, config_find(c, "architectures") != NULL ? "architectures" : "model_type",
+                  "says '%.60s', which is none of those that are read: %s", word, known);
+}
+
+// The architecture, or what a file without one means by its model_type. NULL: refused.
+static import_family find_family(importer *m)
+{
+    config *c = &m->c;
+    const json_t *list = config_find(c, "architectures");
+    const char *type = config_word(c, "model_type", NULL);
+    const json_t *first = json_is_array(list) && json_array_size(list) > 0 ? json_array_get(list, 0) : NULL;
+    const char *word = json_string_value(first);
+    if (list != NULL && word == NULL && json_array_size(list) > 0) {
+        config_refuse_value(c, "architectures", "needs a list of names such as [\"LlamaForCausalLM\"]");
+    } else if (word == NULL && type == NULL) {
+        config_refuse(c, "architectures",
+                      "or model_type is needed, as a config.json of Hugging Face has them, and "
+                      "neither is there");
+    }
+    if (config_status(c) != HR_OK) {
+        return NULL;
+    }
+    const int k = family_of(word, type);
+    if (k < 0) {
+        refuse_family(c, word != NULL ? word : type);
+        return NULL;
+    }
+    m->architecture = families[k].architecture;
+    return families[k].write;
+}
+
+// ---- the preset -----------------------------------------------------------------------------------------------
+
+// Weights in two bytes are trained under the mixed policy of that type, with float32 weights beside them.
+static const char *policy_of(importer *m)
+{
+    config *c = &m->c;
+    const char *key = config_find(c, "dtype") != NULL ? "dtype" : "torch_dtype";
+    const char *type = config_word(c, key, "float32");
+    const char *plain = strncmp(type, "torch.", 6) == 0 ? type + 6 : type;
+    const char *policy = strcmp(plain, "bfloat16") == 0  ? "mixed_bfloat16"
+                         : strcmp(plain, "float16") == 0 ? "mixed_float16"
+                                                         : "float32";
+    if (policy[0] == 'f' && strcmp(plain, "float32") != 0) {
+        config_refuse_value(c, key, "needs float32, float16 or bfloat16");
+    }
+    return policy;
+}
+
+// 1235814400 as "1,235,814,400".
+static void grouped(uint64_t number, char out[32])
+{
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%" PRIu64, number);
+    int used = 0;
+    for (int k = 0; k < length; k++) {
+        if (k > 0 && (length - k) % 3 == 0) {
+            out[used++] = ',';
+        }
+        out[used++] = digits[k];
+    }
+    out[used] = '\0';
+}
+
+// The letters, digits, '_', '-' and '.' of the name, which is what a model's name has.
+static void plain_name(const char *name, char out[NAME_MAX_BYTES + 1])
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    size_t used = 0;
+    for (; *name != '\0' && used < NAME_MAX_BYTES; name++) {
+        out[used++] = strchr(allowed, *name) != NULL ? *name : '_';
+    }
+    out[used] = '\0';
+    if (used == 0) {
+        (void)text_copy(out, NAME_MAX_BYTES + 1, "model");
+    }
+}
+
+static void put_model(const importer *m, const char *name, text *model)
+{
+    char parameters[32], length[48] = "";
+    grouped(m->t.parameters, parameters);
+    if (m->sequence > 0) {
+        (void)snprintf(length, sizeof length, ", %" PRId64 " tokens", m->sequence);
+    }
+    text_append(model, "title: \"%s: %s%s\"\n", name, m->architecture, length);
+    text_append(model, "description: \"%s as its Hugging Face config.json says it: %s parameters.\"\n", name,
+                parameters);
+    if (m->t.notes.length > 0) {
+        text_append(model, "note: \"%s\"\n", m->t.notes.data);
+    }
+    text_append(model, "model:\n  name: %s\n", name);
+    text_append_bytes(model, m->t.head.data, m->t.head.length);
+    text_append(model, "  layers:\n");
+    text_append_bytes(model, m->t.layers.data, m->t.layers.length);
+}
+
+static hr_status finish(importer *m, const char *name, text *model, text *knobs, hr_err *err)
+{
+    char plain[NAME_MAX_BYTES + 1];
+    const char *policy = policy_of(m);
+    if (config_find(&m->c, "quantization_config") != NULL) {
+        model_note(&m->t, "quantization_config is left out: weights are as precision.policy has them.");
+    }
+    if (m->t.large[0] > 0) {
+        config_refuse(&m->c, "it",
+                      "says a tensor of %" PRId64 " x %" PRId64
+                      ", beyond the largest tensor of 2^40 elements",
+                      m->t.large[0], m->t.large[1]);
+    }
+    HR_TRY(config_status(&m->c));
+    HR_TRY(weights_compare(&m->c, &m->t));
+    plain_name(name, plain);
+    if (!model_text_failed(&m->t)) {
+        put_model(m, plain, model);
+        text_append(knobs, "device: {kind: plan}\nprecision: {policy: %s}\n%s", policy, m->knobs);
+    }
+    if (model_text_failed(&m->t) || model->failed || knobs->failed) {
+        return HR_FAIL(err, NOMEM, "%s: no memory to make a preset of it", m->c.path);
+    }
+    return HR_OK;
+}
+
+hr_status preset_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+{
+    importer m = {.knobs = ""};
+    hr_status status = config_open(path, &m.c, err);
+    const import_family write = status == HR_OK ? find_family(&m) : NULL;
+    if (write != NULL) {
+        write(&m);
+    }
+    status = status == HR_OK ? config_status(&m.c) : status;
+    status = status == HR_OK ? finish(&m, name, model, knobs, err) : status;
+    model_text_deinit(&m.t);
+    config_close(&m.c);
+    return status;
+}
