@@ -13,6 +13,7 @@
 #include "data/record_files.h"
 #include "exactness.h"
 
+enum { STRIDE = HEADROOM_SANITIZED ? 3 : 1 }; // drawn configurations that are played
 enum { TRAIN = 70, FEWER = 61, HELD_OUT = 9, DRAWS = 6000, KEPT_MAX = 256, HOST_AXES_MAX = 32 };
 
 static uint8_t train = TRAIN; // samples in the files below, at most TRAIN
@@ -340,7 +341,7 @@ static const char *text_of(const drawn *d, char text[1024])
 
 START_TEST(what_the_host_holds_is_what_was_planned)
 {
-    const drawn *d = &kept[_i];
+    const drawn *d = &kept[STRIDE * _i];
     const struct subject *s = &subjects[d->subject];
     char path[FILE_NAME_MAX], why[512] = "", text[1024];
     uint64_t peak_bytes = 0;
@@ -395,7 +396,7 @@ static uint64_t source_bytes(const hr_report *r)
 // What the workbench shows beside a knob is what the plan says, of one program and of both.
 START_TEST(a_what_if_has_the_plans_host_bytes)
 {
-    const drawn *d = &kept[_i];
+    const drawn *d = &kept[STRIDE * _i];
     const struct subject *s = &subjects[d->subject];
     char path[FILE_NAME_MAX];
     const data_folder files = data_folder_make(), models = data_folder_make();
@@ -491,7 +492,7 @@ static void judge_limit(const hr_preset *preset, const hr_knobs *knobs, const hr
 
 START_TEST(a_limit_that_is_the_ledger_holds_and_one_byte_less_does_not)
 {
-    const drawn *d = &kept[_i];
+    const drawn *d = &kept[STRIDE * _i];
     const struct subject *s = &subjects[d->subject];
     char path[FILE_NAME_MAX];
     const data_folder files = data_folder_make(), models = data_folder_make();
@@ -607,10 +608,10 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, every_kind_of_source_is_looked_at);
     tcase_add_test(tests, every_value_meets_every_source);
-    tcase_add_loop_test(tests, what_the_host_holds_is_what_was_planned, 0, (int)kept_count);
-    tcase_add_loop_test(tests, a_what_if_has_the_plans_host_bytes, 0, (int)kept_count);
+    tcase_add_loop_test(tests, what_the_host_holds_is_what_was_planned, 0, (int)kept_count / STRIDE);
+    tcase_add_loop_test(tests, a_what_if_has_the_plans_host_bytes, 0, (int)kept_count / STRIDE);
     tcase_add_loop_test(tests, a_limit_that_is_the_ledger_holds_and_one_byte_less_does_not, 0,
-                        (int)kept_count);
+                        (int)kept_count / STRIDE);
     tcase_add_loop_test(tests, whoever_has_images_can_send_their_bytes, 0, SUBJECTS);
     tcase_add_loop_test(tests, a_plan_reads_its_files_anew_when_they_change, 0, SUBJECTS);
     Suite *suite = suite_create("host ledger");
