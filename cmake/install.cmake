@@ -13,7 +13,7 @@ install(TARGETS headroom DESTINATION bin)
 install(DIRECTORY presets/ DESTINATION share/headroom/presets FILES_MATCHING PATTERN *.yaml PATTERN *.json)
 install(DIRECTORY scripts/recipes/ DESTINATION share/headroom/recipes FILES_MATCHING PATTERN *.lua)
 install(FILES scripts/export/torch_to_headroom.py DESTINATION share/headroom/export)
-install(TARGETS headroom_numbers DESTINATION lib/headroom/record) # deep enough for CPack to call no ldconfig
+install(TARGETS headroom_numbers headroom_numbers_nvml DESTINATION lib/headroom/record) # deep enough for CPack to call no ldconfig
 install(FILES scripts/record/torch_record.py DESTINATION share/headroom/record)
 install(DIRECTORY ${hr_said}/man DESTINATION share)
 install(FILES ${hr_said}/headroom.bash DESTINATION share/bash-completion/completions RENAME headroom)

@@ -102,10 +102,11 @@ def load_card(options):
     os.environ["HEADROOM_NUMBERS"] = json.dumps(properties)
     os.environ["HEADROOM_NUMBERS_CONTEXT"] = str(options.context)
     path = library_path(options.library)
-    try:
-        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-    except OSError as error:
-        stop("%s cannot be loaded: %s" % (path, error), "build it on this machine")
+    for library in path, path.replace(".so", "_nvml.so"):
+        try:
+            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            stop("%s cannot be loaded: %s" % (library, error), "build it on this machine")
 
 
 class Torch(importlib.abc.MetaPathFinder):

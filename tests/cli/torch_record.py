@@ -7,6 +7,7 @@ Python that has PyTorch with CUDA 13: a step is recorded, and replayed to the by
 import json
 import os
 import py_compile
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -99,6 +100,8 @@ class TorchRecord(unittest.TestCase):
         self.refused(self.run_it("--card", "rtx4090-24g", "--library", "nowhere.so", script),
                      "needs libheadroom_numbers.so, found none at nowhere.so")
         self.refused(self.run_it("--card", "rtx4090-24g", "--library", RECORD, script), "cannot be loaded")
+        alone = shutil.copy(LIBRARY, self.at)
+        self.refused(self.run_it("--card", "rtx4090-24g", "--library", alone, script), "_nvml.so cannot be loaded")
         self.refused(self.run_it("--card", "rtx9999", "--library", LIBRARY, script), "--card rtx9999: no such file")
         self.refused(self.run_it("--card", self.file("card.json", "[1]"), "--library", LIBRARY, script), "no object")
         self.refused(self.run_it("--card", self.file("card.json", "{"), "--library", LIBRARY, script), "is no file of")

@@ -93,6 +93,7 @@ START_TEST(a_card_is_what_its_file_says)
     memcpy(&memory, properties + 288, sizeof memory);
     memcpy(capability, properties + 360, sizeof capability);
     ck_assert_str_eq(properties, "A Card");
+    ck_assert_mem_eq(properties + 256, "headroom numbers", 16);
     ck_assert_uint_eq(memory, 8 * HR_GIB);
     ck_assert_int_eq(capability[0] * 10 + capability[1], 89);
 }
@@ -433,6 +434,27 @@ START_TEST(without_cudnn_its_graphs_are_refused)
 }
 END_TEST
 
+START_TEST(its_management_library_knows_one_card_without_processes)
+{
+    library = dlopen(NUMBERS_NVML, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(library != NULL, "%s", dlerror());
+    void *card = NULL;
+    unsigned count = 0, processes = 7;
+    char uuid[41];
+    ck_assert_int_eq(CUDA(nvmlInit_v2, void)(), 0);
+    ck_assert_int_eq(CUDA(nvmlDeviceGetCount_v2, unsigned *)(&count), 0);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(CUDA(nvmlDeviceGetHandleByIndex_v2, unsigned, void **)(1, &card), 2);
+    ck_assert_int_eq(CUDA(nvmlDeviceGetHandleByPciBusId_v2, const char *, void **)("0000:01:00.0", &card), 0);
+    ck_assert_int_eq(
+        CUDA(nvmlDeviceGetComputeRunningProcesses, void *, unsigned *, void *)(card, &processes, NULL), 0);
+    ck_assert_uint_eq(processes, 0);
+    ck_assert_int_eq(CUDA(nvmlDeviceGetUUID, void *, char *, unsigned)(card, uuid, 40), 2);
+    ck_assert_int_eq(CUDA(nvmlDeviceGetUUID, void *, char *, unsigned)(card, uuid, 41), 0);
+    ck_assert_str_eq(uuid, "GPU-68656164-726f-6f6d-206e-756d62657273"); // cudaDeviceProp.uuid
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("card of numbers");
@@ -453,6 +475,7 @@ int main(void)
     tcase_add_test(t, segments_expand_by_the_drivers_mapping);
     tcase_add_test(t, any_thread_may_call);
     tcase_add_test(t, without_cudnn_its_graphs_are_refused);
+    tcase_add_test(t, its_management_library_knows_one_card_without_processes);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
     const int failures = srunner_ntests_failed(r);

@@ -28,6 +28,8 @@ static cuda_error granularity(size_t *bytes, const void *properties, int option)
 }
 
 extern const char *cudaGetErrorString(cuda_error error);
+extern const char *cudaGetErrorName(cuda_error error);
+extern cuda_error cudaDriverGetVersion(int *version);
 extern cuda_error cudaDeviceGetAttribute(int *value, int which, int device);
 
 static cuda_error error_string(cuda_error error, const char **text)
@@ -135,23 +137,67 @@ EXPORTED cuda_error cuGetErrorString(cuda_error error, const char **text)
     return error_string(error, text);
 }
 
+EXPORTED cuda_error cuDeviceGetCount(int *count)
+{
+    *count = the_card()->properties != NULL;
+    return CUDA_OK;
+}
+
+EXPORTED cuda_error cuDriverGetVersion(int *version)
+{
+    return cudaDriverGetVersion(version);
+}
+
+EXPORTED cuda_error cuGetErrorName(cuda_error error, const char **text)
+{
+    *text = cudaGetErrorName(error);
+    return CUDA_OK;
+}
+
+EXPORTED cuda_error cuStreamGetCtx(void *stream, void **out)
+{
+    (void)stream;
+    *out = &context;
+    return CUDA_OK;
+}
+
+EXPORTED cuda_error cuCtxPopCurrent(void **out)
+{
+    *out = &context;
+    return CUDA_OK;
+}
+
+SUCCEEDS(cuCtxPushCurrent)
 SUCCEEDS(cuCtxSetCurrent)
 SUCCEEDS(cuFuncSetAttribute)
 SUCCEEDS(cuFuncSetCacheConfig)
 SUCCEEDS(cuLaunchKernel)
 SUCCEEDS(cuLaunchCooperativeKernel)
+SUCCEEDS(cuLaunchKernelEx)
+SUCCEEDS(cuKernelSetAttribute)
 SUCCEEDS(cuModuleUnload)
+SUCCEEDS(cuLibraryUnload)
 SUCCEEDS(cuTensorMapEncodeTiled)
 MAKES_A_HANDLE(cuModuleLoad)
 MAKES_A_HANDLE(cuModuleLoadData)
 MAKES_A_HANDLE(cuModuleLoadDataEx)
 MAKES_A_HANDLE(cuModuleGetFunction)
+MAKES_A_HANDLE(cuLibraryLoadData)
+MAKES_A_HANDLE(cuLibraryLoadFromFile)
+MAKES_A_HANDLE(cuLibraryGetKernel)
+MAKES_A_HANDLE(cuKernelGetFunction)
+REFUSES(cuCtxGetLimit)
+REFUSES(cuKernelGetAttribute)
+REFUSES(cuOccupancyMaxPotentialClusterSize)
 REFUSES(cuFuncGetAttribute)
 REFUSES(cuOccupancyMaxActiveBlocksPerMultiprocessor)
 REFUSES(cuPointerGetAttribute)
+REFUSES(cuLinkCreate)
 REFUSES(cuLinkCreate_v2)
+REFUSES(cuLinkAddData)
 REFUSES(cuLinkAddData_v2)
 REFUSES(cuLinkComplete)
+REFUSES(cuLinkDestroy)
 
 EXPORTED cuda_error cudaGetDriverEntryPointByVersion(const char *name, entry_point *function,
                                                      unsigned version, unsigned long long flags, int *result)
