@@ -169,6 +169,25 @@ int64_t config_count(config *c, const char *key, int64_t fallback, int64_t min, 
     return min;
 }
 
+size_t config_counts(config *c, const char *key, int64_t *list, size_t count, size_t most, int64_t max)
+{
+    const json_t *value = config_find(c, key);
+    const size_t had = json_array_size(value);
+    bool good = value == NULL || (had >= 1 && had <= most);
+    for (size_t k = 0; good && k < had; k++) {
+        const json_t *one = json_array_get(value, k);
+        good = json_is_integer(one) && json_integer_value(one) >= 1 && json_integer_value(one) <= max;
+        list[k] = good ? json_integer_value(one) : 1;
+    }
+    if (!good) {
+        char needed[HAD_MAX];
+        (void)snprintf(needed, sizeof needed, "a list of 1 to %zu whole numbers from 1 to %" PRId64, most,
+                       max);
+        refuse_wrong(c, key, needed);
+    }
+    return value == NULL || !good ? count : had;
+}
+
 double config_real(config *c, const char *key, double fallback, double min, double max)
 {
     char needed[HAD_MAX];

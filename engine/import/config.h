@@ -34,6 +34,8 @@ json_t *config_parse(const char *data, size_t bytes, json_error_t *error, bool *
 
 const json_t *config_find(const config *c, const char *key); // NULL: missing, or null
 int64_t config_count(config *c, const char *key, int64_t fallback, int64_t min, int64_t max);
+// A list of 1 to `most` counts, each within the limits, into list; returns how many. `list` holds the fallback's `count`.
+size_t config_counts(config *c, const char *key, int64_t *list, size_t count, size_t most, int64_t max);
 double config_real(config *c, const char *key, double fallback, double min, double max);
 bool config_flag(config *c, const char *key, bool fallback);
 const char *config_word(config *c, const char *key, const char *fallback); // borrowed; NULL only as fallback

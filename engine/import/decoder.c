@@ -36,8 +36,9 @@ typedef struct decoder_form {
     const char *drop_key, *embedding_drop_key; // of what attention and network add; NULL: none
     double scalar;                             // query_pre_attn_scalar; 0: no such key
     double softcap, attention_softcap;
-    double rate;  // of dropout
-    double range; // initializer_range; 0: 0.02
+    double rate;      // of dropout
+    double range;     // initializer_range; 0: 0.02
+    bool multipliers; // Granite's: of embedding, of what is added, of scores and logits
 } decoder_form;
 
 static const decoder_form forms[] = {
@@ -82,6 +83,8 @@ static const decoder_form forms[] = {
      .mlp_bias = true, .drop_key = "residual_dropout", .rate = 0.1},
     {"Ernie4_5ForCausalLM", 103424, 1024, 3072, 18, 16, .kv_heads = 2, .head_dim = 128, .positions = 131072,
      .epsilon = 1e-5, .theta = 5e5, .act = "silu", .bias = BIAS_ALL_KEY, .tied = true},
+    {"GraniteForCausalLM", 32000, 4096, 11008, 32, 32, .positions = 2048, .epsilon = 1e-6, .theta = 1e4,
+     .act = "silu", .bias = BIAS_KEY, .mlp_bias = true, .multipliers = true},
 };
 
 // The keys of one file, read.
@@ -90,6 +93,7 @@ typedef struct decoder {
     const decoder_form *form;
     int64_t vocabulary, hidden, inner, layers, heads, kv_heads, head_dim, positions;
     double epsilon, theta, range, attention_dropout, dropout;
+    double embedding_scale, residual_scale; // 1: none
     bool tied, bias, output_bias, mlp_bias;
     const char *act;
 } decoder;
@@ -187,6 +191,25 @@ static void read_scores(decoder *d)
     }
 }
 
+static void read_multipliers(decoder *d)
+{
+    config *c = &d->m->c;
+    d->embedding_scale = d->form->scaled ? sqrt((double)d->hidden) : 1;
+    d->residual_scale = 1;
+    if (!d->form->multipliers) {
+        return;
+    }
+    d->embedding_scale = config_real(c, "embedding_multiplier", 1, 1e-6, 1e6);
+    d->residual_scale = config_real(c, "residual_multiplier", 1, 1e-6, 1e6);
+    const double scores = config_real(c, "attention_multiplier", 1, 1e-9, 1e6);
+    if (fabs(scores * sqrt((double)d->head_dim) - 1) > 1e-6) {
+        model_note(&d->m->t,
+                   "attention_multiplier %g is left out: scores are scaled by the root of the %" PRId64
+                   " features of a head, which changes no size.",
+                   scores, d->head_dim);
+    }
+}
+
 static void read_biases(decoder *d)
 {
     config *c = &d->m->c;
@@ -255,6 +278,7 @@ static void read_keys(decoder *d)
     read_rope(d);
     read_window(d);
     read_scores(d);
+    read_multipliers(d);
 }
 
 // ---- layers ---------------------------------------------------------------------------------------------------
@@ -286,7 +310,9 @@ static void write_defaults(const decoder *d)
     model_line(t, "  attention:");
     model_line(t, "    {heads: %" PRId64 ", %srotary: %s, causal: true, bias: %s%s,", d->heads, more,
                config_real_text(d->theta, theta), d->bias ? "true" : "false",
-               d->bias && !d->output_bias ? ", output_bias: false" : "");
+               d->bias == d->output_bias ? ""
+               : d->output_bias          ? ", output_bias: true"
+                                         : ", output_bias: false");
     model_line(t, "     init: normal, init_scale: %s}", range);
 }
 
@@ -301,6 +327,13 @@ static void write_dense(const decoder *d, const char *name, int64_t from, int64_
 {
     model_layer(&d->m->t, "name: \"%s\", kind: dense, units: %" PRId64 "%s", name, to, more);
     model_weights(&d->m->t, from, to, d->mlp_bias);
+}
+
+static void write_scale(const decoder *d, const char *name)
+{
+    if (d->residual_scale != 1) {
+        model_layer(&d->m->t, "name: \"%s\", kind: scale, factor: %.9g", name, d->residual_scale);
+    }
 }
 
 static void write_attention(const decoder *d)
@@ -320,6 +353,7 @@ static void write_attention(const decoder *d)
         write_norm(d, "\"layers_{i}_post_attn_norm\"");
     }
     import_dropout(d->m, "\"layers_{i}_attn_dropout\"", d->dropout);
+    write_scale(d, "layers_{i}_attn_scaled");
     model_layer(t, "name: \"layers_{i}_mid\", kind: add, inputs: [before, previous]");
 }
 
@@ -366,6 +400,7 @@ static void write_network(const decoder *d)
         write_norm(d, "\"layers_{i}_post_mlp_norm\"");
     }
     import_dropout(d->m, "\"layers_{i}_mlp_dropout\"", d->dropout);
+    write_scale(d, "layers_{i}_mlp_scaled");
     model_layer(t, "name: \"layers_{i}_out\", kind: add, inputs: [\"layers_{i}_mid\", previous]");
 }
 
@@ -376,12 +411,29 @@ static void write_embedding(const decoder *d)
     model_layer(t, "name: embed_tokens, kind: embedding, units: %" PRId64 ", init: normal, init_scale: %s",
                 d->hidden, config_real_text(d->range, range));
     model_weights(t, d->vocabulary, d->hidden, false);
-    if (d->form->scaled) {
-        model_layer(t, "name: embed_scaled, kind: scale, factor: %.9g", sqrt((double)d->hidden));
+    if (d->embedding_scale != 1) {
+        model_layer(t, "name: embed_scaled, kind: scale, factor: %.9g", d->embedding_scale);
     }
     if (d->form->embedding_drop_key != NULL) {
         import_dropout(d->m, "embed_dropout",
                        config_real(&d->m->c, d->form->embedding_drop_key, 0, 0, IMPORT_RATE_MAX));
+    }
+}
+
+// What becomes of the head's output: bounded by a tanh, or scaled.
+static void write_logits(const decoder *d)
+{
+    config *c = &d->m->c;
+    model_text *t = &d->m->t;
+    const bool said = json_object_get(c->root, "final_logit_softcapping") != NULL;
+    const double cap = config_real(c, "final_logit_softcapping", said ? 0 : d->form->softcap, 1e-3, 1e6);
+    const double scaling = config_real(c, "logits_scaling", 1, 1e-6, 1e6);
+    if (d->form->softcap > 0 && cap > 0) {
+        model_layer(t, "name: lm_head_over_cap, kind: scale, factor: %.9g", 1 / cap);
+        model_layer(t, "name: lm_head_tanh, kind: tanh");
+        model_layer(t, "name: logits, kind: scale, factor: %.9g", cap);
+    } else if (d->form->multipliers && scaling != 1) {
+        model_layer(t, "name: logits, kind: scale, factor: %.9g", 1 / scaling);
     }
 }
 
@@ -394,14 +446,7 @@ static void write_head(const decoder *d)
     if (!d->tied) {
         model_weights(t, d->hidden, d->vocabulary, false);
     }
-    const bool said = json_object_get(d->m->c.root, "final_logit_softcapping") != NULL;
-    const double cap =
-        config_real(&d->m->c, "final_logit_softcapping", said ? 0 : d->form->softcap, 1e-3, 1e6);
-    if (d->form->softcap > 0 && cap > 0) {
-        model_layer(t, "name: lm_head_over_cap, kind: scale, factor: %.9g", 1 / cap);
-        model_layer(t, "name: lm_head_tanh, kind: tanh");
-        model_layer(t, "name: logits, kind: scale, factor: %.9g", cap);
-    }
+    write_logits(d);
 }
 
 void import_decoder(importer *m)

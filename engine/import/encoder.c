@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BERT and DistilBERT: defaults of configuration_bert.py and configuration_distilbert.py, layers as their modeling_*.py
+// BERT, RoBERTa and those built as it is, DistilBERT: defaults of their configuration_*.py, layers as their modeling_*.py
 // build them (huggingface/transformers 5.24), with the heads for masked tokens, sequences and tokens.
 #include <inttypes.h>
 #include <string.h>
@@ -10,16 +10,23 @@
 typedef struct encoder_form {
     const char *prefix; // of the architecture
     const char *hidden, *inner, *layers, *heads, *act, *dropout, *attention_dropout, *head_dropout;
-    int64_t layer_count;
+    int64_t layer_count, vocabulary;
     double head_rate; // 0: that of `dropout`
     bool segments, pooler;
+    bool after_padding; // places begin behind the row of padding, and the head is RoBERTa's
 } encoder_form;
 
+#define BERT_KEYS                                                                                            \
+    "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "hidden_act",            \
+        "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", 12
+
 static const encoder_form forms[] = {
-    {"Bert", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "hidden_act",
-     "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", 12, 0, true, true},
+    {"Bert", BERT_KEYS, 30522, 0, true, true, false},
+    {"Roberta", BERT_KEYS, 50265, 0, true, true, true},
+    {"XLMRoberta", BERT_KEYS, 30522, 0, true, true, true},
+    {"Camembert", BERT_KEYS, 30522, 0, true, true, true},
     {"DistilBert", "dim", "hidden_dim", "n_layers", "n_heads", "activation", "dropout", "attention_dropout",
-     "seq_classif_dropout", 6, 0.2, false, false},
+     "seq_classif_dropout", 6, 30522, 0.2, false, false, false},
 };
 
 typedef enum encoder_task { TASK_NONE, TASK_MASKED, TASK_SEQUENCE, TASK_TOKENS } encoder_task;
@@ -28,7 +35,7 @@ typedef struct encoder {
     importer *m;
     const encoder_form *form;
     encoder_task task;
-    int64_t vocabulary, hidden, inner, layers, heads, types, positions, labels;
+    int64_t vocabulary, hidden, inner, layers, heads, types, rows, first_row, labels;
     double range, epsilon, dropout, attention_dropout, head_dropout;
     bool tied;
     const char *act;
@@ -60,13 +67,14 @@ static void read_keys(encoder *e)
 {
     config *c = &e->m->c;
     const encoder_form *f = e->form;
-    e->vocabulary = config_count(c, "vocab_size", 30522, 2, MODEL_TEXT_COUNT);
+    e->vocabulary = config_count(c, "vocab_size", f->vocabulary, 2, MODEL_TEXT_COUNT);
     e->hidden = config_count(c, f->hidden, 768, 1, MODEL_TEXT_COUNT);
     e->inner = config_count(c, f->inner, 3072, 1, MODEL_TEXT_COUNT);
     e->layers = config_count(c, f->layers, f->layer_count, 1, MODEL_TEXT_ROUNDS);
     e->heads = config_count(c, f->heads, 12, 1, MODEL_TEXT_HEADS);
     e->types = config_count(c, "type_vocab_size", 2, 1, MODEL_TEXT_COUNT);
-    e->positions = config_count(c, "max_position_embeddings", 512, 1, IMPORT_SEQUENCE);
+    e->rows = config_count(c, "max_position_embeddings", 512, 1, MODEL_TEXT_COUNT);
+    e->first_row = f->after_padding ? config_count(c, "pad_token_id", 1, 0, MODEL_TEXT_COUNT) + 1 : 0;
     e->range = config_real(c, "initializer_range", 0.02, 0, 1000);
     e->epsilon = f->segments ? config_real(c, "layer_norm_eps", 1e-12, 1e-12, 1) : 1e-12;
     e->dropout = config_real(c, f->dropout, 0.1, 0, IMPORT_RATE_MAX);
@@ -78,7 +86,12 @@ static void read_keys(encoder *e)
     e->tied = config_flag(c, "tie_word_embeddings", true);
     e->act = import_activation(e->m, f->act, "gelu");
     e->labels = import_labels(e->m);
-    e->m->sequence = e->positions;
+    if (e->first_row >= e->rows) {
+        config_refuse(c, "pad_token_id",
+                      "needs to leave places of the %" PRId64 " max_position_embeddings, had %" PRId64,
+                      e->rows, e->first_row - 1);
+    }
+    e->m->sequence = e->rows - e->first_row < IMPORT_SEQUENCE ? e->rows - e->first_row : IMPORT_SEQUENCE;
     read_problem(e);
     if (e->hidden % e->heads != 0) {
         config_refuse(c, f->heads, "needs to divide the %s %" PRId64 ", had %" PRId64, f->hidden, e->hidden,
@@ -146,9 +159,11 @@ static void write_embeddings(const encoder *e)
         model_weights(t, e->types, e->hidden, false);
         model_layer(t, "name: embeddings, kind: add, inputs: [word, segment]");
     }
-    model_layer(t, "name: position, kind: position_embedding, init: normal, init_scale: %s",
-                config_real_text(e->range, range));
-    model_weights(t, e->m->sequence, e->hidden, false);
+    model_layer(t,
+                "name: position, kind: position_embedding, rows: %" PRId64 ", from: %" PRId64
+                ", init: normal, init_scale: %s",
+                e->rows, e->first_row, config_real_text(e->range, range));
+    model_weights(t, e->rows, e->hidden, false);
     write_norm(e, "embeddings_norm");
     import_dropout(e->m, "embeddings_dropout", e->dropout);
 }
@@ -188,11 +203,13 @@ static void write_masked(const encoder *e)
 {
     model_text *t = &e->m->t;
     char act[48];
-    (void)snprintf(act, sizeof act, ", activation: %s", e->act);
+    (void)snprintf(act, sizeof act, ", activation: %s", e->form->after_padding ? "gelu" : e->act);
     write_dense(e, "transform", e->hidden, act);
     write_norm(e, "transform_norm");
     if (!e->tied) {
         write_dense(e, "decoder", e->vocabulary, "");
+        model_note(t, "The bias beside the decoder's own, which nothing reads where tie_word_embeddings is "
+                      "false, is left out.");
         return;
     }
     model_layer(t, "name: decoder, kind: dense, units: %" PRId64 ", bias: own, transpose: true, share: word",
@@ -200,23 +217,25 @@ static void write_masked(const encoder *e)
     model_weights(t, 1, e->vocabulary, false); // the bias
 }
 
-// The first token, and for BERT a dense layer and its tanh.
 static void write_first(const encoder *e)
 {
     model_text *t = &e->m->t;
     model_layer(t, "name: first_token, kind: slice, axis: 1, from: 0, count: 1");
     model_layer(t, "name: first_token_features, kind: reshape, shape: [%" PRId64 "]", e->hidden);
-    if (e->form->pooler) {
-        write_dense(e, "pooler", e->hidden, ", activation: tanh");
-    }
 }
 
+// One dense layer between the first token and the classes: BERT's pooler, DistilBERT's, RoBERTa's with dropout before it.
 static void write_sequence(const encoder *e)
 {
     write_first(e);
-    if (!e->form->pooler) {
-        write_dense(e, "pre_classifier", e->hidden, ", activation: relu");
+    if (e->form->after_padding) {
+        import_dropout(e->m, "first_dropout", e->head_dropout);
     }
+    write_dense(e,
+                e->form->after_padding ? "head"
+                : e->form->pooler      ? "pooler"
+                                       : "pre_classifier",
+                e->hidden, e->form->pooler ? ", activation: tanh" : ", activation: relu");
     import_dropout(e->m, "classifier_dropout", e->head_dropout);
     write_dense(e, "classifier", e->labels, "");
 }
@@ -232,6 +251,7 @@ static void write_task(const encoder *e)
         write_dense(e, "classifier", e->labels, "");
     } else if (e->form->pooler) {
         write_first(e);
+        write_dense(e, "pooler", e->hidden, ", activation: tanh");
     }
 }
 
@@ -247,6 +267,7 @@ void import_encoder(importer *m)
         return;
     }
     write_inputs(&e);
+    import_say_length(m, e.rows - e.first_row);
     write_defaults(&e);
     write_embeddings(&e);
     model_repeat(&m->t, e.layers);

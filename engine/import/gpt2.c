@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2: defaults of configuration_gpt2.py, layers as modeling_gpt2.py builds them (huggingface/transformers 5.24).
+// GPT-2, and GPTBigCode, which has one head of keys and values for all: defaults of configuration_gpt2.py and
+// configuration_gpt_bigcode.py, layers as their modeling_*.py build them (huggingface/transformers 5.24).
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "importer.h"
 
 typedef struct gpt2 {
     importer *m;
-    int64_t vocabulary, hidden, inner, layers, heads, positions;
+    int64_t vocabulary, hidden, inner, layers, heads, kv_heads, positions;
     double range, residual_dropout;
     const char *act;
 } gpt2;
@@ -36,10 +38,12 @@ static void read_keys(gpt2 *g)
     g->inner = config_count(c, "n_inner", 4 * g->hidden, 1, MODEL_TEXT_COUNT);
     g->layers = config_count(c, "n_layer", 12, 1, MODEL_TEXT_ROUNDS);
     g->heads = config_count(c, "n_head", 12, 1, MODEL_TEXT_HEADS);
-    g->positions = config_count(c, "n_positions", 1024, 1, INT64_MAX);
+    const bool big_code = strcmp(g->m->architecture, "GPTBigCodeForCausalLM") == 0;
+    g->kv_heads = big_code && config_flag(c, "multi_query", true) ? 1 : g->heads;
+    g->positions = config_count(c, "n_positions", 1024, 1, MODEL_TEXT_COUNT);
     g->range = config_real(c, "initializer_range", 0.02, 0, 1000);
     g->residual_dropout = config_real(c, "resid_pdrop", 0.1, 0, IMPORT_RATE_MAX);
-    g->act = import_activation(g->m, "activation_function", "gelu_new");
+    g->act = import_activation(g->m, "activation_function", big_code ? "gelu_pytorch_tanh" : "gelu_new");
     g->m->sequence = g->positions < IMPORT_SEQUENCE ? g->positions : IMPORT_SEQUENCE;
     if (g->hidden % g->heads != 0) {
         config_refuse(c, "n_head", "needs to divide the n_embd %" PRId64 ", had %" PRId64, g->hidden,
@@ -62,8 +66,9 @@ static void write_defaults(const gpt2 *g, const char *range, const char *output)
                config_real_text(config_real(c, "layer_norm_epsilon", 1e-5, 1e-12, 1), epsilon));
     model_line(&g->m->t, "  dense: {init: normal, init_scale: %s}", range);
     model_line(&g->m->t, "  attention:");
-    model_line(&g->m->t, "    {heads: %" PRId64 ", causal: true, dropout: %s, init: normal, init_scale: %s,",
-               g->heads, config_real_text(dropout, rate), range);
+    model_line(&g->m->t, "    {heads: %" PRId64 ", kv_heads: %" PRId64 ", causal: true, dropout: %s,",
+               g->heads, g->kv_heads, config_real_text(dropout, rate));
+    model_line(&g->m->t, "     init: normal, init_scale: %s,", range);
     model_line(&g->m->t, "     output_init_scale: %s}", output);
 }
 
@@ -78,8 +83,9 @@ static void write_block(const gpt2 *g, const char *output)
     model_text *t = &g->m->t;
     write_norm(g, "\"h{i}_ln_1\"");
     model_layer(t, "name: \"h{i}_attn\", kind: attention");
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 2; k++) {
         model_weights(t, g->hidden, g->hidden, true);
+        model_weights(t, g->hidden, g->hidden / g->heads * g->kv_heads, true);
     }
     import_dropout(g->m, "\"h{i}_attn_dropout\"", g->residual_dropout);
     model_layer(t, "name: \"h{i}_mid\", kind: add, inputs: [before, previous]");
@@ -101,8 +107,9 @@ static void write_layers(const gpt2 *g, const char *range, const char *output)
     model_layer(t, "name: wte, kind: embedding, units: %" PRId64 ", init: normal, init_scale: %s", g->hidden,
                 range);
     model_weights(t, g->vocabulary, g->hidden, false);
-    model_layer(t, "name: wpe, kind: position_embedding, init: normal, init_scale: %s", range);
-    model_weights(t, g->m->sequence, g->hidden, false);
+    model_layer(t, "name: wpe, kind: position_embedding, rows: %" PRId64 ", init: normal, init_scale: %s",
+                g->positions, range);
+    model_weights(t, g->positions, g->hidden, false);
     import_dropout(g->m, "embed_dropout", config_real(&g->m->c, "embd_pdrop", 0.1, 0, IMPORT_RATE_MAX));
     model_repeat(t, g->layers);
     write_block(g, output);

@@ -20,8 +20,10 @@ typedef struct importer {
 typedef void (*import_family)(importer *m);
 void import_decoder(importer *m); // decoder.c: the families around Llama
 void import_gpt2(importer *m);    // gpt2.c
+void import_opt(importer *m);     // opt.c
 void import_encoder(importer *m); // encoder.c: the families around BERT
 void import_vit(importer *m);     // vision.c
+void import_resnet(importer *m);  // resnet.c
 
 // Our word for an activation of the library; "" with a refusal where there is none.
 const char *import_activation(importer *m, const char *key, const char *fallback);

@@ -44,6 +44,12 @@ void model_repeat(model_text *t, int64_t rounds)
     t->rounds = rounds;
 }
 
+void model_rounds(model_text *t, int64_t rounds)
+{
+    text_append(&t->layers, "    - repeat: %lld\n      index: i\n      layers:\n", (long long)rounds);
+    t->rounds = rounds;
+}
+
 void model_repeat_end(model_text *t)
 {
     t->rounds = 0;

@@ -30,6 +30,8 @@ void model_line(model_text *t, const char *format, ...) __attribute__((format(pr
 void model_layer(model_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // The layers until the end stand `rounds` times, each with {i}: the size $depth, which a line `sizes:` of `head` has.
 void model_repeat(model_text *t, int64_t rounds);
+// The same of a number that is no size.
+void model_rounds(model_text *t, int64_t rounds);
 void model_repeat_end(model_text *t);
 // Counts weights [rows, columns], and a bias of `columns`, of the layer that was written last.
 void model_weights(model_text *t, int64_t rows, int64_t columns, bool bias);

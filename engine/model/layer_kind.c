@@ -60,6 +60,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_FROM] = {.name = "from", .type = ATTR_TYPE_INT, .min = 0, .max = INT32_MAX - 1},
     [ATTR_COUNT] = {.name = "count", .type = ATTR_TYPE_INT, .min = 1, .max = INT32_MAX, .fallback = 0},
     [ATTR_COPIES] = {.name = "count", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = MAX_COUNT},
+    [ATTR_ROWS] = {.name = "rows", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_COUNT},
     [ATTR_FACTOR] = {.name = "factor", .type = ATTR_TYPE_REAL, .required = true, .min = -1e6, .max = 1e6},
     [ATTR_OF] = {.name = "of", .type = ATTR_TYPE_CHOICE, .choices = {"sum", "mean"}},
 };

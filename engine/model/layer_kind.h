@@ -107,6 +107,7 @@ typedef enum attr_id {
     ATTR_FROM,
     ATTR_COUNT,
     ATTR_COPIES, // written `count` too
+    ATTR_ROWS,   // of a table of places; 0: as many as there are places
     ATTR_FACTOR,
     ATTR_OF, // reduce: 0 sum, 1 mean
     ATTR_ID_COUNT

@@ -38,20 +38,45 @@ const layer_kind layer_kind_embedding = {
     "embedding",     1, 1, LAYER_NEEDS_IDS, {ATTR_UNITS, ATTR_VOCABULARY, ATTR_TABLE_INIT, ATTR_INIT_SCALE},
     expand_embedding};
 
+// The rows of a larger table that the places take, from row `from` on.
+static model_ref rows_of(model_builder *b, const layer_spec *s, const hr_shape *places)
+{
+    const int64_t written = spec_integer(s, ATTR_ROWS), from = spec_integer(s, ATTR_FROM);
+    const int64_t rows = written != 0 ? written : places->dim[0] + from;
+    if (rows - from < places->dim[0]) {
+        builder_problem(b, "needs rows for its %lld places from row %lld on, had %lld",
+                        (long long)places->dim[0], (long long)from, (long long)rows);
+        return ref_value(HR_NO_ID);
+    }
+    const hr_shape shape = shape_of(2, (const int64_t[]){rows, places->dim[1]});
+    const uint32_t table = expand_table(b, s, &shape);
+    if (rows == places->dim[0]) {
+        return ref_param(table);
+    }
+    const model_node slice = {.op = HR_OP_SLICE,
+                              .attr = {.axis = 0, .offset = (int32_t)from, .count = (int32_t)places->dim[0]},
+                              .in_count = 1,
+                              .out_count = 1,
+                              .in = {ref_param(table)}};
+    return ref_value(builder_node(b, &slice, &(node_out){"rows", false}));
+}
+
 // One learned row for every place, added to what stands there.
 static uint32_t expand_position_embedding(model_builder *b, const layer_spec *s)
 {
     const hr_shape x = spec_shape(b, s, 0);
-    const hr_shape shape = shape_of(2, &x.dim[1]);
-    const uint32_t table = expand_table(b, s, &shape);
-    const model_node node = {
-        .op = HR_OP_ADD_BROADCAST, .in_count = 2, .in = {ref_value(s->input[0]), ref_param(table)}};
+    const hr_shape places = shape_of(2, &x.dim[1]);
+    const model_ref rows = rows_of(b, s, &places);
+    const model_node node = {.op = HR_OP_ADD_BROADCAST, .in_count = 2, .in = {ref_value(s->input[0]), rows}};
     return expand_node(b, &node, "out");
 }
 
-const layer_kind layer_kind_position_embedding = {
-    "position_embedding",     1, 1, LAYER_NEEDS_SEQUENCE, {ATTR_TABLE_INIT, ATTR_INIT_SCALE},
-    expand_position_embedding};
+const layer_kind layer_kind_position_embedding = {"position_embedding",
+                                                  1,
+                                                  1,
+                                                  LAYER_NEEDS_SEQUENCE,
+                                                  {ATTR_ROWS, ATTR_FROM, ATTR_TABLE_INIT, ATTR_INIT_SCALE},
+                                                  expand_position_embedding};
 
 // One learned row before the first place of every sample.
 static uint32_t expand_class_token(model_builder *b, const layer_spec *s)

@@ -2,6 +2,7 @@
 // A Hugging Face config.json as a PRESET of every command: it plans as our own preset of that model does, trains as it plans,
 // and what `config show` prints of it is a preset.
 #include <check.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,8 @@ static const struct {
      "-s device.card=rtx4090-24g -s execution.mode=graph -s batch.size=8"},
     {"vit.json", "{\"model_type\": \"vit\", \"num_labels\": 1000}", "vit_b16",
      "-s device.card=rtx4090-24g -s execution.mode=graph -s batch.size=64"},
+    {"tests/data/hf/resnet_50.json", NULL, "resnet50",
+     "-s device.card=a100-80g -s execution.mode=graph -s batch.size=64"},
 };
 
 START_TEST(it_plans_as_our_own_preset_of_that_model)
@@ -147,6 +150,21 @@ static const struct {
     {"{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 4, "
      "\"n_positions\": 16}",
      true},
+    {"{\"model_type\": \"granite\", " LLAMA_KEYS
+     ", \"residual_multiplier\": 0.5, \"embedding_multiplier\": 4}",
+     true},
+    {"{\"model_type\": \"gpt_bigcode\", \"vocab_size\": 256, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 4, "
+     "\"n_positions\": 16}",
+     true},
+    {"{\"model_type\": \"opt\", \"vocab_size\": 256, \"hidden_size\": 32, \"word_embed_proj_dim\": 32, "
+     "\"ffn_dim\": 48, "
+     "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"max_position_embeddings\": 16}",
+     true},
+    {"{\"architectures\": [\"RobertaForMaskedLM\"], " BERT_KEYS "}", false},
+    {"{\"architectures\": [\"RobertaForSequenceClassification\"], " BERT_KEYS "}", false},
+    {"{\"model_type\": \"resnet\", \"embedding_size\": 4, \"hidden_sizes\": [8, 16], \"depths\": [1, 2], "
+     "\"num_labels\": 10}",
+     false},
     {"{\"architectures\": [\"BertForMaskedLM\"], " BERT_KEYS "}", false},
     {"{\"architectures\": [\"BertModel\"], " BERT_KEYS "}", false},
     {"{\"architectures\": [\"BertForSequenceClassification\"], " BERT_KEYS "}", false},
@@ -181,6 +199,36 @@ START_TEST(a_tiny_one_trains_as_it_plans)
     ck_assert_msg(!tiny[_i].learns || last < 0.95 * first, "%s: from %g to %g", tiny[_i].words, first, last);
     json_decref(plan);
     json_decref(run);
+}
+END_TEST
+
+// A table of places with two rows in front of the first: the judge computes the same losses.
+START_TEST(rows_of_places_are_those_of_the_judge)
+{
+    static const char *const devices[] = {"cpu", "reference"};
+    char words[WORDS_MAX];
+    double loss[2];
+    put("opt.json",
+        "{\"model_type\": \"opt\", \"vocab_size\": 256, \"hidden_size\": 32, \"word_embed_proj_dim\": 32, "
+        "\"ffn_dim\": 48, \"num_hidden_layers\": 1, \"num_attention_heads\": 4, "
+        "\"max_position_embeddings\": 16, \"init_std\": 0.5, \"dropout\": 0}");
+    for (int k = 0; k < 2; k++) {
+        (void)snprintf(
+            words, sizeof words,
+            "run %s/opt.json --json --steps 20 -s device.kind=%s -s device.vram=64MiB -s batch.size=8 "
+            "-s optimizer.learning_rate=1e-2 -s model.sequence=12 -s pipeline.source=text -s "
+            "pipeline.path=LICENSE",
+            program_home(), devices[k]);
+        json_t *report = report_of(words);
+        loss[k] = json_real_value(field(report, "train", "loss_last"));
+        json_decref(report);
+    }
+    ck_assert_msg(fabs(loss[0] - loss[1]) < 1e-3, "%.9g and %.9g", loss[0], loss[1]);
+    (void)snprintf(words, sizeof words, "plan %s/opt.json -s model.sequence=17", program_home());
+    outcome o = program_run(words);
+    assert_exit(&o, words, 2);
+    ck_assert_msg(strstr(o.err, "needs rows for its 17 places from row 2 on, had 18") != NULL, "%s", o.err);
+    outcome_deinit(&o);
 }
 END_TEST
 
@@ -221,6 +269,7 @@ int main(void)
     tcase_add_loop_test(tests, it_plans_as_our_own_preset_of_that_model, 0, sizeof ours / sizeof *ours);
     tcase_add_test(tests, what_config_show_prints_is_a_preset_of_the_same_plan);
     tcase_add_loop_test(tests, a_tiny_one_trains_as_it_plans, 0, sizeof tiny / sizeof *tiny);
+    tcase_add_test(tests, rows_of_places_are_those_of_the_judge);
     tcase_add_test(tests, every_command_says_what_it_needs);
     Suite *suite = suite_create("config_json");
     suite_add_tcase(suite, tests);

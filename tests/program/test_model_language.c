@@ -181,6 +181,25 @@ START_TEST(the_output_of_attention_has_a_bias_as_the_others_or_as_it_says)
 }
 END_TEST
 
+START_TEST(places_take_rows_of_a_larger_table)
+{
+    hr_model *m = model_from_text(IDS "    - {name: table, kind: embedding, units: 4}\n"
+                                      "    - {name: places, kind: position_embedding, rows: 9, from: 2}\n"
+                                      "    - {name: out, kind: dense, units: 9}\n");
+    assert_consistent(m);
+    assert_shape(&param_of(m, "places/weights")->shape, "9x4");
+    ck_assert_int_eq(node_of(m, "places", 0)->op, HR_OP_SLICE);
+    ck_assert_int_eq(node_of(m, "places", 0)->attr.offset, 2);
+    assert_value(m, "places/rows", "5x4");
+    model_destroy(m);
+    m = model_from_text(IDS "    - {name: table, kind: embedding, units: 4}\n"
+                            "    - {name: places, kind: position_embedding, rows: 5}\n"
+                            "    - {name: out, kind: dense, units: 9}\n");
+    ck_assert_int_eq(node_of(m, "places", 0)->op, HR_OP_ADD_BROADCAST);
+    model_destroy(m);
+}
+END_TEST
+
 // ---- defaults -------------------------------------------------------------------------------------------------
 
 START_TEST(defaults_hold_until_a_layer_says_otherwise)
@@ -579,6 +598,7 @@ int main(void)
     tcase_add_test(said, nested_rounds_use_the_nearest_index);
     tcase_add_test(said, as_many_rounds_as_a_model_may_have_layers_are_read);
     tcase_add_test(said, shared_parameters_stand_once);
+    tcase_add_test(said, places_take_rows_of_a_larger_table);
     tcase_add_test(said, a_layer_that_shares_may_have_a_bias_of_its_own);
     tcase_add_test(said, the_output_of_attention_has_a_bias_as_the_others_or_as_it_says);
     tcase_add_test(said, an_embedding_serves_as_the_output_layer);
