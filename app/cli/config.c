@@ -88,6 +88,8 @@ static void origin_of(const cli_subject *s, const hr_knob_row *row, bool turned,
         (void)snprintf(text, size, "--set");
     } else if (o->file[0] == '\0') {
         (void)snprintf(text, size, "default");
+    } else if (o->line == 0) {
+        (void)snprintf(text, size, "%s", o->file);
     } else {
         (void)snprintf(text, size, "%s:%u:%u", o->file, o->line, o->column);
     }

@@ -213,7 +213,7 @@ static void schema_groups(emitter *e)
 
 static void schema_words(emitter *e)
 {
-    static const char *const words[] = {"title", "description", "extends"};
+    static const char *const words[] = {"title", "description", "note", "extends"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
         emit_object(e, words[k]);
         emit_text(e, "type", "string");

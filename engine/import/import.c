@@ -76,7 +76,7 @@ static const char *const lacking[][2] = {
     {"CohereForCausalLM", "layer norm without a shift"},
     {"OlmoForCausalLM", "layer norm without weights"},
     {"Olmo2ForCausalLM", "a norm over all heads of queries together"},
-    {"Gemma3ForCausalLM", "the reader, rotary bases that differ between layers"},
+    {"Gemma3ForCausalLM", "a rotary base for each kind of layers"},
     {"GPTNeoForCausalLM", "attention within a window"},
     {"T5ForConditionalGeneration", "relative position bias"},
     {"MT5ForConditionalGeneration", "relative position bias"},

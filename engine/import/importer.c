@@ -50,10 +50,8 @@ void import_token_lines(importer *m, int64_t depth, int64_t vocabulary)
 void import_say_length(importer *m, int64_t positions)
 {
     if (positions > m->sequence) {
-        model_note(&m->t,
-                   "A sample has %" PRId64 " of the %" PRId64
-                   " tokens that the model takes: model.sequence turns that.",
-                   m->sequence, positions);
+        model_note(&m->t, "The model takes %" PRId64 " tokens: model.sequence begins at %" PRId64 ".",
+                   positions, m->sequence);
     }
 }
 

@@ -143,7 +143,9 @@ hr_status preset_take_value(const preset_values *to, const preset_place *here, c
     }
     hr_origin *origin = &to->origin[row->id];
     text_copy(origin->file, sizeof origin->file, here->path);
-    origin->line = node->line;
-    origin->column = node->column;
+    // What another program's file became has lines that nobody has seen.
+    const bool seen = strcmp(yaml_name(here->file), here->path) == 0;
+    origin->line = seen ? node->line : 0;
+    origin->column = seen ? node->column : 0;
     return check_card(to, here, row, node, err);
 }

@@ -244,7 +244,7 @@ static const struct {
     {LLAMA ", \"quantization_config\": {}}", "quantization_config is left out"},
     {"{\"model_type\": \"llama\"}", ""},
     {"{\"model_type\": \"llama\", \"max_position_embeddings\": 131072}",
-     "A sample has 4096 of the 131072 tokens"},
+     "The model takes 131072 tokens: model.sequence begins at 4096."},
     {"{\"model_type\": \"gemma2\", \"query_pre_attn_scalar\": 144}", "query_pre_attn_scalar 144 is left out"},
     {"{\"model_type\": \"gemma2\"}", "attn_logit_softcapping 50 is left out"},
     {"{\"model_type\": \"granite\"}", "attention_multiplier 1 is left out"},
@@ -570,6 +570,8 @@ START_TEST(a_folder_and_a_preset_may_name_it)
     ck_assert(strstr(hr_preset_imported(preset),
                      "\nmodel:\n  name: net\n  sizes: {sequence: 8, depth: 2}\n") != NULL);
     ck_assert(strstr(hr_preset_imported(preset), "device:") == NULL);
+    ck_assert_str_eq(hr_preset_origin(preset, HR_KNOB_BATCH_SIZE)->file, path_of("net/config.json"));
+    ck_assert_uint_eq(hr_preset_origin(preset, HR_KNOB_BATCH_SIZE)->line, 0);
     close_preset();
     ck_assert_uint_eq(parameters_of(put("mine.yaml", "model: ./net\nbatch: {size: 3}\n")), 6480);
     ck_assert_int_eq(hr_knob_int(hr_preset_knobs(preset), HR_KNOB_BATCH_SIZE), 3);

@@ -15,7 +15,7 @@ typedef struct hr_preset hr_preset;
 // Where a value of a preset came from, for `config show --origin`.
 typedef struct hr_origin {
     char file[HR_KNOB_TEXT_MAX]; // "" for the table's default
-    unsigned line, column;       // 1-based; 0: none
+    unsigned line, column;       // 1-based; 0: none, as of another program's file
 } hr_origin;
 
 // Whether `word` is a path where a PRESET is asked for: it has a '/', ends in ".yaml" or ".json", or is ".".
