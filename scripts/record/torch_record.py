@@ -165,13 +165,17 @@ def main():
     sys.meta_path.insert(0, torch)
     sys.argv = [options.script, *options.rest]
     sys.path[0] = os.path.dirname(os.path.abspath(options.script))
-    saved = False
+    status = 0
     try:
         runpy.run_path(options.script, run_name="__main__")
-    finally:  # what ran out of memory is worth a look, too
-        saved = torch.save(options.output)
-    if not saved:
+    except SystemExit as end:
+        status = end.code
+    except BaseException:  # what ran out of memory is worth a look, too
+        torch.save(options.output)
+        raise
+    if not torch.save(options.output) and not status:
         stop("%s has not used CUDA" % options.script, "device = 'cuda' in it, as it would run on the card")
+    sys.exit(status)
 
 
 if __name__ == "__main__":

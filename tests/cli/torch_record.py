@@ -141,6 +141,12 @@ class TorchRecord(unittest.TestCase):
         self.assertTrue(os.path.exists(os.path.join(self.at, "out")))
         idle = self.file("train.py", "import torch\n")
         self.refused(self.run_it("--card", "rtx4090-24g", "--library", LIBRARY, idle), "has not used CUDA")
+        ending = self.file("train.py", "import sys, torch\ntorch.cuda.init()\nsys.exit(7)\n")
+        run = self.run_it("--card", "rtx4090-24g", "--output", "other", "--library", LIBRARY, ending)
+        self.assertEqual(run.returncode, 7)
+        self.assertTrue(os.path.exists(os.path.join(self.at, "other")))
+        idle = self.file("train.py", "import sys, torch\nsys.exit()\n")
+        self.refused(self.run_it("--card", "rtx4090-24g", "--library", LIBRARY, idle), "has not used CUDA")
 
     @unittest.skipUnless(os.environ.get("HEADROOM_PEER_PYTHON"), "HEADROOM_PEER_PYTHON names no Python with PyTorch")
     def test_a_step_of_pytorch_is_recorded_and_replayed_to_the_byte(self):

@@ -434,6 +434,50 @@ START_TEST(without_cudnn_its_graphs_are_refused)
 }
 END_TEST
 
+#ifdef CUDNN_FILE
+// The true cuDNN, as PyTorch would have loaded it; what it answers is judged by tests of the cuda device.
+static int set_in_a_plan(void)
+{
+    enum { PLAN = 5, GRAPH = 15, OF_PLAN = 400, OF_GRAPH = 800 };
+    open_library();
+    void *cudnn = dlopen(CUDNN_FILE, RTLD_NOW | RTLD_LOCAL), *made[2] = {0}, *handle = NULL;
+    ck_assert_msg(cudnn != NULL, "%s", dlerror());
+    int (*create)(int, void **) = NULL;
+    void *symbol = dlsym(cudnn, "cudnnBackendCreateDescriptor");
+    memcpy(&create, &symbol, sizeof create);
+    ck_assert_int_eq(create(GRAPH, &made[0]), OK);
+    ck_assert_int_eq(create(PLAN, &made[1]), OK);
+    ck_assert_int_eq(CUDA(cudnnCreate, void **)(&handle), OK);
+    int (*set)(void *, int, int, int64_t, const void *) =
+        (int (*)(void *, int, int, int64_t, const void *))function("cudnnBackendSetAttribute");
+    const int of_graph = set(made[0], OF_GRAPH, 0, 1, &handle),
+              of_plan = set(made[1], OF_PLAN, 0, 1, &handle);
+    ck_assert_int_eq(of_graph, of_plan);
+    return of_plan;
+}
+
+START_TEST(cudnn_takes_the_cards_properties_for_a_handle)
+{
+    char text[4096] = {0};
+    const int file = open("presets/cards/rtx4090-24g.json", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_gt(read(file, text, sizeof text - 1), 0);
+    close(file);
+    setenv("HEADROOM_NUMBERS", text, 1);
+    ck_assert_int_eq(set_in_a_plan(), OK);
+}
+END_TEST
+
+START_TEST(a_card_that_cudnn_does_not_know_is_refused)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, shape, "890", 8ULL << 30); // without what cuDNN needs beside
+    setenv("HEADROOM_NUMBERS", text, 1);
+    ck_assert_int_eq(set_in_a_plan(), 1001);
+}
+END_TEST
+#endif
+
 START_TEST(its_management_library_knows_one_card_without_processes)
 {
     library = dlopen(NUMBERS_NVML, RTLD_NOW | RTLD_LOCAL);
@@ -476,6 +520,10 @@ int main(void)
     tcase_add_test(t, any_thread_may_call);
     tcase_add_test(t, without_cudnn_its_graphs_are_refused);
     tcase_add_test(t, its_management_library_knows_one_card_without_processes);
+#ifdef CUDNN_FILE
+    tcase_add_test(t, cudnn_takes_the_cards_properties_for_a_handle);
+    tcase_add_test(t, a_card_that_cudnn_does_not_know_is_refused);
+#endif
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
     const int failures = srunner_ntests_failed(r);
