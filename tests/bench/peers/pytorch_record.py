@@ -28,7 +28,7 @@ RECORD = os.path.join(TOP, "scripts/record/torch_record.py")
 HEADROOM = os.path.join(os.environ.get("HEADROOM_BUILD", os.path.join(TOP, "build/release")), "headroom")
 CARD = "rtx4090-24g"
 MODELS = {"resnet50": 16, "mobilenet_v2": 32, "transformer": 8}  # batch
-OPTIMIZERS = ("sgd", "adamw", "adamw_fused")
+OPTIMIZERS = ("sgd", "adamw", "adamw_loop", "adamw_fused")
 PRECISIONS = ("float32", "autocast")
 PUBLISHED = {"resnet50": (85913512, 212484), "mobilenet_v2": (78213544, 136452)}  # bytes a sample, fixed
 
@@ -70,7 +70,8 @@ def batch_of(name, batch, device):
 def optimizer_of(name, parameters):
     if name == "sgd":
         return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
-    return torch.optim.AdamW(parameters, lr=1e-3, fused=name == "adamw_fused")
+    form = {"adamw": {}, "adamw_loop": {"foreach": False}, "adamw_fused": {"fused": True}}[name]  # {}: foreach on a card
+    return torch.optim.AdamW(parameters, lr=1e-3, **form)
 
 
 # ---- the script that is recorded ------------------------------------------------------------------------------------

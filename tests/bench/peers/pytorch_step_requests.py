@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every request of one training step of PyTorch, over a card of numbers (scripts/record), as small files.
+
+  tests/bench/peers/pytorch_step_requests.py write [MODEL]
+                                          tests/bench/results/pytorch_steps/MODEL.json, for one or all: the fourth step
+  tests/bench/peers/pytorch_step_requests.py step MODEL PRECISION BATCH
+                                          the training script that is recorded
+
+A file has a step's phases up to backward for each precision, and the phase of each optimizer, which is the same for both (float32
+weights). A phase is a line of words in the order of the events:
+
+  6422528@3   a request of so many bytes for a tensor, made by the third of "operations" (from 0)
+  w75392@3    one that is no tensor's: a workspace of cuDNN or cuBLAS, or what a kernel needs beside its operands
+  -2          a release of the last request but one: 1 is the latest before this event
+  -           a release of what is older than the step
+
+Wants a Python with PyTorch (CUDA 13) and torchvision that runs this, and a release build with headroom_numbers.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+import pytorch_record
+
+FOLDER = os.path.join(pytorch_record.HERE, "../results/pytorch_steps")
+MODELS = {"resnet18": 4, "resnet50": 2, "mobilenet_v2": 2, "vgg16": 2, "densenet121": 2, "vit_b_16": 2, "efficientnet_b0": 2,
+          "transformer": 2}  # batch
+PHASES = ("input", "zero_grad", "forward", "loss", "backward", "optimizer")
+OPERATION = re.compile(r"at::_ops::(\w+)::(?:call|redispatch)")
+OF_TENSORS = ("at::detail::empty_generic", "at::detail::empty_strided_generic", "at::native::resize_bytes_cuda")
+MAKERS = ("empty_memory_format", "empty_strided", "empty_like", "new_empty_strided")  # on behalf of another operation
+
+
+# ---- the script that is recorded ------------------------------------------------------------------------------------
+
+def operation_of(frames):
+    """The innermost that does more than to make a tensor; what calls the allocator directly has none."""
+    called = [match.group(1) for match in (OPERATION.search(frame["name"]) for frame in frames) if match]
+    return next((name for name in called if name not in MAKERS), called[0] if called else "")
+
+
+def events_of(trace):
+    """Phase by phase: words with the operations' names still in them."""
+    words, live, count = {phase: [] for phase in PHASES}, {}, 0
+    for event in trace:
+        line = words[event["user_metadata"] or "backward"]  # its threads have no name
+        if event["action"] == "alloc":
+            count += 1
+            live[event["addr"]] = count
+            tensor = any(frame["name"].startswith(OF_TENSORS) for frame in event["frames"])
+            line.append(("" if tensor else "w", event["size"], operation_of(event["frames"])))
+        elif event["action"] == "free_completed":
+            number = live.pop(event["addr"], None)
+            line.append("-" if number is None else "-%d" % (count - number + 1))
+    return words
+
+
+def four_steps(name, model, update, precision, batch):
+    """A plain loop, of which the last step is recorded. Its phases are written with each request."""
+    memory, phase = torch.cuda.memory, torch.cuda.memory._set_memory_metadata
+    for k in range(4):
+        if k == 3:
+            memory._record_memory_history(None)
+            memory._record_memory_history(stacks="all", clear_history=True)
+        phase("input")
+        x, y = pytorch_record.batch_of(name, batch, "cuda")
+        phase("zero_grad")
+        update.zero_grad()
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "autocast"):
+            phase("forward")
+            answer = model(x)
+            phase("loss")
+            loss = torch.nn.functional.cross_entropy(answer, y)
+        phase("backward")
+        loss.backward()
+        phase("optimizer")
+        update.step()
+    return events_of(memory._snapshot()["device_traces"][0])
+
+
+def step(name, precision, batch):
+    model = pytorch_record.model_of(name).cuda()
+    updates = ((o, pytorch_record.optimizer_of(o, model.parameters())) for o in pytorch_record.OPTIMIZERS)
+    print(json.dumps({optimizer: four_steps(name, model, update, precision, batch) for optimizer, update in updates}))
+
+
+# ---- the files ------------------------------------------------------------------------------------------------------
+
+def record(words):
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run([sys.executable, pytorch_record.RECORD, "--card", pytorch_record.CARD, "--output",
+                              os.path.join(folder, "step.pickle"), __file__, "step", *map(str, words)],
+                             stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def line_of(events, operations):
+    words = []
+    for event in events:
+        if isinstance(event, str):
+            words.append(event)
+            continue
+        kind, size, name = event
+        if name not in operations:
+            operations.append(name)
+        words.append("%s%d@%d" % (kind, size, operations.index(name)))
+    return " ".join(words)
+
+
+def write(name, batch):
+    operations, steps, updates = [], {}, {}
+    for precision in pytorch_record.PRECISIONS:
+        for optimizer, phases in record((name, precision, batch)).items():
+            lines = {phase: line_of(phases[phase], operations) for phase in PHASES}
+            words = " ".join(lines.values()).split()
+            if sum("@" in word for word in words) * 2 != len(words):
+                sys.exit("%s %s %s: the step keeps something" % (name, optimizer, precision))
+            update = lines.pop("optimizer")
+            if steps.setdefault(precision, lines) != lines or updates.setdefault(optimizer, update) != update:
+                sys.exit("%s %s %s: not the phases of the others" % (name, optimizer, precision))
+    result = {"model": name, "batch": batch, "card": pytorch_record.CARD, "PyTorch": torch.__version__,
+              "cuDNN": torch.backends.cudnn.version(), "operations": operations, "phases": steps, "optimizers": updates}
+    os.makedirs(FOLDER, exist_ok=True)
+    with open(os.path.join(FOLDER, name + ".json"), "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    print(name, {p: {k: len(v.split()) for k, v in lines.items()} for p, lines in steps.items()},
+          {k: len(v.split()) for k, v in updates.items()}, flush=True)
+
+
+def main():
+    words = sys.argv[1:]
+    if len(words) == 4 and words[0] == "step":
+        step(*words[1:3], int(words[3]))
+    elif words[:1] == ["write"] and len(words) <= 2:
+        for name in words[1:] or MODELS:
+            write(name, MODELS[name])
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
