@@ -28,17 +28,28 @@ uint32_t expand_activation(model_builder *b, layer_act act, uint32_t x, const ch
     static const struct {
         hr_op op;
         int32_t flags;
+        double rate;
     } rows[] = {
-        [LAYER_ACT_RELU] = {HR_OP_RELU, 0},       [LAYER_ACT_RELU6] = {HR_OP_RELU6, 0},
-        [LAYER_ACT_GELU] = {HR_OP_GELU, 0},       [LAYER_ACT_GELU_TANH] = {HR_OP_GELU, OP_FLAG_TANH},
-        [LAYER_ACT_SILU] = {HR_OP_SILU, 0},       [LAYER_ACT_TANH] = {HR_OP_TANH, 0},
-        [LAYER_ACT_SIGMOID] = {HR_OP_SIGMOID, 0},
+        [LAYER_ACT_RELU] = {HR_OP_RELU, 0, 0},
+        [LAYER_ACT_RELU6] = {HR_OP_RELU6, 0, 0},
+        [LAYER_ACT_GELU] = {HR_OP_GELU, 0, 0},
+        [LAYER_ACT_GELU_TANH] = {HR_OP_GELU, OP_FLAG_TANH, 0},
+        [LAYER_ACT_SILU] = {HR_OP_SILU, 0, 0},
+        [LAYER_ACT_TANH] = {HR_OP_TANH, 0, 0},
+        [LAYER_ACT_SIGMOID] = {HR_OP_SIGMOID, 0, 0},
+        [LAYER_ACT_HARD_SIGMOID] = {HR_OP_HARD_SIGMOID, 0, 0},
+        [LAYER_ACT_HARD_SWISH] = {HR_OP_HARD_SWISH, 0, 0},
+        [LAYER_ACT_LEAKY_RELU] = {HR_OP_LEAKY_RELU, 0, LAYER_LEAKY_SLOPE},
+        [LAYER_ACT_SOFTPLUS] = {HR_OP_SOFTPLUS, 0, 0},
+        [LAYER_ACT_MISH] = {HR_OP_MISH, 0, 0},
     };
     if (act == LAYER_ACT_NONE) {
         return x;
     }
-    const model_node node = {
-        .op = rows[act].op, .attr = {.flags = rows[act].flags}, .in_count = 1, .in = {ref_value(x)}};
+    const model_node node = {.op = rows[act].op,
+                             .attr = {.flags = rows[act].flags, .rate = rows[act].rate},
+                             .in_count = 1,
+                             .in = {ref_value(x)}};
     return expand_node(b, &node, result);
 }
 

@@ -17,9 +17,15 @@ typedef enum layer_act {
     LAYER_ACT_SILU,
     LAYER_ACT_TANH,
     LAYER_ACT_SIGMOID,
+    LAYER_ACT_HARD_SIGMOID,
+    LAYER_ACT_HARD_SWISH,
+    LAYER_ACT_LEAKY_RELU,
+    LAYER_ACT_SOFTPLUS,
+    LAYER_ACT_MISH,
 } layer_act;
 
 typedef enum layer_bias { LAYER_BIAS_NONE, LAYER_BIAS, LAYER_BIAS_OWN } layer_bias;
+#define LAYER_LEAKY_SLOPE 0.01 // unless it is written
 
 #define X(name) extern const layer_kind layer_kind_##name;
 LAYER_KIND_MAP(X)

@@ -10,8 +10,10 @@
 #define MAX_COUNT  16777216
 #define MAX_WINDOW 65535
 
-#define BOOLEAN     "false", "true"
-#define ACTIVATIONS "none", "relu", "relu6", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"
+#define BOOLEAN "false", "true"
+#define ACTIVATIONS                                                                                          \
+    "none", "relu", "relu6", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "hard_sigmoid", "hard_swish",   \
+        "leaky_relu", "softplus", "mish"
 #define INITS                                                                                                \
     "glorot_uniform", "he_uniform", "glorot_normal", "he_normal", "he_normal_fan_out", "normal",             \
         "truncated_normal", "uniform"
@@ -55,6 +57,8 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_DROPOUT] = {.name = "dropout", .type = ATTR_TYPE_REAL, .min = 0, .max = 0.999},
     [ATTR_RATE] = {.name = "rate", .type = ATTR_TYPE_REAL, .required = true, .min = 0, .max = 0.999},
     [ATTR_APPROXIMATE] = {.name = "approximate", .type = ATTR_TYPE_CHOICE, .choices = {BOOLEAN}},
+    [ATTR_SLOPE] =
+        {.name = "slope", .type = ATTR_TYPE_REAL, .min = 0, .max = 1, .fallback = LAYER_LEAKY_SLOPE},
     [ATTR_AXIS] =
         {.name = "axis", .type = ATTR_TYPE_INT, .min = -OP_MAX_RANK, .max = OP_MAX_RANK - 1, .fallback = -1},
     [ATTR_FROM] = {.name = "from", .type = ATTR_TYPE_INT, .min = 0, .max = INT32_MAX - 1},

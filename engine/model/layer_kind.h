@@ -32,6 +32,11 @@
     X(silu)                                                                                                  \
     X(tanh)                                                                                                  \
     X(sigmoid)                                                                                               \
+    X(hard_sigmoid)                                                                                          \
+    X(hard_swish)                                                                                            \
+    X(leaky_relu)                                                                                            \
+    X(softplus)                                                                                              \
+    X(mish)                                                                                                  \
     X(softmax)                                                                                               \
     X(dropout)                                                                                               \
     X(matmul)                                                                                                \
@@ -103,7 +108,8 @@ typedef enum attr_id {
     ATTR_DROPOUT, // rate inside a layer
     ATTR_RATE,
     ATTR_APPROXIMATE,
-    ATTR_AXIS, // Keras: 0 is the batch, negative from the end
+    ATTR_SLOPE, // below zero
+    ATTR_AXIS,  // Keras: 0 is the batch, negative from the end
     ATTR_FROM,
     ATTR_COUNT,
     ATTR_COPIES, // written `count` too
@@ -135,7 +141,7 @@ typedef union attr_value {
     hr_shape shape; // without the batch
 } attr_value;
 
-enum { ATTR_MAX_CHOICES = 10 };
+enum { ATTR_MAX_CHOICES = 14 };
 
 typedef struct attr_row {
     const char *name;

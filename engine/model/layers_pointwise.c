@@ -37,10 +37,47 @@ static uint32_t expand_sigmoid(model_builder *b, const layer_spec *s)
     return expand_one(b, s, LAYER_ACT_SIGMOID);
 }
 
+static uint32_t expand_hard_sigmoid(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_HARD_SIGMOID);
+}
+
+static uint32_t expand_hard_swish(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_HARD_SWISH);
+}
+
+static uint32_t expand_softplus(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_SOFTPLUS);
+}
+
+static uint32_t expand_mish(model_builder *b, const layer_spec *s)
+{
+    return expand_one(b, s, LAYER_ACT_MISH);
+}
+
+static uint32_t expand_leaky_relu(model_builder *b, const layer_spec *s)
+{
+    const model_node node = {.op = HR_OP_LEAKY_RELU,
+                             .attr = {.rate = s->value[ATTR_SLOPE].real},
+                             .in_count = 1,
+                             .in = {ref_value(s->input[0])}};
+    return expand_node(b, &node, "out");
+}
+
 const layer_kind layer_kind_gelu = {"gelu", 1, 1, LAYER_NEEDS_ANY, {ATTR_APPROXIMATE}, expand_gelu};
 const layer_kind layer_kind_silu = {"silu", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_silu};
 const layer_kind layer_kind_tanh = {"tanh", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_tanh};
 const layer_kind layer_kind_sigmoid = {"sigmoid", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_sigmoid};
+const layer_kind layer_kind_hard_sigmoid = {"hard_sigmoid",  1,           1,
+                                            LAYER_NEEDS_ANY, {ATTR_NONE}, expand_hard_sigmoid};
+const layer_kind layer_kind_hard_swish = {"hard_swish",    1,           1,
+                                          LAYER_NEEDS_ANY, {ATTR_NONE}, expand_hard_swish};
+const layer_kind layer_kind_softplus = {"softplus", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_softplus};
+const layer_kind layer_kind_mish = {"mish", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_mish};
+const layer_kind layer_kind_leaky_relu = {"leaky_relu",     1, 1, LAYER_NEEDS_ANY, {ATTR_SLOPE},
+                                          expand_leaky_relu};
 const layer_kind layer_kind_relu = {"relu", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_relu};
 const layer_kind layer_kind_relu6 = {"relu6", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}, expand_relu6};
 
@@ -72,9 +109,27 @@ static uint32_t expand_add(model_builder *b, const layer_spec *s)
     return expand_pair(b, s, HR_OP_ADD, "add");
 }
 
+// Squeeze and excite: one factor a channel and sample, [C] or [1,1,C], times [H,W,C].
+static bool is_gate(const hr_shape *gate, const hr_shape *image)
+{
+    const int64_t channels = image->dim[image->rank - 1];
+    uint64_t elements = 0;
+    (void)shape_elements(gate, &elements);
+    return image->rank > 2 && gate->rank <= image->rank && gate->dim[gate->rank - 1] == channels &&
+           elements == (uint64_t)channels;
+}
+
 static uint32_t expand_multiply(model_builder *b, const layer_spec *s)
 {
-    return expand_pair(b, s, HR_OP_MULTIPLY, "multiply");
+    const hr_shape left = spec_shape(b, s, 0), right = spec_shape(b, s, 1);
+    const bool gates = is_gate(&right, &left), gated = is_gate(&left, &right);
+    if (gates == gated) { // neither, or both: of one pixel
+        return expand_pair(b, s, HR_OP_MULTIPLY, "multiply");
+    }
+    const model_node node = {.op = HR_OP_MULTIPLY_BROADCAST,
+                             .in_count = 2,
+                             .in = {ref_value(s->input[gates ? 0 : 1]), ref_value(s->input[gates ? 1 : 0])}};
+    return expand_activate(b, s, expand_node(b, &node, expand_result_name(s, "multiply")));
 }
 
 const layer_kind layer_kind_add = {"add", 2, 2, LAYER_NEEDS_ANY, {ATTR_ACTIVATION}, expand_add};

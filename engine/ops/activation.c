@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Smooth activations. Those whose derivative follows from the result keep the result, the others what they read;
+// Activations but ReLU and ReLU6. Those whose derivative follows from the result keep the result, the others what they read;
 // a gradient may take the storage of the one it came from.
 #include "ops/rows.h"
 
 // An exponential counts as one operation, as in the softmax.
+static uint64_t two(const op_query *q)
+{
+    return 2 * op_out_elements(q, 0);
+}
+
 static uint64_t three(const op_query *q)
 {
     return 3 * op_out_elements(q, 0);
@@ -61,3 +66,14 @@ BWD_ROW(GELU_BWD, "gelu_bwd", twelve)
 BWD_ROW(SILU_BWD, "silu_bwd", eight)
 BWD_ROW(TANH_BWD, "tanh_bwd", three)
 BWD_ROW(SIGMOID_BWD, "sigmoid_bwd", three)
+
+ROW(HARD_SIGMOID, "hard_sigmoid", three, 0, 0x1, OP_SRC_OUT)
+ROW(HARD_SWISH, "hard_swish", four, 0x1, 0, OP_SRC_IN)
+ROW(LEAKY_RELU, "leaky_relu", two, 0, 0x1, OP_SRC_OUT)
+ROW(SOFTPLUS, "softplus", three, 0x1, 0, OP_SRC_IN)
+ROW(MISH, "mish", eight, 0x1, 0, OP_SRC_IN)
+BWD_ROW(HARD_SIGMOID_BWD, "hard_sigmoid_bwd", three)
+BWD_ROW(HARD_SWISH_BWD, "hard_swish_bwd", four)
+BWD_ROW(LEAKY_RELU_BWD, "leaky_relu_bwd", two)
+BWD_ROW(SOFTPLUS_BWD, "softplus_bwd", four)
+BWD_ROW(MISH_BWD, "mish_bwd", twelve)

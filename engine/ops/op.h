@@ -78,12 +78,13 @@
     X(SCALE, "scale")                             /* x, [factor[1]] → y = x*attr.scale*factor */                \
     X(ZEROS, "zeros")                             /* → y */                                                     \
     X(CONCAT, "concat")                           /* 2..6 inputs → y, one after another on attr.axis */         \
-    X(SLICE, "slice")           /* x → y: attr.count places of attr.axis from attr.offset (0: the rest) */      \
-    X(SLICE_BWD, "slice_bwd")   /* dy → dx, zeros elsewhere */                                                  \
-    X(STACK, "stack")           /* x → y: attr.count copies of x along a new axis attr.axis */                  \
-    X(REDUCE, "reduce")         /* x → y: sum (flag MEAN: mean) over attr.count axes from attr.axis */          \
-    X(REDUCE_BWD, "reduce_bwd") /* dy → dx: every element back to those it came from */                         \
-    X(ZERO_PAD, "zero_pad")     /* x[N,H,W,C] → y, zeros around the image: attr.pad_* */                        \
+    X(SLICE, "slice")         /* x → y: attr.count places of attr.axis from attr.offset (0: the rest) */        \
+    X(SLICE_BWD, "slice_bwd") /* dy → dx, zeros elsewhere */                                                    \
+    X(STACK, "stack")         /* x → y: attr.count copies of x along a new axis attr.axis */                    \
+    X(REDUCE,                                                                                                     \
+      "reduce") /* x, [t] → y: sum (flag MEAN: mean) of x, or x*t, over attr.count axes from attr.axis */       \
+    X(REDUCE_BWD, "reduce_bwd")              /* dy → dx: every element back to those it came from */            \
+    X(ZERO_PAD, "zero_pad")                  /* x[N,H,W,C] → y, zeros around the image: attr.pad_* */           \
     X(ZERO_PAD_BWD, "zero_pad_bwd")          /* dy → dx */                                                      \
     X(UPSAMPLE, "upsample")                  /* x[N,H,W,C] → y: every pixel kernel_h x kernel_w times */        \
     X(UPSAMPLE_BWD, "upsample_bwd")          /* dy → dx */                                                      \
@@ -173,7 +174,18 @@
     X(ADVANCE, "advance") /* t → t': a batch moves up on the device; t' may have fewer samples than t */        \
     X(NORMALISE, "normalise")   /* x u8 → y = x / 255, of a real type */                                        \
     X(ROTARY, "rotary")         /* x[N,L,D] → y: features turned by their place; attr.heads, attr.base */       \
-    X(ROTARY_BWD, "rotary_bwd") /* dy → dx: turned back */
+    X(ROTARY_BWD, "rotary_bwd") /* dy → dx: turned back */                                                      \
+    X(MULTIPLY_BROADCAST, "multiply_broadcast") /* a[...,C], b[C], [N,C] or [N,1,..,C] → y = a*b */             \
+    X(HARD_SIGMOID, "hard_sigmoid")             /* x → y = min(max(x/6 + 1/2, 0), 1) */                         \
+    X(HARD_SIGMOID_BWD, "hard_sigmoid_bwd")     /* y, dy → dx */                                                \
+    X(HARD_SWISH, "hard_swish")                 /* x → y = x*hard_sigmoid(x) */                                 \
+    X(HARD_SWISH_BWD, "hard_swish_bwd")         /* x, dy → dx */                                                \
+    X(LEAKY_RELU, "leaky_relu")                 /* x → y = x > 0 ? x : attr.rate*x; rate >= 0 */                \
+    X(LEAKY_RELU_BWD, "leaky_relu_bwd")         /* y, dy → dx */                                                \
+    X(SOFTPLUS, "softplus")                     /* x → y = ln(1 + e^x) */                                       \
+    X(SOFTPLUS_BWD, "softplus_bwd")             /* x, dy → dx */                                                \
+    X(MISH, "mish")                             /* x → y = x*tanh(softplus(x)) */                               \
+    X(MISH_BWD, "mish_bwd")                     /* x, dy → dx */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -215,8 +227,8 @@ typedef struct op_attr {
     double epsilon, momentum; // normalisations, MOMENTUM, EMA
     double beta1, beta2;      // ADAM and its kin
     double scale;             // a factor; 0 stands for 1. Losses: their weight
-    double rate;              // DROPOUT, ATTENTION: share that is dropped; update rules: weight decay
-    double base;              // ROTARY: of its wave lengths
+    double rate; // DROPOUT, ATTENTION: share that is dropped; LEAKY_RELU: slope; update rules: weight decay
+    double base; // ROTARY: of its wave lengths
 } op_attr;
 
 enum {

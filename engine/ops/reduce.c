@@ -5,8 +5,11 @@
 static hr_status reduce_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                               size_t out_count, hr_err *err)
 {
-    (void)in_count, (void)out_count;
+    (void)out_count;
     const hr_shape *x = &in[0].shape;
+    if (in_count > 1 && !shape_equal(x, &in[1].shape)) {
+        return HR_FAIL(err, MODEL, "a sum of products needs two equal shapes");
+    }
     const int64_t behind = (int64_t)a->axis + a->count;
     if (a->axis < 0 || a->count < 1 || behind > (int64_t)x->rank) {
         return HR_FAIL(err, MODEL, "a sum over %d axes from axis %d needs as many, had %u dimensions",
@@ -26,7 +29,7 @@ static hr_status reduce_shape(const op_attr *a, const op_operand *in, size_t in_
 
 static uint64_t reduce_flops(const op_query *q)
 {
-    return op_in_elements(q, 0);
+    return q->in_count * op_in_elements(q, 0);
 }
 
 // Only the shape of x is needed, yet the tape keeps it whole (reference tensorflow.md D3).
@@ -34,7 +37,7 @@ const op_row op_row_REDUCE = {
     .name = "reduce",
     .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
-    .max_in = 1,
+    .max_in = 2,
     .min_out = 1,
     .max_out = 1,
     .shape = reduce_shape,

@@ -164,6 +164,8 @@ def main():
         avg_pool_case("avg_pool_one_sided", (1, 5, 8, 2), window((3, 2), (1, 2), 0, 1, 1, 0)),
         relu6_case("relu6", (3, 4, 2, 5), 12.0),
         op_fixture("multiply", "multiply", {}, [(2, 3, 4, 5), (2, 3, 4, 5)], lambda a, b: [a * b]),
+        op_fixture("gate", "multiply_broadcast", {}, [(2, 3, 4, 5), (2, 1, 1, 5)], lambda a, b: [a * b]),
+        op_fixture("gain", "multiply_broadcast", {}, [(2, 3, 4, 5), (5,)], lambda a, b: [a * b]),
         op_fixture("scale", "scale", {"scale": 0.375}, [(2, 3, 4)], lambda x: [0.375 * x]),
         concat_case("concat_channels", [(2, 3, 4, 5), (2, 3, 4, 2), (2, 3, 4, 1)], 3),
         concat_case("concat_rows", [(2, 3, 4), (2, 5, 4)], 1),

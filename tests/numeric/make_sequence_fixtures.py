@@ -65,6 +65,12 @@ def main():
         activation_case("silu", "silu", F.silu),
         activation_case("tanh", "tanh", torch.tanh),
         activation_case("sigmoid", "sigmoid", torch.sigmoid),
+        # F.hardsigmoid multiplies its gradient with a sixth of float32 in any type.
+        activation_case("hard_sigmoid", "hard_sigmoid", lambda x: (x / 6 + 0.5).clamp(0, 1)),
+        activation_case("hard_swish", "hard_swish", F.hardswish),
+        activation_case("softplus", "softplus", F.softplus),
+        activation_case("mish", "mish", F.mish),
+        op_fixture("leaky_relu", "leaky_relu", {"rate": 0.2}, [(3, 4, 2, 5)], lambda x: [F.leaky_relu(x, 0.2)]),
         embedding_case("embedding", (4, 9), 11, 6),
         embedding_case("embedding_flat", (13,), 3, 5),
         op_fixture("positions", "add_broadcast", {}, [(3, 4, 5), (4, 5)], lambda a, b: [a + b]),

@@ -197,6 +197,24 @@ op_trial op_case_product(hr_op op, op_draw *d)
     return t;
 }
 
+// Factors of channels: for all places, or for those of each sample, with or without the axes between.
+op_trial op_case_factor(hr_op op, op_draw *d)
+{
+    int64_t dims[OP_MAX_RANK], factors[OP_MAX_RANK] = {0};
+    const uint32_t rank = d->wide ? 4 : (uint32_t)op_draw_int(d, 3, 4);
+    (void)(d->wide ? op_draw_image(d, dims) : op_draw_rows(d, rank, op_draw_int(d, 1, 8 * d->size), dims));
+    const int64_t kind = op_draw_int(d, 0, 2);
+    const uint32_t of = kind == 0 ? 1 : kind == 1 ? 2 : rank;
+    for (uint32_t k = 0; k < of; k++) {
+        factors[k] = k + 1 == of ? dims[rank - 1] : k == 0 ? dims[0] : 1;
+    }
+    op_trial t = op_trial_make(op, (op_attr){0});
+    op_draw_in(d, &t, dims, -1.0, 1.0);
+    op_draw_in(d, &t, factors, -1.0, 1.0);
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
 // Rows of logits of any rank; *classes is the last dimension, which the shape of the labels lacks.
 static void any_logits(op_draw *d, int64_t dims[OP_MAX_RANK], int64_t rows[OP_MAX_RANK])
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of operations over sequences: normalisation of rows, smooth activations, tables, repetition, dropout.
+#include <math.h>
+
 #include "numeric/op_draw.h"
 
 // At least four features a row: with fewer the normalised values hardly depend on x.
@@ -18,13 +20,23 @@ op_trial op_case_norm_of_rows(hr_op op, op_draw *d)
 }
 
 // Both forms of GELU, over the whole range that a float resolves.
+static bool has_kinks(hr_op op)
+{
+    return op == HR_OP_LEAKY_RELU || op == HR_OP_HARD_SIGMOID || op == HR_OP_HARD_SWISH;
+}
+
 op_trial op_case_activation(hr_op op, op_draw *d)
 {
     int64_t dims[OP_MAX_RANK];
     const bool by_tanh = op == HR_OP_GELU && op_draw_int(d, 0, 1) == 1;
     const double range = op_draw_int(d, 0, 1) == 1 ? 0.5 : 6.0;
     op_trial t = op_trial_make(op, (op_attr){.flags = by_tanh ? OP_FLAG_TANH : 0});
+    t.query.attr.rate = op == HR_OP_LEAKY_RELU ? op_random(&d->state, 0.0, 0.3) : 0.0;
     op_draw_in(d, &t, op_draw_image(d, dims), -range, range);
+    for (uint64_t i = 0; has_kinks(op) && i < op_trial_in_count(&t, 0); i++) {
+        const double kink = op == HR_OP_LEAKY_RELU ? 0.0 : 3.0;
+        t.in[0][i] += fabs(fabs(t.in[0][i]) - kink) < 0.05 ? 0.11 : 0.0;
+    }
     op_trial_infer_out(&t, 1);
     return t;
 }

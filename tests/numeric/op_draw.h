@@ -43,6 +43,7 @@ op_trial op_case_avg_pool(hr_op op, op_draw *d);
 op_trial op_case_transposed(hr_op op, op_draw *d);
 op_trial op_case_relu6(hr_op op, op_draw *d);
 op_trial op_case_product(hr_op op, op_draw *d);
+op_trial op_case_factor(hr_op op, op_draw *d);
 op_trial op_case_loss(hr_op op, op_draw *d);
 
 op_trial op_case_norm_of_rows(hr_op op, op_draw *d);

@@ -64,8 +64,10 @@ static const struct {
     int32_t flags;
     double reach, distance;
 } activations[] = {
-    {HR_OP_GELU, 0, 5.0, 2e-6},  {HR_OP_GELU, OP_FLAG_TANH, 5.0, 5e-6}, {HR_OP_SILU, 0, 80.0, 1e-6},
-    {HR_OP_TANH, 0, 20.0, 3e-7}, {HR_OP_SIGMOID, 0, 80.0, 5e-7},
+    {HR_OP_GELU, 0, 5.0, 2e-6},     {HR_OP_GELU, OP_FLAG_TANH, 5.0, 5e-6}, {HR_OP_SILU, 0, 80.0, 1e-6},
+    {HR_OP_TANH, 0, 20.0, 3e-7},    {HR_OP_SIGMOID, 0, 80.0, 5e-7},        {HR_OP_SOFTPLUS, 0, 80.0, 5e-7},
+    {HR_OP_MISH, 0, 80.0, 1e-6},    {HR_OP_HARD_SIGMOID, 0, 2.5, 1e-6},    {HR_OP_HARD_SWISH, 0, 2.5, 1e-6},
+    {HR_OP_LEAKY_RELU, 0, 80.0, 0},
 };
 
 START_TEST(every_value_keeps_its_digits)

@@ -49,6 +49,7 @@ static op_attr attr_of(const json_t *attr)
         .heads = attr_integer(attr, "heads"),
         .flags = attr_integer(attr, "flags"),
         .scale = json_number_value(json_object_get(attr, "scale")),
+        .rate = json_number_value(json_object_get(attr, "rate")),
     };
 }
 

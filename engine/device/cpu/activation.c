@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Smooth activations, sixteen elements at a time, in any layout of whole blocks. Every form is written so that an
+// Activations but ReLU and ReLU6, sixteen elements at a time, in any layout of whole blocks. Every form is written so that an
 // exponential is never taken of a positive number. A result may lie over an operand.
 #include <string.h>
 
@@ -14,6 +14,7 @@ enum { GRAIN = 8192 };
 typedef struct job {
     const float *a, *b; // x or y, and dy for a gradient
     float *y;
+    float slope; // of LEAKY_RELU
 } job;
 
 // ---- on lanes ---------------------------------------------------------------------------------------------
@@ -104,6 +105,99 @@ CPU_INLINE void tanh_bwd_lanes(f32x16 *y, const f32x16 *dy)
     *y = *dy * (1.0f - *y * *y);
 }
 
+// x/6 + 1/2 in [0, 1]; not-a-number stays.
+CPU_INLINE void hard_sigmoid_lanes(f32x16 *x)
+{
+    const f32x16 s = *x * 0.16666667f + 0.5f, none = {0}, all = none + 1.0f, beyond = 1.0f - s;
+    f32x16 y = none;
+    unless_negative(&s, &y, &s);
+    *x = all;
+    unless_negative(&beyond, x, &y);
+}
+
+CPU_INLINE void hard_sigmoid_bwd_lanes(f32x16 *y, const f32x16 *dy)
+{
+    const u32x16 inside = (u32x16)(*y > 0.0f) & (u32x16)(*y < 1.0f);
+    *y = (f32x16)((u32x16)(*dy * 0.16666667f) & inside);
+}
+
+CPU_INLINE void hard_swish_lanes(f32x16 *x)
+{
+    f32x16 s = *x;
+    hard_sigmoid_lanes(&s);
+    *x *= s;
+}
+
+CPU_INLINE void hard_swish_bwd_lanes(f32x16 *x, const f32x16 *dy)
+{
+    const f32x16 left = *x + 3.0f, right = 3.0f - *x, inside = *dy * (*x * 0.33333334f + 0.5f);
+    f32x16 below = {0};
+    unless_negative(&left, &below, &inside);
+    *x = *dy;
+    unless_negative(&right, x, &below);
+}
+
+// ln(1 + e) for 0 <= e <= 1, as 2 artanh(e / (2 + e)): the series to the seventh term, within 1e-8.
+CPU_INLINE void log1p_lanes(f32x16 *e)
+{
+    const f32x16 t = *e / (2.0f + *e), square = t * t;
+    f32x16 p = square * 0.15384616f + 0.18181819f;
+    p = p * square + 0.22222222f;
+    p = p * square + 0.2857143f;
+    p = p * square + 0.4f;
+    p = p * square + 0.6666667f;
+    *e = t * (p * square + 2.0f);
+}
+
+CPU_INLINE void softplus_lanes(f32x16 *x)
+{
+    f32x16 e, above = {0};
+    magnitude(x, &e);
+    e = -e;
+    exp_lanes(&e);
+    log1p_lanes(&e);
+    unless_negative(x, &above, x);
+    *x = above + e;
+}
+
+CPU_INLINE void softplus_bwd_lanes(f32x16 *x, const f32x16 *dy)
+{
+    f32x16 s;
+    sigmoid_of(x, &s);
+    *x = *dy * s;
+}
+
+// tanh(ln(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2), and 1 less it; from e^-|x|.
+CPU_INLINE void tanh_softplus_of(const f32x16 *x, f32x16 *t, f32x16 *rest)
+{
+    f32x16 e;
+    magnitude(x, &e);
+    e = -e;
+    exp_lanes(&e);
+    const f32x16 left = e * (e + 2.0f), over_left = 1.0f / (left + 2.0f);
+    const f32x16 above = 1.0f + 2.0f * e, twice = 2.0f * e * e, over_right = 1.0f / (above + twice);
+    const f32x16 right = above * over_right, right_rest = twice * over_right;
+    *t = left * over_left;
+    *rest = 2.0f * over_left;
+    unless_negative(x, t, &right);
+    unless_negative(x, rest, &right_rest);
+}
+
+CPU_INLINE void mish_lanes(f32x16 *x)
+{
+    f32x16 t, rest;
+    tanh_softplus_of(x, &t, &rest);
+    *x *= t;
+}
+
+CPU_INLINE void mish_bwd_lanes(f32x16 *x, const f32x16 *dy)
+{
+    f32x16 t, rest, s;
+    tanh_softplus_of(x, &t, &rest);
+    sigmoid_of(x, &s);
+    *x = *dy * (t + *x * s * rest * (1.0f + t));
+}
+
 // ---- over ranges ------------------------------------------------------------------------------------------
 
 // What is left of a range, in lanes of its own.
@@ -164,7 +258,7 @@ CPU_INLINE void take_tail(f32x16 *lanes, const float *from, int64_t count)
 
 static void run(const cpu_run *r, workers_body body)
 {
-    const job j = {r->in[0], r->query->in_count > 1 ? r->in[1] : NULL, r->out[0]};
+    const job j = {r->in[0], r->query->in_count > 1 ? r->in[1] : NULL, r->out[0], (float)r->query->attr.rate};
     workers_for_pieces(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, body, &j);
 }
 
@@ -173,11 +267,40 @@ MAP(gelu_tanh)
 MAP(silu)
 MAP(sigmoid)
 MAP(tanh)
+MAP(hard_sigmoid)
+MAP(hard_swish)
+MAP(softplus)
+MAP(mish)
 MAP_GRADIENT(gelu_bwd)
 MAP_GRADIENT(gelu_tanh_bwd)
 MAP_GRADIENT(silu_bwd)
 MAP_GRADIENT(sigmoid_bwd)
 MAP_GRADIENT(tanh_bwd)
+MAP_GRADIENT(hard_sigmoid_bwd)
+MAP_GRADIENT(hard_swish_bwd)
+MAP_GRADIENT(softplus_bwd)
+MAP_GRADIENT(mish_bwd)
+
+// ---- a slope below zero -----------------------------------------------------------------------------------
+
+CPU_HOT static void leaky_range(const job *j, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const float x = j->a[i], below = j->slope * x;
+        j->y[i] = x > 0.0f ? x : below;
+    }
+}
+
+CPU_HOT static void leaky_bwd_range(const job *j, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const float dy = j->b[i], below = j->slope * dy;
+        j->y[i] = j->a[i] > 0.0f ? dy : below;
+    }
+}
+
+RUN(leaky)
+RUN(leaky_bwd)
 
 static bool is_by_tanh(const cpu_device *device, const op_query *q)
 {
@@ -195,3 +318,13 @@ const cpu_impl cpu_sigmoid = {.name = "lanes", .run = run_sigmoid};
 const cpu_impl cpu_sigmoid_bwd = {.name = "lanes", .run = run_sigmoid_bwd};
 const cpu_impl cpu_tanh = {.name = "lanes", .run = run_tanh};
 const cpu_impl cpu_tanh_bwd = {.name = "lanes", .run = run_tanh_bwd};
+const cpu_impl cpu_hard_sigmoid = {.name = "lanes", .run = run_hard_sigmoid};
+const cpu_impl cpu_hard_sigmoid_bwd = {.name = "lanes", .run = run_hard_sigmoid_bwd};
+const cpu_impl cpu_hard_swish = {.name = "lanes", .run = run_hard_swish};
+const cpu_impl cpu_hard_swish_bwd = {.name = "lanes", .run = run_hard_swish_bwd};
+const cpu_impl cpu_softplus = {.name = "lanes", .run = run_softplus};
+const cpu_impl cpu_softplus_bwd = {.name = "lanes", .run = run_softplus_bwd};
+const cpu_impl cpu_mish = {.name = "lanes", .run = run_mish};
+const cpu_impl cpu_mish_bwd = {.name = "lanes", .run = run_mish_bwd};
+const cpu_impl cpu_leaky_relu = {.name = "loops", .run = run_leaky};
+const cpu_impl cpu_leaky_relu_bwd = {.name = "loops", .run = run_leaky_bwd};

@@ -106,6 +106,7 @@ extern const cpu_impl cpu_cast, cpu_normalise, cpu_finite, cpu_unscale, cpu_scal
 extern const cpu_impl cpu_input, cpu_read, cpu_crossing, cpu_order, cpu_reorder_library;
 extern const cpu_impl cpu_relu, cpu_relu_bwd, cpu_add;
 extern const cpu_impl cpu_relu6, cpu_relu6_bwd, cpu_multiply, cpu_multiply_bwd, cpu_scale;
+extern const cpu_impl cpu_multiply_broadcast;
 extern const cpu_impl cpu_zeros, cpu_concat, cpu_slice, cpu_slice_bwd, cpu_stack, cpu_reduce, cpu_reduce_bwd;
 extern const cpu_impl cpu_zero_pad, cpu_zero_pad_bwd, cpu_upsample, cpu_upsample_bwd;
 extern const cpu_impl cpu_avg_pool, cpu_avg_pool_bwd;
@@ -132,6 +133,9 @@ extern const cpu_impl cpu_square_sum, cpu_clip, cpu_ema, cpu_accumulate;
 extern const cpu_impl cpu_layer_norm, cpu_layer_norm_bwd, cpu_rms_norm, cpu_rms_norm_bwd;
 extern const cpu_impl cpu_gelu, cpu_gelu_tanh, cpu_gelu_bwd, cpu_gelu_tanh_bwd, cpu_silu, cpu_silu_bwd;
 extern const cpu_impl cpu_tanh, cpu_tanh_bwd, cpu_sigmoid, cpu_sigmoid_bwd;
+extern const cpu_impl cpu_hard_sigmoid, cpu_hard_sigmoid_bwd, cpu_hard_swish, cpu_hard_swish_bwd;
+extern const cpu_impl cpu_leaky_relu, cpu_leaky_relu_bwd, cpu_softplus, cpu_softplus_bwd, cpu_mish,
+    cpu_mish_bwd;
 extern const cpu_impl cpu_embedding, cpu_embedding_bwd, cpu_add_broadcast, cpu_broadcast;
 extern const cpu_impl cpu_dropout, cpu_dropout_bwd, cpu_dropout_bwd_mask;
 

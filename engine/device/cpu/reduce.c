@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over neighbouring axes of a plain tensor, seen as [outer, middle, inner]. Sums of a long middle run in float
+// Sums over neighbouring axes of a plain tensor, or of the products of two, seen as [outer, middle, inner]. Sums of a long middle run in float
 // over chunks that are added in double; where few sums are made of many rows, the rows are shared out among the workers.
 // Two-byte operands are widened a stretch of a row at a time.
 #include <string.h>
@@ -14,6 +14,7 @@ enum { CHUNK = 256, GRAIN_FLOATS = 16384, STRIP = 512, SPLITS_AT = 8 };
 typedef struct job {
     int64_t outer, middle, inner;
     const char *from;
+    const char *times; // of the type of `from`; NULL: nothing
     char *to;
     hr_dtype from_type, to_type;
     double *partial; // [worker][inner]
@@ -21,12 +22,32 @@ typedef struct job {
 } job;
 
 // Floats [at, at + count) of what is read: where they lie, else widened into `scratch`.
-CPU_INLINE const float *floats_at(const job *j, int64_t at, int64_t count, float *scratch)
+CPU_INLINE const float *floats_of(const job *j, const char *from, int64_t at, int64_t count, float *scratch)
 {
     if (j->from_type == HR_F32) {
-        return (const float *)(const void *)j->from + at;
+        return (const float *)(const void *)from + at;
     }
-    cast_widen(scratch, (const uint16_t *)(const void *)j->from + at, j->from_type, count);
+    cast_widen(scratch, (const uint16_t *)(const void *)from + at, j->from_type, count);
+    return scratch;
+}
+
+CPU_INLINE const float *floats_at(const job *j, int64_t at, int64_t count, float *scratch)
+{
+    return floats_of(j, j->from, at, count, scratch);
+}
+
+// What is summed; at most CHUNK * CPU_LANES floats.
+CPU_INLINE const float *terms_at(const job *j, int64_t at, int64_t count, float *scratch)
+{
+    const float *x = floats_at(j, at, count, scratch);
+    if (j->times == NULL) {
+        return x;
+    }
+    float room[CHUNK * CPU_LANES];
+    const float *times = floats_of(j, j->times, at, count, room);
+    for (int64_t c = 0; c < count; c++) {
+        scratch[c] = x[c] * times[c];
+    }
     return scratch;
 }
 
@@ -71,7 +92,7 @@ CPU_INLINE void add_columns(const job *j, double *restrict sum, int64_t at, int6
         const int64_t count = rows - first < CHUNK ? rows - first : CHUNK;
         memset(part, 0, (size_t)width * sizeof *part);
         for (int64_t r = 0; r < count; r++) {
-            const float *restrict row = floats_at(j, at + (first + r) * j->inner, width, scratch);
+            const float *restrict row = terms_at(j, at + (first + r) * j->inner, width, scratch);
             for (int64_t c = 0; c < width; c++) {
                 part[c] += row[c];
             }
@@ -89,7 +110,7 @@ CPU_INLINE double row_sum(const job *j, int64_t at, int64_t count)
     double total = 0.0;
     for (int64_t first = 0; first < count; first += CHUNK * CPU_LANES) {
         const int64_t end = count - first < CHUNK * CPU_LANES ? count - first : CHUNK * CPU_LANES;
-        const float *x = floats_at(j, at + first, end, scratch);
+        const float *x = terms_at(j, at + first, end, scratch);
         f32x16 even = {0}, odd = {0};
         int64_t k = 0;
         for (; k + 2 * CPU_LANES <= end; k += 2 * CPU_LANES) {
@@ -188,7 +209,9 @@ static void reduce_split(const cpu_run *r, job j)
             }
         }
         put_sums(&j, 0, j.partial, j.inner);
-        j.from += j.middle * j.inner * (int64_t)dtype_bytes(j.from_type);
+        const int64_t bytes = j.middle * j.inner * (int64_t)dtype_bytes(j.from_type);
+        j.from += bytes;
+        j.times = j.times == NULL ? NULL : j.times + bytes;
         j.to += j.inner * (int64_t)dtype_bytes(j.to_type);
     }
 }
@@ -203,6 +226,7 @@ static void run_reduce(const cpu_run *r)
 {
     job j = job_of(r->query, &r->query->in[0]);
     j.from = r->in[0];
+    j.times = r->query->in_count > 1 ? r->in[1] : NULL;
     j.to = r->out[0];
     j.partial = r->workspace;
     if (splits_rows(&j)) {

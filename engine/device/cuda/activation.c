@@ -22,7 +22,8 @@ static hr_status run(const cuda_run *r, hr_err *err)
                                .dy = (const void *)r->in[1],
                                .more = (const void *)r->in[2],
                                .out = (void *)r->out[0],
-                               .count = (int64_t)cuda_elements(t)};
+                               .count = (int64_t)cuda_elements(t),
+                               .slope = (float)r->query->attr.rate};
     const uint32_t per_thread = PACK_BYTES / (uint32_t)dtype_bytes((hr_dtype)t->dtype);
     return cuda_launch(r, r->function, cuda_grid_over(r->device, (uint64_t)a.count, per_thread, THREADS), &a,
                        sizeof a, err);
@@ -35,9 +36,28 @@ static hr_status run(const cuda_run *r, hr_err *err)
     }
 
 static const cuda_impl impls[] = {
-    ROW(RELU, "relu"), ROW(RELU_BWD, "relu_bwd"), ROW(RELU6, "relu6"),     ROW(RELU6_BWD, "relu6_bwd"),
-    ROW(GELU, "gelu"), ROW(GELU_BWD, "gelu_bwd"), ROW(SILU, "silu"),       ROW(SILU_BWD, "silu_bwd"),
-    ROW(TANH, "tanh"), ROW(TANH_BWD, "tanh_bwd"), ROW(SIGMOID, "sigmoid"), ROW(SIGMOID_BWD, "sigmoid_bwd"),
+    ROW(RELU, "relu"),
+    ROW(RELU_BWD, "relu_bwd"),
+    ROW(RELU6, "relu6"),
+    ROW(RELU6_BWD, "relu6_bwd"),
+    ROW(GELU, "gelu"),
+    ROW(GELU_BWD, "gelu_bwd"),
+    ROW(SILU, "silu"),
+    ROW(SILU_BWD, "silu_bwd"),
+    ROW(TANH, "tanh"),
+    ROW(TANH_BWD, "tanh_bwd"),
+    ROW(SIGMOID, "sigmoid"),
+    ROW(SIGMOID_BWD, "sigmoid_bwd"),
+    ROW(HARD_SIGMOID, "hard_sigmoid"),
+    ROW(HARD_SIGMOID_BWD, "hard_sigmoid_bwd"),
+    ROW(HARD_SWISH, "hard_swish"),
+    ROW(HARD_SWISH_BWD, "hard_swish_bwd"),
+    ROW(LEAKY_RELU, "leaky_relu"),
+    ROW(LEAKY_RELU_BWD, "leaky_relu_bwd"),
+    ROW(SOFTPLUS, "softplus"),
+    ROW(SOFTPLUS_BWD, "softplus_bwd"),
+    ROW(MISH, "mish"),
+    ROW(MISH_BWD, "mish_bwd"),
 };
 
 const cuda_family cuda_family_activation = CUDA_FAMILY(impls);

@@ -282,6 +282,21 @@ static hr_status run_add_broadcast(const cuda_run *r, hr_err *err)
     return launch_over(r, (a.count + lanes - 1) / lanes, &a, sizeof a, err);
 }
 
+static hr_status run_multiply_broadcast(const cuda_run *r, hr_err *err)
+{
+    const op_query *q = r->query;
+    const hr_shape *b = &q->in[1].shape;
+    const int64_t channels = b->dim[b->rank - 1], groups = (int64_t)cuda_elements(&q->in[1]) / channels;
+    const int64_t count = (int64_t)cuda_elements(&q->out[0]), lanes = PACK_BYTES / element_bytes(q);
+    const factor_args a = {.a = (const void *)r->in[0],
+                           .factor = (const void *)r->in[1],
+                           .out = (void *)r->out[0],
+                           .count = count,
+                           .group = divisor_of(count / groups),
+                           .inner = divisor_of(channels)};
+    return launch_over(r, (count + lanes - 1) / lanes, &a, sizeof a, err);
+}
+
 static int64_t upsample_lanes(const op_query *q)
 {
     const int64_t lanes = PACK_BYTES / element_bytes(q);
@@ -351,6 +366,13 @@ static const cuda_impl impls[] = {
      .module = "combine",
      .kernel = typed_name,
      .run = run_add_broadcast},
+    {.op = HR_OP_MULTIPLY_BROADCAST,
+     .types = CUDA_REAL,
+     .name = "multiply_broadcast",
+     .fits = cuda_one_type,
+     .module = "combine",
+     .kernel = typed_name,
+     .run = run_multiply_broadcast},
     {.op = HR_OP_REDUCE,
      .types = CUDA_REAL,
      .name = "reduce",

@@ -147,6 +147,7 @@ hr_status cuda_reduce_run(const cuda_run *r, hr_err *err)
     const reduce_plan *p = &s->plan;
     const float share = cuda_share_of(&r->query->attr, p->around.middle);
     const reduce_args a = {.in = (const void *)r->in[0],
+                           .times = r->query->in_count > 1 ? (const void *)r->in[1] : NULL,
                            .out = (void *)r->out[0],
                            .parts = p->parts > 1 ? (float *)r->workspace : NULL,
                            .outer = p->around.outer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Smooth activations and their gradients (GELU: Hendrycks, Gimpel 2016, the exact form and the one by tanh).
+// Activations and their gradients (GELU: Hendrycks, Gimpel 2016, the exact form and the one by tanh; Mish: Misra 2019).
 #include <math.h>
 
 #include "kernels.h"
@@ -83,6 +83,47 @@ static double tanh_gradient(double y, double dy)
     return dy * (1.0 - y * y);
 }
 
+static double hard_sigmoid(double x)
+{
+    return x < -3.0 ? 0.0 : x > 3.0 ? 1.0 : x / 6.0 + 0.5;
+}
+
+static double hard_sigmoid_gradient(double y, double dy)
+{
+    return y > 0.0 && y < 1.0 ? dy / 6.0 : 0.0;
+}
+
+static double hard_swish(double x)
+{
+    return x * hard_sigmoid(x);
+}
+
+static double hard_swish_gradient(double x, double dy)
+{
+    return x < -3.0 ? 0.0 : x > 3.0 ? dy : dy * (x / 3.0 + 0.5);
+}
+
+static double softplus(double x)
+{
+    return (x > 0.0 ? x : 0.0) + log1p(exp(-fabs(x)));
+}
+
+static double softplus_gradient(double x, double dy)
+{
+    return dy * sigmoid(x);
+}
+
+static double mish(double x)
+{
+    return x * tanh(softplus(x));
+}
+
+static double mish_gradient(double x, double dy)
+{
+    const double t = tanh(softplus(x));
+    return dy * (t + x * (1.0 - t * t) * sigmoid(x));
+}
+
 void reference_gelu(const reference_call *call)
 {
     map(call, by_tanh(call) ? gelu_tanh : gelu);
@@ -135,4 +176,62 @@ void reference_sigmoid(const reference_call *call)
 void reference_sigmoid_bwd(const reference_call *call)
 {
     map_gradient(call, sigmoid_gradient);
+}
+
+void reference_hard_sigmoid(const reference_call *call)
+{
+    map(call, hard_sigmoid);
+}
+
+void reference_hard_sigmoid_bwd(const reference_call *call)
+{
+    map_gradient(call, hard_sigmoid_gradient);
+}
+
+void reference_hard_swish(const reference_call *call)
+{
+    map(call, hard_swish);
+}
+
+void reference_hard_swish_bwd(const reference_call *call)
+{
+    map_gradient(call, hard_swish_gradient);
+}
+
+void reference_softplus(const reference_call *call)
+{
+    map(call, softplus);
+}
+
+void reference_softplus_bwd(const reference_call *call)
+{
+    map_gradient(call, softplus_gradient);
+}
+
+void reference_mish(const reference_call *call)
+{
+    map(call, mish);
+}
+
+void reference_mish_bwd(const reference_call *call)
+{
+    map_gradient(call, mish_gradient);
+}
+
+void reference_leaky_relu(const reference_call *call)
+{
+    const double *x = call->in[0], slope = call->query->attr.rate;
+    double *y = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        y[i] = x[i] > 0.0 ? x[i] : slope * x[i];
+    }
+}
+
+void reference_leaky_relu_bwd(const reference_call *call)
+{
+    const double *y = call->in[0], *dy = call->in[1], slope = call->query->attr.rate;
+    double *dx = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        dx[i] = y[i] > 0.0 ? dy[i] : slope * dy[i];
+    }
 }

@@ -79,13 +79,14 @@ void reference_reduce(const reference_call *call)
 {
     const op_attr *attr = &call->query->attr;
     const around a = around_axes(&call->query->in[0].shape, attr->axis, attr->count);
-    const double *x = call->in[0];
+    const double *x = call->in[0], *times = call->query->in_count > 1 ? call->in[1] : NULL;
     double *y = call->out[0];
     for (uint64_t i = 0; i < a.outer * a.inner; i++) {
-        const double *from = x + i / a.inner * a.middle * a.inner + i % a.inner;
+        const uint64_t first = i / a.inner * a.middle * a.inner + i % a.inner;
         double sum = 0.0;
         for (uint64_t m = 0; m < a.middle; m++) {
-            sum += from[m * a.inner];
+            const uint64_t at = first + m * a.inner;
+            sum += times == NULL ? x[at] : x[at] * times[at];
         }
         y[i] = sum * share_of(attr, &a);
     }

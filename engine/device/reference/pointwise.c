@@ -137,6 +137,18 @@ void reference_multiply_bwd(const reference_call *call)
     }
 }
 
+// A factor's number: its sample's, where samples have their own, and its channel's.
+void reference_multiply_broadcast(const reference_call *call)
+{
+    const hr_shape *b = &call->query->in[1].shape;
+    const double *a = call->in[0], *factor = call->in[1];
+    const uint64_t channels = (uint64_t)b->dim[b->rank - 1], groups = call->in_count[1] / channels;
+    double *y = call->out[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        y[i] = a[i] * factor[i / (call->out_count[0] / groups) * channels + i % channels];
+    }
+}
+
 void reference_scale(const reference_call *call)
 {
     const op_query *q = call->query;

@@ -67,6 +67,54 @@ struct sigmoid_of {
     }
 };
 
+struct hard_sigmoid_of {
+    __device__ float operator()(float x) const
+    {
+        return x < -3.0f ? 0.0f : x > 3.0f ? 1.0f : x * 0.16666667f + 0.5f;
+    }
+};
+
+struct hard_swish_of {
+    __device__ float operator()(float x) const
+    {
+        return x * hard_sigmoid_of()(x);
+    }
+};
+
+struct leaky_relu_of {
+    float slope;
+    __device__ float operator()(float x) const
+    {
+        return x > 0.0f ? x : slope * x;
+    }
+};
+
+struct softplus_of {
+    __device__ float operator()(float x) const
+    {
+        return (x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x)));
+    }
+};
+
+// tanh(ln(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2), and 1 less it; from e^-|x|.
+struct tanh_softplus {
+    float t, rest;
+    __device__ __forceinline__ explicit tanh_softplus(float x)
+    {
+        const float e = expf(-fabsf(x)), left = e * (e + 2.0f), twice = 2.0f * e * e;
+        const float over = quick_ratio(1.0f, x < 0.0f ? left + 2.0f : 1.0f + 2.0f * e + twice);
+        t = (x < 0.0f ? left : 1.0f + 2.0f * e) * over;
+        rest = (x < 0.0f ? 2.0f : twice) * over;
+    }
+};
+
+struct mish_of {
+    __device__ float operator()(float x) const
+    {
+        return x * tanh_softplus(x).t;
+    }
+};
+
 #define FORWARD(op, suffix, type)                                                                            \
     extern "C" __global__ void op##_##suffix(activation_args a)                                              \
     {                                                                                                        \
@@ -79,7 +127,15 @@ struct sigmoid_of {
     FORWARD(gelu_tanh, suffix, type)                                                                         \
     FORWARD(silu, suffix, type)                                                                              \
     FORWARD(tanh, suffix, type)                                                                              \
-    FORWARD(sigmoid, suffix, type)
+    FORWARD(sigmoid, suffix, type)                                                                           \
+    FORWARD(hard_sigmoid, suffix, type)                                                                      \
+    FORWARD(hard_swish, suffix, type)                                                                        \
+    FORWARD(softplus, suffix, type)                                                                          \
+    FORWARD(mish, suffix, type)                                                                              \
+    extern "C" __global__ void leaky_relu_##suffix(activation_args a)                                        \
+    {                                                                                                        \
+        map(leaky_relu_of{a.slope}, a.count, static_cast<type *>(a.out), static_cast<const type *>(a.x));    \
+    }
 FOR_REAL_TYPES(FORWARDS)
 
 // ---- backward: of y and dy, smooth ones of x and dy --------------------------------------------------------------
@@ -138,6 +194,43 @@ struct sigmoid_bwd_of {
     }
 };
 
+struct hard_sigmoid_bwd_of {
+    __device__ float operator()(float y, float dy) const
+    {
+        return y > 0.0f && y < 1.0f ? dy * 0.16666667f : 0.0f;
+    }
+};
+
+struct hard_swish_bwd_of {
+    __device__ float operator()(float x, float dy) const
+    {
+        return x < -3.0f ? 0.0f : x > 3.0f ? dy : dy * (x * 0.33333334f + 0.5f);
+    }
+};
+
+struct leaky_relu_bwd_of {
+    float slope;
+    __device__ float operator()(float y, float dy) const
+    {
+        return y > 0.0f ? dy : slope * dy;
+    }
+};
+
+struct softplus_bwd_of {
+    __device__ float operator()(float x, float dy) const
+    {
+        return dy * sigmoid(x);
+    }
+};
+
+struct mish_bwd_of {
+    __device__ float operator()(float x, float dy) const
+    {
+        const tanh_softplus of(x);
+        return dy * (of.t + x * sigmoid(x) * of.rest * (1.0f + of.t));
+    }
+};
+
 // Of two gradients, their sum as it would have been stored.
 template <typename T, typename F> struct of_sum {
     __device__ float operator()(float y, float dy, float more) const
@@ -168,5 +261,14 @@ template <typename T, typename F> struct of_sum {
     BACKWARD(gelu_tanh, suffix, type)                                                                        \
     BACKWARD(silu, suffix, type)                                                                             \
     BACKWARD(tanh, suffix, type)                                                                             \
-    BACKWARD(sigmoid, suffix, type)
+    BACKWARD(sigmoid, suffix, type)                                                                          \
+    BACKWARD(hard_sigmoid, suffix, type)                                                                     \
+    BACKWARD(hard_swish, suffix, type)                                                                       \
+    BACKWARD(softplus, suffix, type)                                                                         \
+    BACKWARD(mish, suffix, type)                                                                             \
+    extern "C" __global__ void leaky_relu_bwd_##suffix(activation_args a)                                    \
+    {                                                                                                        \
+        map(leaky_relu_bwd_of{a.slope}, a.count, static_cast<type *>(a.out), static_cast<const type *>(a.x), \
+            static_cast<const type *>(a.dy));                                                                \
+    }
 FOR_REAL_TYPES(BACKWARDS)

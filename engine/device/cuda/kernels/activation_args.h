@@ -11,6 +11,8 @@ typedef struct activation_args {
     const void *more; // to be added to dy, of the rectifiers
     void *out;        // may lie on x or dy
     int64_t count;
+    float slope;     // of leaky_relu
+    uint32_t unused; // no byte of an argument is undefined
 } activation_args;
 
 #endif

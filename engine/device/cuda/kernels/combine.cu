@@ -197,6 +197,13 @@ struct sum_of {
     }
 };
 
+struct product_of {
+    __device__ float operator()(float a, float b) const
+    {
+        return a * b;
+    }
+};
+
 // Vectors of a begin anywhere in a repetition of b, whose values are then read one by one.
 template <typename T, int N, typename Index>
 __device__ __forceinline__ pack<T, N> repeated(const T *b, Index at, Index inner)
@@ -246,6 +253,47 @@ template <typename T> __device__ __forceinline__ void repeated_sum(const repeate
     }
 }
 
+template <typename T, typename Index>
+__device__ __forceinline__ Index factor_at(const factor_args &f, Index i)
+{
+    const Index row = quotient(i, f.inner);
+    return quotient(i, f.group) * (Index)f.inner.by + (i - row * (Index)f.inner.by);
+}
+
+// Vectors that begin at a multiple of their length lie in one row where it divides the factors.
+template <typename T, typename Index> __device__ __forceinline__ void multiply_factors(const factor_args &f)
+{
+    constexpr int n = lanes<T>::count;
+    const T *a = static_cast<const T *>(f.a), *factor = static_cast<const T *>(f.factor);
+    T *out = static_cast<T *>(f.out);
+    const bool whole = f.inner.by % n == 0;
+    for (int64_t first = grid_thread() * n; first < f.count; first += grid_width() * n) {
+        if (whole) {
+            const Index at = factor_at<T, Index>(f, (Index)first);
+            *reinterpret_cast<pack<T, n> *>(out + first) =
+                map_values<T, n>(product_of(), *reinterpret_cast<const pack<T, n> *>(a + first),
+                                 *reinterpret_cast<const pack<T, n> *>(factor + at));
+            continue;
+        }
+#pragma unroll
+        for (int k = 0; k < n; k++) {
+            if (first + k < f.count) {
+                const Index at = factor_at<T, Index>(f, (Index)(first + k));
+                out[first + k] = narrow<T>(widen(a[first + k]) * widen(factor[at]));
+            }
+        }
+    }
+}
+
+template <typename T> __device__ __forceinline__ void multiply_broadcast(const factor_args &f)
+{
+    if (f.count < NARROW_COUNT) {
+        multiply_factors<T, uint32_t>(f);
+    } else {
+        multiply_factors<T, uint64_t>(f);
+    }
+}
+
 template <typename T, int N, typename Index>
 __device__ __forceinline__ void upsample_bwd_all(const upsample_bwd_args &a)
 {
@@ -289,6 +337,10 @@ template <typename T, int N> __device__ __forceinline__ void upsample_bwd(const 
     extern "C" __global__ void add_broadcast_##suffix(repeated_sum_args a)                                   \
     {                                                                                                        \
         repeated_sum<type>(a);                                                                               \
+    }                                                                                                        \
+    extern "C" __global__ void multiply_broadcast_##suffix(factor_args a)                                    \
+    {                                                                                                        \
+        multiply_broadcast<type>(a);                                                                         \
     }                                                                                                        \
     extern "C" __global__ void spread_wide_##suffix(gather_args a)                                           \
     {                                                                                                        \

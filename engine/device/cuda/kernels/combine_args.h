@@ -43,6 +43,14 @@ typedef struct repeated_sum_args {
     divisor inner;
 } repeated_sum_args;
 
+// out = a * factor: groups of `group` elements, `inner` factors each.
+typedef struct factor_args {
+    const void *a, *factor;
+    void *out; // may be a
+    int64_t count;
+    divisor group, inner;
+} factor_args;
+
 // dx[rows, width, channels] from dy[rows * times_h, width * times_w, channels].
 typedef struct upsample_bwd_args {
     const void *dy;

@@ -15,6 +15,22 @@ __device__ __forceinline__ void add_values(float (&sum)[N], const pack<T, N> val
     }
 }
 
+// Vector `at` of what is summed.
+template <typename T, int N>
+__device__ __forceinline__ void add_terms(const reduce_args &a, float (&sum)[N], int64_t at)
+{
+    const pack<T, N> values = static_cast<const pack<T, N> *>(a.in)[at];
+    if (a.times == nullptr) {
+        add_values<T, N>(sum, values);
+        return;
+    }
+    const pack<T, N> times = static_cast<const pack<T, N> *>(a.times)[at];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        sum[k] += widen(values.at[k]) * widen(times.at[k]);
+    }
+}
+
 // The sums of one vector, to `out` or as a part.
 template <typename T, int N>
 __device__ __forceinline__ void put_sums(const reduce_args &a, int64_t at, const float (&sum)[N])
@@ -37,15 +53,14 @@ __device__ __forceinline__ void put_sums(const reduce_args &a, int64_t at, const
 
 template <typename T, int N> __device__ __forceinline__ void reduce_flat(const reduce_args &a)
 {
-    const pack<T, N> *in = static_cast<const pack<T, N> *>(a.in);
     const int64_t columns = a.columns.by;
     for (int64_t i = grid_thread(); i < a.outer * columns; i += grid_width()) {
         const int64_t outer = (int64_t)quotient((uint64_t)i, a.columns);
-        const pack<T, N> *from = in + outer * a.middle * columns + (i - outer * columns);
+        const int64_t from = outer * a.middle * columns + (i - outer * columns);
         float sum[N] = {};
 #pragma unroll 4
         for (int64_t m = 0; m < a.middle; m++) {
-            add_values<T, N>(sum, from[m * columns]);
+            add_terms<T, N>(a, sum, from + m * columns);
         }
         put_sums<T, N>(a, i, sum);
     }
@@ -54,7 +69,6 @@ template <typename T, int N> __device__ __forceinline__ void reduce_flat(const r
 // `across` threads side by side, the others of the block below them; `room` holds N floats a thread.
 template <typename T, int N> __device__ __forceinline__ void reduce_columns(const reduce_args &a, float *room)
 {
-    const pack<T, N> *in = static_cast<const pack<T, N> *>(a.in);
     const int across = (int)a.across, deep = (int)blockDim.x / across;
     const int side = (int)threadIdx.x % across, row = (int)threadIdx.x / across;
     const int64_t columns = a.columns.by, first = (int64_t)blockIdx.y * a.chunk;
@@ -64,10 +78,10 @@ template <typename T, int N> __device__ __forceinline__ void reduce_columns(cons
         const int64_t column = (block - outer * a.tiles.by) * across + side;
         float sum[N] = {};
         if (column < columns) {
-            const pack<T, N> *from = in + outer * a.middle * columns + column;
+            const int64_t from = outer * a.middle * columns + column;
 #pragma unroll 4
             for (int64_t m = first + row; m < last; m += deep) {
-                add_values<T, N>(sum, from[m * columns]);
+                add_terms<T, N>(a, sum, from + m * columns);
             }
         }
         for (int k = 0; k < N; k++) {
@@ -98,11 +112,10 @@ template <typename T, int N> __device__ __forceinline__ void reduce_rows(const r
     const int64_t last = first + a.chunk / N < vectors ? first + a.chunk / N : vectors;
     const int lane = (int)threadIdx.x % WARP;
     for (int64_t row = grid_thread() / WARP; row < a.outer; row += grid_width() / WARP) {
-        const pack<T, N> *from = static_cast<const pack<T, N> *>(a.in) + row * vectors;
         float sums[N] = {};
 #pragma unroll 4
         for (int64_t m = first + lane; m < last; m += WARP) {
-            add_values<T, N>(sums, from[m]);
+            add_terms<T, N>(a, sums, row * vectors + m);
         }
         float sum[1] = {0.0f};
 #pragma unroll

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of reduce.cu are given: [outer, middle, inner] summed over the middle. Read by C and by CUDA C++.
+// What the kernels of reduce.cu are given: [outer, middle, inner], or the products of two such, summed over the middle. Read by C and by CUDA C++.
 #ifndef KERNELS_REDUCE_ARGS_H
 #define KERNELS_REDUCE_ARGS_H
 
@@ -9,6 +9,7 @@ enum { REDUCE_THREADS = 256 };
 
 typedef struct reduce_args {
     const void *in;
+    const void *times; // of as many elements; NULL: nothing
     void *out;
     float *parts;                 // [gridDim.y][outer * inner] when the middle is summed in parts; else NULL
     int64_t outer, middle, chunk; // middle places of a part
