@@ -85,7 +85,8 @@ def main():
     for name, batch in [
         ("gpt2_124m_tiny", 2), ("bert_base_tiny", 2), ("lstm_lm_medium_tiny", 3), ("unet_tiny", 2),
         ("mobilenet_v2_tiny", 2), ("resnet50_tiny", 2), ("vit_b16_tiny", 2), ("resnext50_tiny", 2),
-        ("densenet121_tiny", 2), ("llama3_2_1b_tiny", 2), ("qwen3_0_6b_tiny", 2), ("gemma_2b_tiny", 2),
+        ("densenet121_tiny", 2), ("efficientnet_b0_tiny", 2), ("mobilenet_v3_large_tiny", 2), ("regnet_y_1_6gf_tiny", 2),
+        ("llama3_2_1b_tiny", 2), ("qwen3_0_6b_tiny", 2), ("gemma_2b_tiny", 2),
         ("whisper_small_tiny", 2),
     ]:  # fmt: skip
         if not sys.argv[1:] or name in sys.argv[1:]:

@@ -89,6 +89,7 @@ class PeerNumbers:
 ACTIVATIONS = {
     "none": lambda x: x, "relu": F.relu, "relu6": F.relu6, "gelu": F.gelu, "tanh": torch.tanh,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "sigmoid": torch.sigmoid,
+    "hard_sigmoid": lambda x: (x / 6 + 0.5).clamp(0, 1), "hard_swish": F.hardswish,
 }  # fmt: skip
 TABLE_KINDS = ("embedding", "position_embedding", "class_token")
 
@@ -289,7 +290,8 @@ class PeerNet(Net):
             if layer["kind"] == "add":
                 y = given[0] + given[1]
             elif layer["kind"] == "multiply":
-                y = given[0] * given[1]
+                image, factor = sorted(given, key=lambda x: -x.ndim)
+                y = image * (factor if factor.ndim == image.ndim else factor[:, None, None, :])
             elif layer["kind"] == "concat":
                 y = torch.cat(given, dim=layer.get("axis", -1))
             else:

@@ -38,6 +38,9 @@ static const struct {
     {"step_resnet50_tiny.json", "execution.mode=graph"},
     {"step_resnext50_tiny.json", "execution.mode=graph"},
     {"step_densenet121_tiny.json", "execution.mode=eager"},
+    {"step_efficientnet_b0_tiny.json", "execution.mode=graph"},
+    {"step_mobilenet_v3_large_tiny.json", "execution.mode=eager"},
+    {"step_regnet_y_1_6gf_tiny.json", "execution.mode=graph"},
 };
 
 START_TEST(a_step_is_pytorchs)

@@ -35,8 +35,9 @@ static void close_preset(opened *o)
     hr_preset_close(o->preset);
 }
 
-// Sources: torchvision's num_params for ResNet, ResNeXt, DenseNet, MobileNetV2, VGG and ViT; Keras applications' summary() for the two
-// of Keras; the checkpoints' sizes for GPT-2 (tied output), BERT (encoder and pooler), Llama, Mistral, Qwen3, Gemma and Whisper.
+// Sources: torchvision's num_params for ResNet, ResNeXt, DenseNet, EfficientNet, MobileNet, RegNet, VGG and ViT; Keras
+// applications' summary() for the two of Keras; the checkpoints' sizes for GPT-2 (tied output), BERT (encoder and
+// pooler), Llama, Mistral, Qwen3, Gemma and Whisper.
 static const struct {
     const char *name;
     uint64_t trainable, statistics;
@@ -49,6 +50,10 @@ static const struct {
     {"resnet50_keras", 25583592, 53120},
     {"resnext50", 25028904, 68224},
     {"densenet121", 7978856, 83648},
+    {"efficientnet_b0", 5288548, 42016},
+    {"efficientnet_b4", 19341616, 125200},
+    {"mobilenet_v3_large", 5483032, 24400},
+    {"regnet_y_1_6gf", 11202430, 52672},
     {"mobilenet_v2", 3504872, 34112},
     {"mobilenet_v2_keras", 3504872, 34112},
     {"vgg16", 138357544, 0},
@@ -72,7 +77,8 @@ static const struct {
 // A tiny one stands for others of its structure.
 static const char *tiny_of(const char *name)
 {
-    static const char *const stands_for[][2] = {{"llama3_2_3b", "llama3_2_1b"},
+    static const char *const stands_for[][2] = {{"efficientnet_b4", "efficientnet_b0"},
+                                                {"llama3_2_3b", "llama3_2_1b"},
                                                 {"llama3_1_8b", "llama3_2_1b"},
                                                 {"mistral_7b", "llama3_2_1b"},
                                                 {"qwen3_8b", "qwen3_0_6b"}};
