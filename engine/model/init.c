@@ -142,6 +142,9 @@ void model_init_param(const hr_model *model, uint32_t index, uint64_t seed, floa
     case MODEL_INIT_ONES:
         fill(values, elements, 1.0f);
         break;
+    case MODEL_INIT_CONSTANT:
+        fill(values, elements, (float)p->init_scale);
+        break;
     case MODEL_INIT_GLOROT_UNIFORM:
         fill_uniform(values, elements, key_of(seed, p->name), (float)sqrt(6.0 / (fan_in + fan_out)));
         break;

@@ -66,6 +66,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_COPIES] = {.name = "count", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = MAX_COUNT},
     [ATTR_ROWS] = {.name = "rows", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_COUNT},
     [ATTR_FACTOR] = {.name = "factor", .type = ATTR_TYPE_REAL, .required = true, .min = -1e6, .max = 1e6},
+    [ATTR_INITIAL] = {.name = "initial", .type = ATTR_TYPE_REAL, .min = -1e6, .max = 1e6, .fallback = 1},
     [ATTR_OF] = {.name = "of", .type = ATTR_TYPE_CHOICE, .choices = {"sum", "mean"}},
 };
 

@@ -43,6 +43,7 @@
     X(add)                                                                                                   \
     X(multiply)                                                                                              \
     X(scale)                                                                                                 \
+    X(layer_scale)                                                                                           \
     X(concat)                                                                                                \
     X(slice)                                                                                                 \
     X(stack)                                                                                                 \
@@ -115,7 +116,8 @@ typedef enum attr_id {
     ATTR_COPIES, // written `count` too
     ATTR_ROWS,   // of a table of places; 0: as many as there are places
     ATTR_FACTOR,
-    ATTR_OF, // reduce: 0 sum, 1 mean
+    ATTR_INITIAL, // of every gain
+    ATTR_OF,      // reduce: 0 sum, 1 mean
     ATTR_ID_COUNT
 } attr_id;
 

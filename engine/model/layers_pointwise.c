@@ -151,3 +151,21 @@ static uint32_t expand_scale(model_builder *b, const layer_spec *s)
 }
 
 const layer_kind layer_kind_scale = {"scale", 1, 1, LAYER_NEEDS_ANY, {ATTR_FACTOR}, expand_scale};
+
+// A learned gain a channel (Touvron et al., 2021).
+static uint32_t expand_layer_scale(model_builder *b, const layer_spec *s)
+{
+    const hr_shape x = spec_shape(b, s, 0);
+    const model_param gains = {.shape = shape_of(1, &x.dim[x.rank - 1]),
+                               .category = HR_CATEGORY_WEIGHTS,
+                               .trainable = true,
+                               .init = MODEL_INIT_CONSTANT,
+                               .init_scale = s->value[ATTR_INITIAL].real};
+    const uint32_t gamma = builder_param(b, "gamma", &gains);
+    const model_node node = {
+        .op = HR_OP_MULTIPLY_BROADCAST, .in_count = 2, .in = {ref_value(s->input[0]), ref_param(gamma)}};
+    return expand_node(b, &node, "out");
+}
+
+const layer_kind layer_kind_layer_scale = {"layer_scale",     1, 1, LAYER_NEEDS_ANY, {ATTR_INITIAL},
+                                           expand_layer_scale};

@@ -28,6 +28,7 @@ typedef enum model_init {
     MODEL_INIT_NORMAL,           // of deviation init_scale
     MODEL_INIT_TRUNCATED_NORMAL, // the same within two deviations
     MODEL_INIT_UNIFORM,          // from -init_scale to init_scale
+    MODEL_INIT_CONSTANT,         // init_scale itself
     MODEL_INIT_FORGET_BIAS       // ones in the second quarter, zeros elsewhere
 } model_init;
 

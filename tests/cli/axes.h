@@ -11,7 +11,7 @@
 
 #include "headroom/knobs.h"
 
-enum { AXES_MAX = 128, AXIS_VALUES_MAX = 24, AXIS_TEXT_MAX = 48 };
+enum { AXES_MAX = 128, AXIS_VALUES_MAX = 48, AXIS_TEXT_MAX = 48 };
 
 typedef struct axis {
     hr_knob_id id;                           // HR_KNOB_COUNT: the model

@@ -198,6 +198,12 @@ class PeerNet(Net):
         gamma = self.param(layer["name"] + "/gamma", x.shape[-1:], "ones")
         return F.rms_norm(x, x.shape[-1:], gamma, float(layer.get("epsilon", 1e-3)))
 
+    def layer_scale(self, layer, x):
+        gains = self.param(layer["name"] + "/gamma", x.shape[-1:], "ones")
+        with torch.no_grad():
+            gains.fill_(float(np.float32(layer.get("initial", 1))))
+        return x * gains
+
     def scale(self, layer, x):
         return x * layer["factor"]
 

@@ -41,6 +41,7 @@ static const struct {
     {"step_efficientnet_b0_tiny.json", "execution.mode=graph"},
     {"step_mobilenet_v3_large_tiny.json", "execution.mode=eager"},
     {"step_regnet_y_1_6gf_tiny.json", "execution.mode=graph"},
+    {"step_convnext_t_tiny.json", "execution.mode=graph"},
 };
 
 START_TEST(a_step_is_pytorchs)

@@ -329,6 +329,7 @@ static const char every_kind[] =
     "    - {kind: softplus}\n"
     "    - {kind: mish}\n"
     "    - {kind: scale, factor: -0.5}\n"
+    "    - {name: gains, kind: layer_scale, initial: 1e-6}\n"
     "    - {kind: stack, axis: 1, count: 3}\n"
     "    - {kind: reduce, axis: 1, of: mean}\n"
     "    - {name: image_features, kind: global_avg_pool}\n"

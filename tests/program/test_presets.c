@@ -35,7 +35,7 @@ static void close_preset(opened *o)
     hr_preset_close(o->preset);
 }
 
-// Sources: torchvision's num_params for ResNet, ResNeXt, DenseNet, EfficientNet, MobileNet, RegNet, VGG and ViT; Keras
+// Sources: torchvision's num_params for ResNet, ResNeXt, DenseNet, EfficientNet, MobileNet, RegNet, ConvNeXt, VGG and ViT; Keras
 // applications' summary() for the two of Keras; the checkpoints' sizes for GPT-2 (tied output), BERT (encoder and
 // pooler), Llama, Mistral, Qwen3, Gemma and Whisper.
 static const struct {
@@ -54,6 +54,7 @@ static const struct {
     {"efficientnet_b4", 19341616, 125200},
     {"mobilenet_v3_large", 5483032, 24400},
     {"regnet_y_1_6gf", 11202430, 52672},
+    {"convnext_t", 28589128, 0},
     {"mobilenet_v2", 3504872, 34112},
     {"mobilenet_v2_keras", 3504872, 34112},
     {"vgg16", 138357544, 0},
