@@ -9,8 +9,8 @@
 
 #include "base/text.h"
 
-// What the layer language takes (engine/model): the largest count, and elements of one tensor.
-enum { MODEL_TEXT_COUNT = 16777216, MODEL_TEXT_HEADS = 65535, MODEL_TEXT_ROUNDS = 2048 };
+// What the layer language takes (engine/model): the largest count, and elements of one tensor; blocks are model.depth.
+enum { MODEL_TEXT_COUNT = 16777216, MODEL_TEXT_HEADS = 65535, MODEL_TEXT_ROUNDS = 256 };
 #define MODEL_TEXT_ELEMENTS (INT64_C(1) << 40)
 
 typedef struct model_text {

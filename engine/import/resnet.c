@@ -9,8 +9,8 @@
 
 enum {
     STAGES_MAX = 16,
-    NAME_BYTES = 48,
-    BLOCK_BYTES = 24,
+    NAME_BYTES = 64,
+    BLOCK_BYTES = 48,
     CHANNELS_MAX = 65535,
     BLOCKS_MAX = 512,
     REDUCTION = 4,

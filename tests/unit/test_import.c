@@ -317,7 +317,8 @@ static const struct {
     {LLAMA ", \"partial_rotary_factor\": 0.5}", {"partial_rotary_factor needs to be 1"}},
     {LLAMA ", \"torch_dtype\": \"int8\"}", {"torch_dtype needs float32, float16 or bfloat16, had 'int8'"}},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 1000000000000000000}",
-     {"num_hidden_layers needs a whole number from 1 to 2048, had 1000000000000000000"}},
+     {"num_hidden_layers needs a whole number from 1 to 256, had 1000000000000000000"}},
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 257}", {"n_layer needs a whole number from 1 to 256, had 257"}},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 1e18}", {"num_hidden_layers", "had 1e+18"}},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 99999999999999999999}", {"needed the JSON"}},
     {"{\"model_type\": \"llama\", \"hidden_size\": -4096}", {"hidden_size needs", "had -4096"}},
@@ -396,6 +397,14 @@ START_TEST(a_file_cut_anywhere_is_refused_or_read)
     for (size_t bytes = 0; bytes < sizeof whole; bytes++) {
         open_any(put_bytes("config.json", whole, bytes));
     }
+}
+END_TEST
+
+START_TEST(as_many_blocks_as_the_knob_takes_are_read)
+{
+    open_any(put("x.json", "{\"model_type\": \"gpt2\", \"n_embd\": 12, \"n_layer\": 256}"));
+    open_good(path_of("x.json"));
+    ck_assert_int_eq(hr_knob_int(hr_preset_knobs(preset), HR_KNOB_MODEL_DEPTH), 256);
 }
 END_TEST
 
@@ -610,6 +619,7 @@ int main(void)
     tcase_add_test(tests, the_type_of_the_weights_is_the_policy);
     tcase_add_loop_test(tests, what_cannot_be_held_is_refused_with_its_key, 0, ROWS(refused));
     tcase_add_test(tests, a_file_cut_anywhere_is_refused_or_read);
+    tcase_add_test(tests, as_many_blocks_as_the_knob_takes_are_read);
     tcase_add_test(tests, deep_and_long_files_are_refused);
     tcase_add_test(tests, values_of_strangers_are_refused_or_are_models);
     tcase_add_test(tests, every_allocation_may_fail);
