@@ -82,8 +82,6 @@ static const char *const lacking[][2] = {
     {"MT5ForConditionalGeneration", "relative position bias"},
     {"MambaForCausalLM", "state-space layers"},
     {"SwinForImageClassification", "attention within shifted windows"},
-    {"ConvNextForImageClassification", "a learned scale of each channel"},
-    {"WhisperForConditionalGeneration", "one-dimensional convolution"},
     {"CLIPModel", "a loss between two encoders"},
 };
 
