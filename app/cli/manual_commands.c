@@ -118,8 +118,8 @@ static void print_surroundings(void)
         {"share/headroom/presets",
          "presets, models and articles; cards/ with properties of cards that were dumped from them"},
         {"share/headroom/recipes", "recipes in Lua, for `headroom script`"},
-        {"share/headroom/export/torch_to_headroom.py",
-         "writes a preset of a PyTorch module, with that Python; -h says how"},
+        {"share/headroom/export", "torch_to_headroom.py and keras_to_headroom.py write a preset of a module "
+                                  "or a model, with the Python that has it"},
     };
     print_lines("environment", variables, sizeof variables / sizeof *variables);
     print_lines("files", files, sizeof files / sizeof *files);

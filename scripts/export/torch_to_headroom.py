@@ -33,11 +33,13 @@ import torch
 aten = torch.ops.aten
 HEAD = "# Written by torch_to_headroom.py"
 MAX_INPUTS = 6  # of a concat
-ACTIVATIONS = {"relu", "relu6", "gelu", "silu", "tanh", "sigmoid"}
+ACTIVATIONS = {"relu", "relu6", "gelu", "silu", "tanh", "sigmoid", "hard_swish", "hard_sigmoid", "mish", "softplus"}
 TAKE_ACTIVATION = {"conv2d", "depthwise_conv2d", "conv2d_transpose", "dense", "batch_norm", "add", "multiply"}
 # Half-built layers: what stands in the graph until the layer that completes it.
 OPEN = {"heads": "attention without an output projection", "scores": "a product of two tensors",
-        "parameter": "a parameter by itself"}
+        "parameter": "a parameter by itself", "rotary": "queries or keys with rotary positions", "negated": "a negative",
+        "half_turned": "halves of a head that changed places", "times_table": "a product with a table of numbers",
+        "square": "a square", "rstd": "one by a root", "normed": "a root mean square norm without a weight"}
 
 
 class CannotExport(Exception):
@@ -70,7 +72,7 @@ class Layer:
     def __init__(self, kind, name, inputs, shape, attrs=None, params=()):
         self.kind, self.name, self.inputs, self.shape = kind, name, list(inputs), tuple(shape)
         self.attrs, self.params = dict(attrs or {}), list(params)
-        self.module = self.made_of = None
+        self.module = self.made_of = self.places = None
         self.refused = kind == "refused" or any(source.refused for source in self.inputs)  # or follows from what was
 
 
@@ -209,12 +211,15 @@ class Walk:
         path, kind = list(stack.values())[-1] if stack else ("", "")
         return path, kind if isinstance(kind, str) else kind.__module__ + "." + kind.__qualname__
 
-    def word_for(self, kind):
-        """The module's path where it is one of PyTorch's own layers; in a module of the user's, which layer of it."""
+    def word_for(self, kind, params):
+        """The path of the module whose parameters these are, or that is one of PyTorch's own; otherwise, what in it."""
         path, of = self.module_path()
+        if kind in ("position_embedding", "class_token", "layer_scale"):
+            return params[0].removesuffix(".weight")
         own = path and of.startswith("torch.nn.") and kind not in ("zero_pad", "slice") and \
             not list(self.module.get_submodule(path).children())
-        return path if own else (path + "." if path else "") + kind
+        whole = path and params and params[0] == path + ".weight"
+        return path if own or whole else (path + "." if path else "") + kind
 
     def unique(self, word):
         word = re.sub(r"[^A-Za-z0-9_.-]", "_", word).lstrip("-")[-60:]
@@ -268,7 +273,7 @@ class Walk:
     # ---- layers
 
     def emit(self, kind, inputs, shape, attrs=None, params=()):
-        layer = Layer(kind, self.word_for(kind), inputs, shape, attrs, params)
+        layer = Layer(kind, self.word_for(kind, params), inputs, shape, attrs, params)
         layer.module = self.module_path()
         self.layers.append(layer)
         return layer
@@ -347,6 +352,9 @@ class Walk:
         leaves = list(every([args, list(kwargs.values())]))
         if node.target is operator.getitem:
             return args[0][args[1]]
+        inner = next((k for k, leaf in enumerate(args) if isinstance(leaf, torch.fx.GraphModule)), None)
+        if inner is not None:
+            return self.inlined(node, args, inner)
         missing = next((leaf for leaf in leaves if isinstance(leaf, Missing)), None)
         if missing:
             return self.refuse(missing.why, missing.instead)
@@ -366,6 +374,32 @@ class Walk:
             return self.refuse(str(problem), problem.instead)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # operands of a kind not thought of
             return self.refuse("in a form that this script does not know (%s: %s)" % (type(error).__name__, error))
+
+    def inlined(self, node, args, inner):
+        """What stands under no_grad or autocast is a graph of its own."""
+        words, operands = args[:inner], args[inner + 1:]
+        changes = any(isinstance(value, Tensor) for value in operands)
+        if "set_grad_enabled" not in str(node.target) and "autocast" not in str(node.target):
+            return self.refuse("a branch or a loop of the graph", "leave it out of forward")
+        if changes and words[:1] == (False,):
+            return self.refuse("stops the gradient (torch.no_grad)", "let the gradient through")
+        if changes and "autocast" in str(node.target) and words[2]:
+            return self.refuse("autocast inside the module", "leave it to headroom's precision.policy")
+        return self.steps(args[inner], iter(operands))
+
+    def steps(self, graph_module, operands):
+        """Runs the nodes of a graph; returns what it gives."""
+        for node in graph_module.graph.nodes:
+            if node.op == "placeholder" and operands is not None:
+                self.env[node] = next(operands)
+            elif node.op == "get_attr":
+                self.env[node] = operator.attrgetter(node.target)(graph_module)
+            elif node.op == "call_function":
+                self.env[node] = self.run(node)
+            elif node.op == "output":
+                self.node = node
+                return self.value(node.args[0])
+        return []
 
     def folded(self, node, args, kwargs):
         """What depends on no input: masks, positions. Random numbers are none of these."""
@@ -438,13 +472,7 @@ class Walk:
 
     def walk(self):
         self.placeholders()
-        for node in self.program.graph.nodes:
-            if node.op == "call_function":
-                self.env[node] = self.run(node)
-            elif node.op == "output":
-                self.node = node
-                return self.outputs([self.env[n] for n in every(node.args) if isinstance(n, torch.fx.Node)])
-        return []
+        return self.outputs(list(every(self.steps(self.program.graph_module, None))))
 
     def outputs(self, found):
         """The first tensor is what the loss judges, and so are others of its shape (auxiliary heads)."""
@@ -603,6 +631,9 @@ def cat(walk, tensors, dim=0):
     if any(not isinstance(x, Tensor) for x in tensors):
         raise Unsupported("a concatenation with a constant")
     dim = dim_of(tensors[0], dim)
+    halves = turned_halves(walk, tensors) if dim == len(tensors[0].dims) - 1 else None
+    if halves:
+        return halves
     while len(tensors) > 1 and tensors[-2].layer.kind == "parameter":
         tensors[-2:] = [class_token(walk, tensors[-2], tensors[-1], dim)]
     wanted = concat_key(tensors, dim)
@@ -668,9 +699,25 @@ def class_token(walk, token, x, dim):
 
 # ---- one tensor -------------------------------------------------------------------------------------------------
 
-@takes("relu", "relu6", "silu", "tanh", "sigmoid")
+WORDS = {"hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid"}
+
+
+@takes("relu", "relu6", "silu", "tanh", "sigmoid", "hardswish", "hardsigmoid", "mish")
 def activation(walk, x):
-    return walk.alike(str(walk.node.target).replace("aten.", "").split(".")[0].rstrip("_"), x)
+    word = str(walk.node.target).replace("aten.", "").split(".")[0].rstrip("_")
+    return walk.alike(WORDS.get(word, word), x)
+
+
+@takes("leaky_relu")
+def leaky_relu(walk, x, slope=0.01):
+    return walk.alike("leaky_relu", x, {"slope": float(slope)})
+
+
+@takes("softplus")
+def softplus(walk, x, beta=1, threshold=20):
+    if beta != 1:
+        raise NotHeld("a softplus with beta %g" % beta)
+    return walk.alike("softplus", x)
 
 
 @takes("hardtanh")
@@ -692,6 +739,89 @@ def dropout(walk, x, p, train):
     if x.layer.kind == "scores":
         return scores_with(x, dropout=p)
     return walk.alike("dropout", x, {"rate": p})
+
+
+def marked(walk, kind, x, **attrs):
+    """x on its way to something that is one layer here; whoever else reads it is refused."""
+    layer = walk.emit(kind, [x.layer], x.layer.shape, attrs)
+    return Tensor(layer, x.axes, x.dims)
+
+
+@takes("neg")
+def neg(walk, x):
+    return marked(walk, "negated", x)
+
+
+@takes("pow")
+def power(walk, x, exponent):
+    if exponent != 2:
+        raise NotHeld("a power of %s" % exponent)
+    return marked(walk, "square", x, of=x, epsilon=0.0)
+
+
+@takes("rsqrt")
+def rsqrt(walk, x):
+    if x.layer.kind != "square" or not x.layer.attrs.get("mean"):
+        raise NotHeld("no layer of headroom does this")
+    return marked(walk, "rstd", x, **x.layer.attrs)
+
+
+def normed(walk, x, y):
+    """x * rsqrt(mean(x * x) + epsilon), then times a weight: a root mean square norm that is written out."""
+    for a, b in ((x, y), (y, x)):
+        if b.layer.kind == "rstd" and b.layer.attrs["of"].layer is a.layer:
+            return marked(walk, "normed", a, epsilon=b.layer.attrs["epsilon"])
+        if a.layer.kind == "parameter" and b.layer.kind == "normed" and a.shape == b.shape[-1:]:
+            source = Tensor(b.layer.inputs[0], b.axes, b.dims)
+            layer, _ = walk.rows(source, b.dims[-1])
+            out = walk.emit("rms_norm", [layer], layer.shape, {"epsilon": b.layer.attrs["epsilon"]}, a.layer.params)
+            return Tensor(out, b.axes, b.dims)
+    return None
+
+
+def turned_halves(walk, tensors):
+    """cat((-x[half:], x[:half]), -1) of the heads x, None for another concatenation."""
+    if len(tensors) != 2 or tensors[0].layer.kind != "negated" or tensors[1].layer.kind != "slice":
+        return None
+    second, first = tensors[0].layer.inputs[0], tensors[1].layer
+    if second.kind != "slice" or second.inputs != first.inputs or first.attrs["from"] != 0 or \
+            second.attrs["from"] != first.attrs["count"] or second.attrs["count"] != first.attrs["count"]:
+        return None
+    x = tensors[1]
+    whole = Axis(2 * first.attrs["count"])
+    axes = [whole if axis is x.dims[-1][0] else axis for axis in x.axes]
+    layer = walk.emit("half_turned", [first.inputs[0]], first.inputs[0].shape)
+    return Tensor(layer, axes, x.dims[:-1] + [(whole,)])
+
+
+def base_of(cosines, sines, head_dim):
+    """The base of the rotary positions that the tables hold, places by features."""
+    cosines, sines = (t.reshape(-1, *t.shape[-2:])[0].double() for t in (cosines, sines))
+    places, half = cosines.shape[0], head_dim // 2
+    if cosines.shape[1] != head_dim or places < 2 or head_dim < 4:
+        raise Unsupported("rotary positions of a head of %d features over %d places" % (head_dim, places))
+    angle = math.atan2(sines[1, 1].item(), cosines[1, 1].item())
+    exact = angle ** -half if angle > 0 else 0.0
+    for digits in (2, 3, 4, 5, 6):  # 10000, not 9999.98: the tables are float32
+        base = float("%.*g" % (digits, exact))
+        turns = torch.arange(places).double()[:, None] * max(base, 1.0) ** (-torch.arange(half).double() / half)
+        turns = torch.cat([turns, turns], -1)
+        if base > 1 and (turns.cos() - cosines).abs().max() < 1e-2 and (turns.sin() - sines).abs().max() < 1e-2:
+            return base
+    raise Unsupported("rotary positions other than place * base ** (-2i / features)")
+
+
+def rotary(walk, x, y):
+    """x * cos + turned(x) * sin with tables of both, None for another sum."""
+    for a, b in ((x, y), (y, x)):
+        if a.layer.kind == b.layer.kind == "times_table" and b.layer.inputs[0].kind == "half_turned":
+            source, turned = a.layer.inputs[0], b.layer.inputs[0].inputs[0]
+            same = source is turned or (turned.kind == "reshape" and turned.inputs[0] is source)
+            if not same:
+                return None
+            base = base_of(a.layer.attrs["table"], b.layer.attrs["table"], a.shape[-1])
+            return marked(walk, "rotary", Tensor(source, a.axes, a.dims), base=base)
+    return None
 
 
 @takes("softmax")
@@ -874,6 +1004,8 @@ def mean(walk, x, dims=None, keep=False, **_):
     dims = sorted(dim_of(x, dim) for dim in ([dims] if isinstance(dims, int) else dims))
     keep = keep or "pool1d" in name
     gone = [axis for dim in dims for axis in x.dims[dim]]
+    if x.layer.kind == "square" and dims == [len(x.dims) - 1] and keep and "mean" in name:
+        return Tensor(marked(walk, "square", x, **{**x.layer.attrs, "mean": True}).layer, x.axes, x.dims)
     if dims[0] == 0 or walk.node.meta["val"].dim() == 0:
         raise Unsupported("a mean or sum over the batch", "return the predictions: headroom has the losses")
     if not gone:
@@ -928,8 +1060,12 @@ def constant_of(y):
 
 
 def both(walk, kind, x, y):
+    if kind == "multiply" and isinstance(y, Tensor) and "parameter" in (x.layer.kind, y.layer.kind):
+        return channel_scale(walk, *((x, y) if y.layer.kind == "parameter" else (y, x)))
     if not isinstance(y, Tensor):
         raise Unsupported("a constant tensor in %s" % ("a sum" if kind == "add" else "a product"))
+    if kind == "multiply" and x.shape != y.shape:
+        return gated(walk, *((x, y) if math.prod(x.shape) > math.prod(y.shape) else (y, x)))
     if x.shape != y.shape:
         raise NotHeld("needs two tensors of one shape, had %s and %s" % (x.shape, y.shape))
     walk.must_be_closed(x)
@@ -937,6 +1073,35 @@ def both(walk, kind, x, y):
     x, y = aligned(x, y)
     layer = walk.emit(kind, [x.layer, walk.reshaped(y.layer, x.layer.shape)], x.layer.shape)
     return Tensor(layer, x.axes, x.dims)
+
+
+def gated(walk, x, gate):
+    """Squeeze and excite: a factor for each channel of each sample, [batch, channels] against the last axis in memory."""
+    if len(x.dims) != len(gate.dims) or len(x.dims) < 3 or gate.layer.kind == "parameter":
+        raise NotHeld("a product of %s and %s" % (x.shape, gate.shape))
+    walk.must_be_closed(x)
+    walk.must_be_closed(gate)
+    channels = next((k for k, dim in enumerate(x.dims) if dim and list(dim) == x.axes[-len(dim):]), None)
+    if not channels or [size for size in gate.shape if size > 1] != [x.shape[0], x.shape[channels]] or \
+            gate.shape[channels] != x.shape[channels] or x.layer.shape[-1] != x.shape[channels]:
+        raise NotHeld("a product of %s and %s, which is no factor for each channel" % (x.shape, gate.shape))
+    factors = gate.layer
+    if factors.shape[-1] != x.shape[channels] or math.prod(factors.shape[1:]) != factors.shape[-1]:
+        factors = walk.arrange(gate, [gate.dims[0], gate.dims[channels]])
+    layer = walk.emit("multiply", [x.layer, factors], x.layer.shape)
+    return Tensor(layer, x.axes, x.dims)
+
+
+def channel_scale(walk, x, scale):
+    """A learned factor for each channel."""
+    dims = [()] * (len(x.dims) - len(scale.dims)) + scale.dims
+    channels = next((k for k, dim in enumerate(dims) if dim), None)
+    if scale.layer.kind != "parameter" or len(scale.axes) != 1 or len(dims) != len(x.dims) or not channels or \
+            dims[channels] != tuple(scale.axes) or size_of(x.dims[channels]) != scale.axes[0].size or \
+            list(x.dims[channels]) != x.axes[-len(x.dims[channels]):]:
+        raise Unsupported("a product with a parameter other than a factor for each channel")
+    layer, _ = walk.rows(x, x.dims[channels])
+    return Tensor(walk.emit("layer_scale", [layer], layer.shape, {}, scale.layer.params), x.axes, x.dims)
 
 
 @takes("add")
@@ -948,6 +1113,11 @@ def add(walk, x, y, alpha=1):
         return x
     if x.layer.kind == "scores":
         return masked(x, y == 0 if isinstance(y, torch.Tensor) else None)
+    if x.layer.kind == "square" and constant_of(y) is not None:
+        return marked(walk, "square", x, **{**x.layer.attrs, "epsilon": constant_of(y)})
+    turned = rotary(walk, x, y) if isinstance(y, Tensor) else None
+    if turned:
+        return turned
     if constant_of(y) is not None:
         raise Unsupported("a sum with the number %g" % constant_of(y))
     if isinstance(y, Tensor) and "parameter" in (x.layer.kind, y.layer.kind):
@@ -972,6 +1142,13 @@ def multiply(walk, x, y, **_):
     factor = constant_of(y)
     if isinstance(y, Noise) and not divides:
         return without_noise(walk, x, y)
+    if isinstance(y, Tensor) and y.layer is x.layer and not divides:
+        return marked(walk, "square", x, of=x, epsilon=0.0)
+    norm_of = normed(walk, x, y) if isinstance(y, Tensor) and not divides else None
+    if norm_of:
+        return norm_of
+    if isinstance(y, torch.Tensor) and factor is None and not divides and len(x.dims) == 4 and y.dim() >= 2:
+        return marked(walk, "times_table", x, table=y)
     if factor is None and not divides:
         return both(walk, "multiply", x, y)
     if not factor or (divides and not isinstance(walk.value(walk.node.args[0]), Tensor)):
@@ -1024,6 +1201,7 @@ def dense(walk, x, weight, bias):
     layer, head = walk.rows(x, x.dims[-1])
     out = walk.emit("dense", [layer], (*layer.shape[:-1], units), {"units": units, "bias": bias is not None}, params)
     out.made_of = weight.dims[0] == tuple(weight.axes[1:])  # stored [units, features], as nn.Linear has it
+    out.places = [x.dims[-1].index(axis) for axis in x.axes[len(head):]], [axis.size for axis in x.dims[-1]]
     features = [Axis(units)] if units > 1 else []
     return Tensor(out, head + features, x.dims[:-1] + [features])
 
@@ -1119,37 +1297,56 @@ def by_head(walk, x):
 
 
 def projection(walk, x):
-    """The dense layer whose features the heads are, the factor that they were multiplied with, and how many heads it has."""
+    """The dense layer whose features the heads are, how many, and what was done to them on the way."""
     n, heads, places, features = x.dims
     own = [axis for axis in heads if not axis.copied]
     if x.axes != [*n, *places, *own, *features] or list(heads)[:len(own)] != own:
         raise Unsupported("heads that are no part of a dense layer's features")
-    layer, factor = x.layer, 1.0
-    while layer.kind in ("slice", "reshape", "scale"):
-        factor *= layer.attrs.get("factor", 1.0)
+    layer, found = x.layer, {"factor": 1.0, "rotary": 0.0, "norm": None, "heads": size_of(own)}
+    while layer.kind in ("slice", "reshape", "scale", "rotary", "rms_norm"):
+        found["factor"] *= layer.attrs.get("factor", 1.0)
+        found["rotary"] = layer.attrs.get("base", found["rotary"])
+        if layer.kind == "rms_norm":
+            found["norm"] = layer
         layer = layer.inputs[0]
     if layer.kind != "dense":
         raise Unsupported("queries, keys or values that a %s layer gives" % layer.kind,
                           "attention with its projections next to it: a dense layer before, one behind")
-    return layer, factor, size_of(own)
+    if found["norm"] and found["norm"].shape[-1] != size_of(features):
+        raise Unsupported("a norm over all heads", "a norm of each head")
+    return {**found, "dense": layer}
+
+
+def norm_and_rotary(found):
+    """Attributes, and the parameters of the norms; queries and keys have both, values neither."""
+    q, k, v = found
+    if q["rotary"] != k["rotary"] or v["rotary"] or v["norm"] or bool(q["norm"]) != bool(k["norm"]):
+        raise Unsupported("rotary positions or norms of some of queries, keys and values")
+    attrs = {"rotary": q["rotary"]} if q["rotary"] else {}
+    if q["norm"]:
+        if q["norm"].attrs["epsilon"] != k["norm"].attrs["epsilon"]:
+            raise Unsupported("norms of queries and keys with different epsilons")
+        attrs["qk_norm_epsilon"] = q["norm"].attrs["epsilon"]
+    return attrs, [name for one in (q, k) if one["norm"] for name in one["norm"].params]
 
 
 def attend(walk, q, k, v, attrs):
     q, k, v = (by_head(walk, x) for x in (q, k, v))
     head_dim = q.shape[3]
     found = [projection(walk, x) for x in (q, k, v)]
-    layers = [layer for layer, _, _ in found]
-    heads, kv_heads = found[0][2], found[1][2]
-    scale = (attrs["scale"] or 1 / math.sqrt(head_dim)) * found[0][1] * found[1][1]
-    if not math.isclose(scale, 1 / math.sqrt(head_dim), rel_tol=1e-5) or found[2][1] != 1:
+    layers = [one["dense"] for one in found]
+    heads, kv_heads = found[0]["heads"], found[1]["heads"]
+    scale = (attrs["scale"] or 1 / math.sqrt(head_dim)) * found[0]["factor"] * found[1]["factor"]
+    if not math.isclose(scale, 1 / math.sqrt(head_dim), rel_tol=1e-5) or found[2]["factor"] != 1:
         raise Unsupported("scores multiplied by %g" % scale, "1 / sqrt(%d), the features of a head" % head_dim)
     units = sum(layer.attrs["units"] for layer in dict.fromkeys(layers))
-    if units != (heads + 2 * kv_heads) * head_dim or found[2][2] != kv_heads or v.shape[3] != head_dim:
+    if units != (heads + 2 * kv_heads) * head_dim or found[2]["heads"] != kv_heads or v.shape[3] != head_dim:
         raise Unsupported("projections of %d features for %d heads of %d" % (units, heads, head_dim))
+    more, params = norm_and_rotary(found)
     own = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "causal": attrs["causal"], "dropout": attrs["dropout"],
-           "form": attrs.get("form", "streaming"), "layers": layers}
+           "form": attrs.get("form", "streaming"), **more, "layers": layers, "sources": [q.layer, k.layer, v.layer]}
     batch, places = q.shape[0], q.shape[2]
-    made = walk.emit("heads", [], (batch, places, heads * head_dim), own)
+    made = walk.emit("heads", [], (batch, places, heads * head_dim), own, params)
     axes = [Axis(batch), Axis(places), Axis(heads), Axis(head_dim)]
     n, p, h, f = [(axis,) if axis.size > 1 else () for axis in axes]
     return Tensor(made, [axis for axis in axes if axis.size > 1], [n, h, p, f])
@@ -1158,7 +1355,7 @@ def attend(walk, q, k, v, attrs):
 def attention(walk, x, units, params, bias):
     """Heads and the dense layer behind them are one layer."""
     attrs = dict(x.layer.attrs)
-    layers = attrs.pop("layers")
+    layers, sources_of = attrs.pop("layers"), attrs.pop("sources")
     batch, places, features = x.layer.shape
     if x.axes[-len(x.dims[-1]):] != list(x.dims[-1]) or size_of(x.dims[-1]) != features:
         raise Unsupported("a dense layer over a part of the heads, or over heads in another order")
@@ -1168,20 +1365,23 @@ def attention(walk, x, units, params, bias):
         sources.append(source if len(source.shape) == 3 else
                        walk.reshaped(source, [source.shape[0], math.prod(source.shape[1:-1]), source.shape[-1]]))
     width = sources[0].shape[-1]
-    biases = {layer.attrs["bias"] for layer in layers} | {bias}
     if layers[2].inputs[0] is not layers[1].inputs[0]:
         raise Unsupported("keys and values of different tensors")
-    if units != width or len(biases) != 1:
-        raise Unsupported("an output of %d features for an input of %d" % (units, width) if units != width else
-                          "biases in some of the four projections", "all with a bias, or none")
+    if units != width:
+        raise Unsupported("an output of %d features for an input of %d" % (units, width))
+    if layers[0].attrs["bias"] != bias or layers[2].attrs["bias"] != bias or (layers[1].attrs["bias"] and not bias):
+        raise Unsupported("biases in some of the four projections", "all with a bias, none, or all but the keys")
+    if layers[1].attrs["bias"] != bias:
+        attrs["key_bias"] = False
     if attrs["kv_heads"] == attrs["heads"]:
         del attrs["kv_heads"]
     if attrs["head_dim"] * attrs["heads"] == width:
         del attrs["head_dim"]
     attrs["bias"] = bias
-    own = [name for layer in dict.fromkeys(layers) for name in layer.params]
+    own = [name for layer in dict.fromkeys(layers) for name in layer.params] + x.layer.params
     inputs = sources[:1] if sources[0] is sources[1] else sources
     out = Layer("attention", x.layer.module[0] or "attention", inputs, (batch, places, width), attrs, own + params)
+    out.made_of = sources_of
     walk.layers.append(out)
     kept = [axis for axis in x.axes if axis not in x.dims[-1]]
     features = Axis(width)
@@ -1231,7 +1431,7 @@ def masked_fill(walk, x, mask, value):
 
 # What headroom takes where an attribute is not written.
 OTHERWISE = {"stride": 1, "padding": 0, "groups": 1, "multiplier": 1, "bias": True, "dropout": 0.0, "causal": False,
-             "form": "streaming", "from": 0, "epsilon": 1e-3, "momentum": 0.01, "of": "sum"}
+             "form": "streaming", "from": 0, "epsilon": 1e-3, "momentum": 0.01, "of": "sum", "slope": 0.01}
 
 
 def alive(walk, outputs):
@@ -1388,6 +1588,7 @@ def document(walk, outputs, name, classes, loss, batch):
         layer.name = "input" if len(inputs) == 1 else walk.unique(layer.name + ("_input" if layer.name in walk.names else ""))
     held = share_weights(walk, layers)
     check_held(walk, layers, held)
+    walk.layers = layers
     losses = loss_lines(walk, outputs, classes, loss)
     count = sum(walk.sizes[name] for name in held) - sum(layer.attrs.get("left_out", 0) for layer in layers)
     common = defaults_of(layers)
@@ -1454,7 +1655,7 @@ def traced(module, examples, keywords, name):
 
 
 def model_file(module, examples, keywords=None, name=None, classes=None, loss=None):
-    """The text of the file, its number of parameters and what is to be said; raises CannotExport."""
+    """The text of the file, its number of parameters, and the walk with its layers and notes; raises CannotExport."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", name or type(module).__name__).lstrip("-")[:64] or "model"
     notes = []
     with in_training(module, notes):
@@ -1467,7 +1668,7 @@ def model_file(module, examples, keywords=None, name=None, classes=None, loss=No
     text, count = document(walk, outputs, name, classes, loss, own) if not walk.problems else ("", 0)
     if walk.problems:
         raise CannotExport(name, walk.sentences())
-    return text, count, walk.notes
+    return text, count, walk
 
 
 def write_file(path, text):
@@ -1499,9 +1700,9 @@ def to_headroom(module, examples, path, keywords=None, name=None, classes=None, 
     Raises CannotExport with everything that headroom's layers cannot hold; nothing is written then.
     """
     stem = os.path.splitext(os.path.basename(path))[0]
-    text, count, notes = model_file(module, examples, keywords, name or stem, classes, loss)
+    text, count, walk = model_file(module, examples, keywords, name or stem, classes, loss)
     write_file(path, text)
-    for note in notes:
+    for note in walk.notes:
         print("torch_to_headroom: note: " + note, file=sys.stderr)
     return count
 

@@ -79,6 +79,26 @@ class Inverted(nn.Module):
         return self.head(self.drop(nn.AdaptiveAvgPool2d(1)(x).squeeze(3).squeeze(2)))
 
 
+class Excite(nn.Module):
+    """MobileNetV3's squeeze and excite, ConvNeXt's block with its layer scale, and today's other activations."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.deep = conv(3, 16, 3, 2, act=nn.Hardswish), conv(16, 16, 7, 1, 16, act=None)
+        self.squeeze, self.excite = nn.Conv2d(16, 4, 1), nn.Conv2d(4, 16, 1)
+        self.norm, self.wide, self.narrow = nn.LayerNorm(16, eps=1e-6), nn.Linear(16, 32), nn.Linear(32, 16)
+        self.layer_scale = nn.Parameter(torch.ones(16, 1, 1))
+        self.mish, self.head = nn.Linear(16, 16), nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = self.deep(self.stem(x))
+        gate = F.hardsigmoid(self.excite(F.leaky_relu(self.squeeze(F.adaptive_avg_pool2d(x, 1)), 0.1)))
+        x = gate * x
+        y = self.narrow(F.gelu(self.wide(self.norm(x.permute(0, 2, 3, 1))))).permute(0, 3, 1, 2)
+        x = F.adaptive_avg_pool2d(x + self.layer_scale * y, 1).flatten(1)
+        return self.head(F.softplus(F.mish(self.mish(x))))
+
+
 class Inception(nn.Module):
     """Branches, kernels of one row or column, paddings by side, windows over the edge, and an auxiliary head."""
 
@@ -169,6 +189,42 @@ class Grouped(nn.Module):
         return self.head(self.norm(x + self.down(F.silu(self.gate(y)) * self.up(y))))
 
 
+class Norm(nn.Module):
+    """A root mean square norm, written out."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+class Rotary(nn.Module):
+    """Llama's attention as it is written with tables of cosines and sines, with Qwen3's norms of queries and keys."""
+
+    def __init__(self, width=24, words=48, places=16):
+        super().__init__()
+        self.embed, self.norm, self.last = nn.Embedding(words, width), Norm(width), Norm(width)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.q_norm, self.k_norm, self.head = Norm(6), Norm(6), nn.Linear(width, words, bias=False)
+        turns = torch.arange(places)[:, None] / 1e4 ** (torch.arange(0, 6, 2) / 6)
+        self.register_buffer("turns", torch.cat([turns, turns], -1), persistent=False)
+
+    def turn(self, x):
+        half = x.shape[-1] // 2
+        other = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+        return x * self.turns.cos() + other * self.turns.sin()
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        y = self.norm(x)
+        q, k, v = (f(y).view(*y.shape[:2], 4, 6) for f in (self.q, self.k, self.v))
+        q, k = self.turn(self.q_norm(q).transpose(1, 2)), self.turn(self.k_norm(k).transpose(1, 2))
+        y = F.scaled_dot_product_attention(q, k, v.transpose(1, 2), is_causal=True)
+        return self.head(self.last(x + self.o(y.transpose(1, 2).reshape(*x.shape))))
+
+
 class Translate(nn.Module):
     """An encoder layer of torch.nn over one input and attention across to it from another, written out."""
 
@@ -227,9 +283,10 @@ class Autoencoder(nn.Module):
 
 
 IMAGES, TOKENS = torch.zeros(8, 3, 16, 16), torch.zeros(8, 16, dtype=torch.long)
-MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inverted": (Inverted, (IMAGES,)),
+MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inverted": (Inverted, (IMAGES,)), "excite": (Excite, (IMAGES,)),
            "inception": (Inception, (torch.zeros(8, 3, 25, 25),)), "patches": (Patches, (IMAGES,)), "gpt": (Gpt, (TOKENS,)),
-           "grouped": (Grouped, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
+           "grouped": (Grouped, (TOKENS,)),
+           "rotary": (Rotary, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
            "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
 
 
