@@ -312,7 +312,9 @@ class Walk:
         """The layer whose last dimension are these axes (of any order among themselves), and the axes before them."""
         self.must_be_closed(tensor)
         head = tensor.axes[:len(tensor.axes) - len(features)]
-        if set(tensor.axes[len(head):]) != set(features) or any(axis.copied for axis in tensor.axes):
+        if is_expanded(tensor):
+            raise Unsupported("works on an expanded tensor, which headroom's layers would have to copy")
+        if set(tensor.axes[len(head):]) != set(features):
             raise Unsupported("its features do not lie next to each other: no layer permutes")
         if not head or head[0].size != self.batch:
             raise Unsupported("a tensor without the batch as its first dimension", "give the example a batch dimension")
@@ -333,7 +335,7 @@ class Walk:
     def alike(self, kind, tensor, attrs=None, params=()):
         """A layer that changes neither shape nor order."""
         self.must_be_closed(tensor)
-        if any(axis.copied for dim in tensor.dims for axis in dim):
+        if is_expanded(tensor):
             raise Unsupported("works on an expanded tensor, which headroom's layers would have to copy")
         return Tensor(self.emit(kind, [tensor.layer], tensor.layer.shape, attrs, params), tensor.axes, tensor.dims)
 
@@ -421,8 +423,7 @@ class Walk:
             return
         order = {n: k for k, n in enumerate(self.program.graph.nodes)}
         base = node.args[0]
-        while base.op == "call_function" and any(r.alias_info for r in base.target._schema.returns) \
-                and not base.target._schema.name.endswith("_"):
+        while base.op == "call_function" and is_view(base.target):
             base = base.args[0]
             if not isinstance(base, torch.fx.Node):
                 return
@@ -483,6 +484,17 @@ class Walk:
             elif tensor.layer.kind == "input":
                 self.refuse("gives an input as it is")
         return [t for t in tensors if t.layer.kind not in OPEN and t.shape == tensors[0].shape]
+
+
+def is_view(target):
+    """Does it give other names to the bytes of its first argument?"""
+    schema = getattr(target, "_schema", None)
+    return target is operator.getitem or (schema is not None and not schema.name.endswith("_") and
+                                          any(result.alias_info for result in schema.returns))
+
+
+def is_expanded(tensor):
+    return any(axis.copied for dim in tensor.dims for axis in dim)
 
 
 def every(value):
@@ -1070,6 +1082,8 @@ def both(walk, kind, x, y):
         raise NotHeld("needs two tensors of one shape, had %s and %s" % (x.shape, y.shape))
     walk.must_be_closed(x)
     walk.must_be_closed(y)
+    if is_expanded(x) or is_expanded(y):
+        raise Unsupported("works on an expanded tensor, which headroom's layers would have to copy")
     x, y = aligned(x, y)
     layer = walk.emit(kind, [x.layer, walk.reshaped(y.layer, x.layer.shape)], x.layer.shape)
     return Tensor(layer, x.axes, x.dims)
@@ -1269,6 +1283,8 @@ def lstm(walk, x, states, weights, biases, count, rate, train, both_ways, batch_
 
 @takes("scaled_dot_product_attention")
 def sdpa(walk, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    if attn_mask is not None and not isinstance(attn_mask, torch.Tensor):
+        raise Unsupported("a mask that is no constant", "leave padding masks out: every place counts")
     if attn_mask is not None:
         is_causal = is_causal or mask_is_causal(attn_mask == 0 if attn_mask.dtype != torch.bool else attn_mask)
     return attend(walk, q, k, v, {"causal": is_causal, "dropout": dropout_p, "scale": scale})
