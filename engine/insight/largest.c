@@ -9,6 +9,7 @@
 typedef struct probe {
     uint64_t value;
     hr_whatif plan;
+    bool refused; // by the model: it has no such size, and there is no plan
 } probe;
 
 typedef struct largest_search {
@@ -27,10 +28,11 @@ static hr_status plan_value(largest_search *s, uint64_t value, hr_err *err)
     probe p = {.value = value};
     (void)snprintf(text, sizeof text, "%" PRIu64, value);
     HR_TRY(hr_knobs_set(&s->knobs, s->row->id, text, err));
-    HR_TRY(hr_planner_plan(s->planner, &s->knobs, &p.plan, err));
+    const hr_status status = hr_planner_plan(s->planner, &s->knobs, &p.plan, err);
     s->plans++;
-    *(p.plan.fits ? &s->fits : &s->fails) = p;
-    return HR_OK;
+    p.refused = status == HR_MODEL && s->fits.value > 0;
+    *(p.plan.fits && !p.refused ? &s->fits : &s->fails) = p;
+    return p.refused ? HR_OK : status;
 }
 
 // Where the line through both meets the limit of the device, strictly between them; 0: it says nothing.
@@ -38,7 +40,7 @@ static uint64_t met_by_line(const probe *a, const probe *b)
 {
     const double bytes = (double)b->plan.peak_in_use_bytes - (double)a->plan.peak_in_use_bytes;
     const double values = (double)b->value - (double)a->value;
-    if (!(bytes > 0) || hr_whatif_lacks_host(&b->plan)) {
+    if (!(bytes > 0) || b->refused || hr_whatif_lacks_host(&b->plan)) {
         return 0;
     }
     const double room = (double)a->plan.limit_bytes - (double)a->plan.peak_in_use_bytes;
@@ -94,7 +96,7 @@ hr_status hr_planner_largest(const hr_planner *planner, const hr_knobs *knobs, h
         HR_TRY(close_gap(&s, err));
     }
     *out = (hr_largest){.value = s.fits.value,
-                        .is_last = s.fails.value == 0,
+                        .is_last = s.fails.value == 0 || s.fails.refused,
                         .plan = s.fits.value > 0 ? s.fits.plan : s.fails.plan,
                         .plans = s.plans};
     return HR_OK;

@@ -193,7 +193,7 @@ static size_t problem_count(const hr_preset *preset)
 // ---- the model and its sizes ------------------------------------------------------------------------------
 
 // `sizes: {sequence: 4096}`, or sizes of a known model that differ: each is the value of its knob.
-static hr_status take_sizes(loader *l, const visit *here, const yaml_node *sizes)
+static hr_status take_sizes(loader *l, const visit *here, const yaml_node *sizes, bool beside_like)
 {
     if (sizes->kind != YAML_MAPPING) {
         yaml_problem(here->file, sizes->line, sizes->column,
@@ -204,7 +204,7 @@ static hr_status take_sizes(loader *l, const visit *here, const yaml_node *sizes
         const hr_knob_row *row = preset_find_row("model", node->key);
         if (row != NULL) {
             HR_TRY(take_value(l, here, row, node));
-        } else if (strcmp(node->key, "like") != 0) {
+        } else if (!beside_like || strcmp(node->key, "like") != 0) {
             preset_report_unknown(here->file, "model", node);
         }
     }
@@ -229,7 +229,7 @@ static hr_status take_layers(loader *l, const visit *here, const yaml_node *mode
     l->preset->model = model;
     l->preset->model_file = here->file;
     forget_sizes(l->preset);
-    return sizes == NULL ? HR_OK : take_sizes(l, here, sizes);
+    return sizes == NULL ? HR_OK : take_sizes(l, here, sizes, false);
 }
 
 static hr_status take_named_model(loader *l, const visit *here, const yaml_node *node)
@@ -268,7 +268,7 @@ static hr_status take_model(loader *l, const visit *here, const yaml_node *root)
     if (names_sizes_only(node)) {
         const yaml_node *like = yaml_find(node, "like");
         HR_TRY(like == NULL ? HR_OK : take_named_model(l, here, like));
-        return take_sizes(l, here, node);
+        return take_sizes(l, here, node, true);
     }
     return node->kind == YAML_MAPPING ? take_layers(l, here, node) : take_named_model(l, here, node);
 }

@@ -385,6 +385,17 @@ bool hr_knob_is_size(hr_knob_id id)
     return strncmp(row_of(id)->key, group, sizeof group - 1) == 0;
 }
 
+bool hr_knobs_same_sizes(const hr_knobs *a, const hr_knobs *b)
+{
+    bool same = true;
+    for (int k = 0; k < HR_KNOB_COUNT && same; k++) {
+        const hr_knob_id id = (hr_knob_id)k;
+        same = !hr_knob_is_size(id) || (a->value[id].set == b->value[id].set &&
+                                        (!a->value[id].set || hr_knob_int(a, id) == hr_knob_int(b, id)));
+    }
+    return same;
+}
+
 bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id)
 {
     const hr_knob_row *row = row_of(id);

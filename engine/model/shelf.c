@@ -25,17 +25,6 @@ struct model_shelf {
     uint64_t takes;
 };
 
-static bool same_sizes(const hr_knobs *a, const hr_knobs *b)
-{
-    bool same = true;
-    for (int id = 0; id < HR_KNOB_COUNT && same; id++) {
-        const hr_knob_id k = (hr_knob_id)id;
-        same = !hr_knob_is_size(k) || (hr_knob_is_set(a, k) == hr_knob_is_set(b, k) &&
-                                       (!hr_knob_is_set(a, k) || hr_knob_int(a, k) == hr_knob_int(b, k)));
-    }
-    return same;
-}
-
 static void free_row(shelf_row *row)
 {
     model_destroy(row->model);
@@ -63,7 +52,7 @@ static void drop_idle(model_shelf *shelf)
 static shelf_row *find_row(const model_shelf *shelf, const hr_knobs *knobs)
 {
     for (uint32_t k = 0; k < shelf->rows.count; k++) {
-        if (same_sizes(&shelf->rows.data[k]->knobs, knobs)) {
+        if (hr_knobs_same_sizes(&shelf->rows.data[k]->knobs, knobs)) {
             return shelf->rows.data[k];
         }
     }

@@ -29,7 +29,8 @@ typedef struct evaluation {
 struct hr_engine {
     char preset_name[64];
     model_shelf *models;
-    const hr_model *model; // under `knobs`: `build` is of another until it is built anew
+    const hr_model *model; // under `knobs`
+    const hr_model *built; // that `build` was made of: another one between the turn of a size and its build
     hr_knobs knobs;
     bool plan_only;
     bool rehearses; // it is to say whether it would stand, and never fills a build
@@ -80,6 +81,7 @@ struct hr_engine {
 // engine.c
 void engine_fail(hr_engine *e, hr_engine_state state);
 void engine_set_state(hr_engine *e, hr_engine_state state, const char *why);
+void engine_note_built(hr_engine *e);   // e->build is of e->model
 void engine_set_bus_step(hr_engine *e); // what events and the position say from here on: e->steps
 
 // rebuild.c: makes e->build agree with e->knobs. On an out-of-memory the old build stays as it was, e->oom is

@@ -14,11 +14,11 @@
 
 static bool names_same_data(const hr_knobs *a, const hr_knobs *b)
 {
-    bool same = true;
+    bool same = hr_knobs_same_sizes(a, b);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         char x[HR_KNOB_TEXT_MAX], y[HR_KNOB_TEXT_MAX];
         same =
-            same && (!(data_source_depends_on((hr_knob_id)id) || hr_knob_is_size((hr_knob_id)id)) ||
+            same && (!data_source_depends_on((hr_knob_id)id) ||
                      strcmp(hr_knob_format(a, (hr_knob_id)id, x), hr_knob_format(b, (hr_knob_id)id, y)) == 0);
     }
     return same;
@@ -47,22 +47,12 @@ static void tell_pinning(hr_engine *e)
     }
 }
 
-static bool sizes_differ(const hr_knobs *a, const hr_knobs *b)
-{
-    bool differ = false;
-    for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        const hr_knob_id k = (hr_knob_id)id;
-        differ =
-            differ || (hr_knob_is_size(k) && hr_knob_is_set(a, k) && hr_knob_int(a, k) != hr_knob_int(b, k));
-    }
-    return differ;
-}
-
 // Whether the place in the data may lie behind what will be the end of the epoch: the last update took samples of the next
 // one, or samples of another size are fewer.
 static bool may_be_beyond(const hr_engine *e)
 {
-    return e->data != NULL && (pipeline_fills_batches(e->data) || sizes_differ(&e->data_knobs, &e->knobs));
+    return e->data != NULL &&
+           (pipeline_fills_batches(e->data) || !hr_knobs_same_sizes(&e->data_knobs, &e->knobs));
 }
 
 // The next epoch begins anew.
@@ -265,6 +255,7 @@ static hr_status replace_build(hr_engine *e, build *fresh, hr_err *err)
     }
     build_destroy(e->build);
     e->build = fresh;
+    engine_note_built(e);
     e->bus.simulated = fresh->device->simulated;
     trace_note(&e->bus, HR_EVENT_BUILD, fresh->programs[BUILD_TRAIN]->instr_count, "built");
     status = fill_build(e, err);

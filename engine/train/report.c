@@ -52,9 +52,15 @@ static void fill_driver(const hr_engine *e, hr_report *r)
     }
 }
 
+// What is said of a build is said of its model, too.
+static const hr_model *model_reported(const hr_engine *e)
+{
+    return e->build != NULL ? e->built : e->model;
+}
+
 static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
 {
-    const hr_model *m = e->model;
+    const hr_model *m = model_reported(e);
     r->model.parameters = m->parameters;
     r->model.trainable_parameters = m->trainable_parameters;
     r->model.layers = hr_calloc(m->layer_count, sizeof *r->model.layers);
@@ -288,7 +294,7 @@ static void fill_planned_host(const hr_engine *e, hr_report *r)
         return;
     }
     if (e->oom.cause != HR_OOM_PIPELINE) {
-        wire_foresee(e->build, e->model, &e->knobs, &outlook);
+        wire_foresee(e->build, model_reported(e), &e->knobs, &outlook);
         r->host.input_seconds = outlook.input.input_seconds;
         r->host.stall = time_plan_stall(&outlook.input, r->step.seconds);
     }

@@ -181,8 +181,8 @@ START_TEST(weights_that_would_be_lost_are_not)
     ck_assert_int_eq(turn(e, HR_KNOB_MODEL_DEPTH, "2", &err), HR_STATE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "model.depth=2: h1_"));
     ck_assert_ptr_nonnull(strstr(err.hint, "headroom gpt2_124m_tiny -s model.depth=2"));
-    ck_assert_int_eq(turn(e, HR_KNOB_MODEL_SEQUENCE, "32", &err), HR_STATE); // positions are learned
-    ck_assert_ptr_nonnull(strstr(err.sentence, "wpe/"));
+    ck_assert_int_eq(turn(e, HR_KNOB_MODEL_SEQUENCE, "65", &err), HR_MODEL); // it has 64 positions
+    ck_assert_ptr_nonnull(strstr(err.hint, "model.sequence=64"));
     ck_assert_int_eq(turn(e, HR_KNOB_MODEL_WIDTH, "32", &err), HR_KNOB);
     ck_assert_int_eq(hr_knob_int(hr_engine_knobs(e), HR_KNOB_MODEL_DEPTH), 1);
     report_of(e, &after);
@@ -190,6 +190,28 @@ START_TEST(weights_that_would_be_lost_are_not)
     run_to(e, 4);
     hr_report_deinit(&before);
     hr_report_deinit(&after);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// Nothing is learned where nothing is computed; and what is said of a step is all of one model.
+START_TEST(a_plan_turns_any_size_and_tells_of_one_model)
+{
+    hr_report turned, built;
+    hr_engine *e = start("gpt2_124m_tiny", (const char *const[]){"device.kind=plan", NULL});
+    run_to(e, 2);
+    ck_assert_int_eq(turn(e, HR_KNOB_MODEL_DEPTH, "1", NULL), HR_OK);
+    ck_assert_int_eq(turn(e, HR_KNOB_MODEL_SEQUENCE, "16", NULL), HR_OK);
+    report_of(e, &turned); // of the build that is there
+    run_to(e, 3);
+    report_of(e, &built);
+    ck_assert_uint_eq(turned.model.parameters - built.model.parameters, 49984); // a block of 64 features
+    ck_assert_uint_gt(turned.model.layer_count, built.model.layer_count);
+    ck_assert_uint_gt(turned.step.instructions, built.step.instructions);
+    ck_assert_uint_eq(turned.memory.static_bytes / 16, turned.model.parameters);
+    ck_assert_uint_eq(built.memory.static_bytes / 16, built.model.parameters);
+    hr_report_deinit(&turned);
+    hr_report_deinit(&built);
     hr_engine_destroy(e);
 }
 END_TEST
@@ -202,6 +224,7 @@ int main(void)
     tcase_add_test(tc, a_plan_is_the_run_under_other_sizes);
     tcase_add_test(tc, learning_goes_on_under_another_sequence);
     tcase_add_test(tc, weights_that_would_be_lost_are_not);
+    tcase_add_test(tc, a_plan_turns_any_size_and_tells_of_one_model);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -187,9 +187,14 @@ START_TEST(the_longest_sequence_is_the_longest)
         free(text_of(words, (int)k));
     }
     free(text);
-    text = text_of("plan resnet50 -s device.card=rtx4090-24g -s batch.size=8", 0); // has none
-    ck_assert_msg(strstr(text, "model.sequence") == NULL, "%s", text);
-    free(text);
+    static const char *const none[] = {"resnet50 -s batch.size=8",
+                                       "bert_base"}; // without a sequence; with 512 positions
+    for (size_t k = 0; k < 2; k++) {
+        (void)snprintf(words, sizeof words, "plan %s -s device.card=rtx4090-24g", none[k]);
+        text = text_of(words, 0);
+        ck_assert_msg(strstr(text, "model.sequence") == NULL, "%s", text);
+        free(text);
+    }
 }
 END_TEST
 

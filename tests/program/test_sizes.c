@@ -225,6 +225,7 @@ START_TEST(the_preset_refuses_sizes_that_are_none)
         const char *text, *part;
     } bad[] = {
         {SIZED("widht: 8", "[6]", "6"), "did you mean 'width'"},
+        {SIZED("like: demo, width: 8", "[6]", "$width"), "unknown key 'like'"},
         {SIZED("width: 0", "[6]", "$width"), "model.width"},
         {SIZED("width: [8]", "[6]", "$width"), "needs one value"},
         {SIZED("width: \"8\"", "[6]", "$width"), "quoted"},

@@ -165,7 +165,7 @@ HR_MUST_CHECK hr_status hr_planner_turn(const hr_planner *planner, const hr_knob
 // packs a larger one better is not looked for.)
 typedef struct hr_largest {
     uint64_t value; // 0: its smallest does not fit
-    bool is_last;   // the knob goes no further, or there is no limit
+    bool is_last;   // the knob or the model goes no further, or there is no limit
     hr_whatif plan; // under it; with value 0 under the smallest
     uint32_t plans; // that were made
 } hr_largest;

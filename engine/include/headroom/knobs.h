@@ -186,6 +186,8 @@ bool hr_knob_is(const hr_knobs *knobs, hr_knob_id id, const char *choice);
 bool hr_knob_is_set(const hr_knobs *knobs, hr_knob_id id);
 // One of model.*: a symbolic size, that the model's file names or that does not exist. Then it is unset, and acts on nothing.
 bool hr_knob_is_size(hr_knob_id id);
+// Whether each size is set in both to the same number, or in neither.
+bool hr_knobs_same_sizes(const hr_knobs *a, const hr_knobs *b);
 // False: it does nothing as the others stand.
 bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id);
 
