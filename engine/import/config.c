@@ -154,6 +154,16 @@ const json_t *config_find(const config *c, const char *key)
     return json_is_null(value) ? NULL : value;
 }
 
+bool config_is_null(const config *c, const char *key)
+{
+    return json_is_null(json_object_get(c->root, key));
+}
+
+const char *config_either(const config *c, const char *alias, const char *key)
+{
+    return config_find(c, alias) != NULL ? alias : key;
+}
+
 int64_t config_count(config *c, const char *key, int64_t fallback, int64_t min, int64_t max)
 {
     char needed[HAD_MAX];

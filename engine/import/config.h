@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A config.json of strangers: at most 1 MiB of JSON, one object, and typed values under limits. A key that is missing or
-// null means the library's default, which the caller gives. The first value that does not do is refused in one sentence;
+// null means the library's default, which the caller gives; where null is a value of its own config_is_null tells. The first value that does not do is refused in one sentence;
 // what is read after that stays within its limits and means nothing, so that keys are read without a test after each.
 // Ask config_status behind them.
 #ifndef IMPORT_CONFIG_H
@@ -33,6 +33,9 @@ static inline hr_status config_status(const config *c)
 json_t *config_parse(const char *data, size_t bytes, json_error_t *error, bool *nomem);
 
 const json_t *config_find(const config *c, const char *key); // NULL: missing, or null
+bool config_is_null(const config *c, const char *key);       // it is there, and null
+// The one of both names that is there, `alias` before `key`: the library sets a name's alias last.
+const char *config_either(const config *c, const char *alias, const char *key);
 int64_t config_count(config *c, const char *key, int64_t fallback, int64_t min, int64_t max);
 // A list of 1 to `most` counts, each within the limits, into list; returns how many. `list` holds the fallback's `count`.
 size_t config_counts(config *c, const char *key, int64_t *list, size_t count, size_t most, int64_t max);

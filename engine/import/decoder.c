@@ -156,7 +156,8 @@ static void read_window(decoder *d)
 {
     config *c = &d->m->c;
     const bool counts = d->form->window_flag ? config_flag(c, "use_sliding_window", false) : true;
-    const int64_t window = config_count(c, "sliding_window", d->form->window, 0, INT64_MAX);
+    const int64_t otherwise = config_is_null(c, "sliding_window") ? 0 : d->form->window; // null: none
+    const int64_t window = config_count(c, "sliding_window", otherwise, 0, INT64_MAX);
     if (counts && window > 0 && window < d->positions) {
         model_note(&d->m->t,
                    "sliding_window %" PRId64
@@ -227,10 +228,10 @@ static void read_heads(decoder *d)
 {
     config *c = &d->m->c;
     d->heads = config_count(c, "num_attention_heads", d->form->heads, 1, MODEL_TEXT_HEADS);
+    const bool as_heads =
+        d->form->kv_heads == 0 || d->form->kv_heads > d->heads || config_is_null(c, "num_key_value_heads");
     d->kv_heads =
-        config_count(c, "num_key_value_heads",
-                     d->form->kv_heads == 0 || d->form->kv_heads > d->heads ? d->heads : d->form->kv_heads, 1,
-                     MODEL_TEXT_HEADS);
+        config_count(c, "num_key_value_heads", as_heads ? d->heads : d->form->kv_heads, 1, MODEL_TEXT_HEADS);
     d->head_dim = config_count(c, "head_dim", d->form->head_dim, 1, MODEL_TEXT_HEADS);
     if (d->head_dim == 0 && d->hidden % d->heads != 0) {
         config_refuse(c, "num_attention_heads", "needs to divide the hidden_size %" PRId64 ", had %" PRId64,

@@ -37,7 +37,7 @@ typedef struct encoder {
     encoder_task task;
     int64_t vocabulary, hidden, inner, layers, heads, types, rows, first_row, labels;
     double range, epsilon, dropout, attention_dropout, head_dropout;
-    bool tied;
+    bool tied, regression;
     const char *act;
 } encoder;
 
@@ -61,6 +61,11 @@ static void read_problem(encoder *e)
             "needs single_label_classification or regression: a loss for several labels at once is "
             "not in the layer language");
     }
+    e->regression = e->task == TASK_SEQUENCE && (e->labels == 1 || strcmp(type, "regression") == 0);
+    if ((e->task == TASK_SEQUENCE || e->task == TASK_TOKENS) && !e->regression && e->labels < 2) {
+        config_refuse(&e->m->c, "num_labels", "needs at least 2 labels to choose from, had %" PRId64,
+                      e->labels);
+    }
 }
 
 static void read_keys(encoder *e)
@@ -68,10 +73,11 @@ static void read_keys(encoder *e)
     config *c = &e->m->c;
     const encoder_form *f = e->form;
     e->vocabulary = config_count(c, "vocab_size", f->vocabulary, 2, MODEL_TEXT_COUNT);
-    e->hidden = config_count(c, f->hidden, 768, 1, MODEL_TEXT_COUNT);
+    e->hidden = config_count(c, config_either(c, "hidden_size", f->hidden), 768, 1, MODEL_TEXT_COUNT);
     e->inner = config_count(c, f->inner, 3072, 1, MODEL_TEXT_COUNT);
-    e->layers = config_count(c, f->layers, f->layer_count, 1, MODEL_TEXT_ROUNDS);
-    e->heads = config_count(c, f->heads, 12, 1, MODEL_TEXT_HEADS);
+    e->layers = config_count(c, config_either(c, "num_hidden_layers", f->layers), f->layer_count, 1,
+                             MODEL_TEXT_ROUNDS);
+    e->heads = config_count(c, config_either(c, "num_attention_heads", f->heads), 12, 1, MODEL_TEXT_HEADS);
     e->types = config_count(c, "type_vocab_size", 2, 1, MODEL_TEXT_COUNT);
     e->rows = config_count(c, "max_position_embeddings", 512, 1, MODEL_TEXT_COUNT);
     e->first_row = f->after_padding ? config_count(c, "pad_token_id", 1, 0, MODEL_TEXT_COUNT) + 1 : 0;
@@ -115,8 +121,7 @@ static void write_inputs(const encoder *e)
         model_line(t, "  - {name: segments, type: int32, classes: %" PRId64 ", shape: [$sequence]}",
                    e->types);
     }
-    const bool regression = e->task == TASK_NONE || (e->task == TASK_SEQUENCE && e->labels == 1);
-    if (regression) {
+    if (e->task == TASK_NONE || e->regression) {
         model_line(t, "loss: mean_squared_error");
     } else {
         model_line(t, "classes: %" PRId64, e->task == TASK_MASKED ? e->vocabulary : e->labels);

@@ -34,13 +34,14 @@ static void read_keys(gpt2 *g)
 {
     config *c = &g->m->c;
     g->vocabulary = config_count(c, "vocab_size", 50257, 2, MODEL_TEXT_COUNT);
-    g->hidden = config_count(c, "n_embd", 768, 1, MODEL_TEXT_COUNT / 4);
+    g->hidden = config_count(c, config_either(c, "hidden_size", "n_embd"), 768, 1, MODEL_TEXT_COUNT / 4);
     g->inner = config_count(c, "n_inner", 4 * g->hidden, 1, MODEL_TEXT_COUNT);
-    g->layers = config_count(c, "n_layer", 12, 1, MODEL_TEXT_ROUNDS);
-    g->heads = config_count(c, "n_head", 12, 1, MODEL_TEXT_HEADS);
+    g->layers = config_count(c, config_either(c, "num_hidden_layers", "n_layer"), 12, 1, MODEL_TEXT_ROUNDS);
+    g->heads = config_count(c, config_either(c, "num_attention_heads", "n_head"), 12, 1, MODEL_TEXT_HEADS);
     const bool big_code = strcmp(g->m->architecture, "GPTBigCodeForCausalLM") == 0;
     g->kv_heads = big_code && config_flag(c, "multi_query", true) ? 1 : g->heads;
-    g->positions = config_count(c, "n_positions", 1024, 1, MODEL_TEXT_COUNT);
+    g->positions = config_count(c, config_either(c, "max_position_embeddings", "n_positions"), 1024, 1,
+                                MODEL_TEXT_COUNT);
     g->range = config_real(c, "initializer_range", 0.02, 0, 1000);
     g->residual_dropout = config_real(c, "resid_pdrop", 0.1, 0, IMPORT_RATE_MAX);
     g->act = import_activation(g->m, "activation_function", big_code ? "gelu_pytorch_tanh" : "gelu_new");

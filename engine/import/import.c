@@ -187,12 +187,39 @@ static void plain_name(const char *name, char out[NAME_MAX_BYTES + 1])
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
     size_t used = 0;
+    name += strspn(name, "-."); // alone they are no text in YAML
     for (; *name != '\0' && used < NAME_MAX_BYTES; name++) {
         out[used++] = strchr(allowed, *name) != NULL ? *name : '_';
     }
     out[used] = '\0';
     if (used == 0) {
         (void)text_copy(out, NAME_MAX_BYTES + 1, "model");
+    }
+}
+
+// Keys of any family that change parameters in a way that is not in the layer language, and the word that does not.
+static void refuse_what_changes_parameters(config *c)
+{
+    static const struct {
+        const char *key, *harmless, *instead;
+    } rows[] = {
+        {"per_layer_config", NULL, "needs to be empty: layers that differ from one another are not read"},
+        {"pruned_heads", NULL, "needs to be empty: heads that are missing in single layers are not read"},
+        {"position_embedding_type", "absolute",
+         "needs absolute: relative positions are not in the layer language"},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const json_t *value = config_find(c, rows[k].key);
+        const bool empty = value == NULL || (json_is_object(value) && json_object_size(value) == 0);
+        const bool harmless = rows[k].harmless != NULL && json_is_string(value) &&
+                              strcmp(json_string_value(value), rows[k].harmless) == 0;
+        if (!empty && !harmless) {
+            config_refuse_value(c, rows[k].key, "%s", rows[k].instead);
+        }
+    }
+    if (config_flag(c, "sinusoidal_pos_embds", false)) {
+        config_refuse(c, "sinusoidal_pos_embds",
+                      "needs to be false: a table that is not trained is not in the layer language");
     }
 }
 
@@ -219,6 +246,7 @@ static hr_status finish(importer *m, const char *name, text *model, text *knobs,
 {
     char plain[NAME_MAX_BYTES + 1];
     const char *policy = policy_of(m);
+    refuse_what_changes_parameters(&m->c);
     if (config_find(&m->c, "quantization_config") != NULL) {
         model_note(&m->t, "quantization_config is left out: weights are as precision.policy has them.");
     }

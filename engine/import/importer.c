@@ -19,7 +19,17 @@ const char *import_activation(importer *m, const char *key, const char *fallback
         {"tanh", "tanh"},
         {"sigmoid", "sigmoid"},
     };
+    static const char *const composed[] = {"gelu_new", "gelu_fast", "gelu_python"};
     const char *word = config_word(&m->c, key, fallback);
+    for (size_t k = 0; k < sizeof composed / sizeof *composed; k++) {
+        if (strcmp(composed[k], word) == 0) {
+            model_note(
+                &m->t,
+                "%s is planned as one operation: the library's own is made of several, for which PyTorch "
+                "keeps three more tensors of its size.",
+                word);
+        }
+    }
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (strcmp(rows[k][0], word) == 0) {
             return rows[k][1];
@@ -35,8 +45,9 @@ const char *import_activation(importer *m, const char *key, const char *fallback
 int64_t import_labels(importer *m)
 {
     const json_t *names = config_find(&m->c, "id2label");
-    const int64_t named = json_is_object(names) ? (int64_t)json_object_size(names) : 2;
-    return config_count(&m->c, "num_labels", named < 1 ? 1 : named, 1, MODEL_TEXT_COUNT);
+    const int64_t counted = config_count(&m->c, "num_labels", 2, 1, MODEL_TEXT_COUNT);
+    const int64_t named = json_is_object(names) ? (int64_t)json_object_size(names) : counted;
+    return named < 1 ? 1 : named;
 }
 
 void import_token_lines(importer *m, int64_t depth, int64_t vocabulary)

@@ -27,7 +27,7 @@ void import_resnet(importer *m);  // resnet.c
 
 // Our word for an activation of the library; "" with a refusal where there is none.
 const char *import_activation(importer *m, const char *key, const char *fallback);
-// `num_labels`, or as many as `id2label` has; the library's 2.
+// As many as `id2label` has, or `num_labels`; the library's 2.
 int64_t import_labels(importer *m);
 // The lines `sizes:`, `input:` of ids, `classes:` and `loss:` of a model of `depth` blocks that predicts one of `vocabulary` ids
 // at each place.

@@ -66,7 +66,7 @@ static void read_keys(resnet *r)
 
 typedef struct convolution {
     int64_t from, to, kernel, stride;
-    bool active;
+    const char *act; // behind its normalisation; NULL: none
 } convolution;
 
 // `names` is "layer1_0_%s1": of conv and bn.
@@ -76,8 +76,8 @@ static void write_convolution(const resnet *r, const char *names, const convolut
     char conv[NAME_BYTES], norm[NAME_BYTES], act[48] = "", more[80] = "";
     (void)snprintf(conv, sizeof conv, "%.*sconv%s", (int)strcspn(names, "*"), names, strchr(names, '*') + 1);
     (void)snprintf(norm, sizeof norm, "%.*sbn%s", (int)strcspn(names, "*"), names, strchr(names, '*') + 1);
-    if (v->active) {
-        (void)snprintf(act, sizeof act, ", activation: %s", r->act);
+    if (v->act != NULL) {
+        (void)snprintf(act, sizeof act, ", activation: %s", v->act);
     }
     if (input != NULL) {
         (void)snprintf(more, sizeof more, ", input: \"%s\"", input);
@@ -91,15 +91,16 @@ static void write_convolution(const resnet *r, const char *names, const convolut
     model_weights(t, 2, v->to, false);
 }
 
-// Two convolutions, or three; the last has no activation: it stands behind the sum.
+// Two convolutions, or three; the last has no activation: it stands behind the sum. Those before it have ReLU, whatever hidden_act
+// says, as ResNetConvLayer's default has it.
 static void write_path(const resnet *r, const char *block, int64_t from, int64_t to, int64_t stride)
 {
     char name[NAME_BYTES];
     const int64_t inner = r->bottleneck ? to / REDUCTION : to;
-    const convolution basic[] = {{from, to, 3, stride, true}, {to, to, 3, 1, false}};
-    const convolution narrow[] = {{from, inner, 1, r->early ? stride : 1, true},
-                                  {inner, inner, 3, r->early ? 1 : stride, true},
-                                  {inner, to, 1, 1, false}};
+    const convolution basic[] = {{from, to, 3, stride, "relu"}, {to, to, 3, 1, NULL}};
+    const convolution narrow[] = {{from, inner, 1, r->early ? stride : 1, "relu"},
+                                  {inner, inner, 3, r->early ? 1 : stride, "relu"},
+                                  {inner, to, 1, 1, NULL}};
     for (int k = 0; k < (r->bottleneck ? 3 : 2); k++) {
         (void)snprintf(name, sizeof name, "%s*%d", block, k + 1);
         write_convolution(r, name, r->bottleneck ? &narrow[k] : &basic[k], NULL);
@@ -117,7 +118,7 @@ static void write_stage(resnet *r, size_t stage, int64_t from, int64_t stride)
     (void)text_copy(other, sizeof other, r->input);
     if (from != to || stride != 1) {
         (void)snprintf(name, sizeof name, "%sdown_*", block);
-        write_convolution(r, name, &(convolution){from, to, 1, stride, false}, r->input);
+        write_convolution(r, name, &(convolution){from, to, 1, stride, NULL}, r->input);
         (void)snprintf(other, sizeof other, "%sdown_bn", block);
     }
     model_layer(t, "name: %sadd, kind: add, inputs: [%sbn%d, %s], activation: %s", block, block, last, other,
@@ -158,7 +159,7 @@ void import_resnet(importer *m)
         return;
     }
     write_lines(&r);
-    write_convolution(&r, "*1", &(convolution){r.channels, r.stem, 7, 2, true}, NULL);
+    write_convolution(&r, "*1", &(convolution){r.channels, r.stem, 7, 2, r.act}, NULL);
     model_layer(&m->t, "name: maxpool, kind: max_pool, size: 3, stride: 2, padding: 1");
     int64_t from = r.stem;
     for (size_t k = 0; k < r.stages; k++) {
