@@ -170,10 +170,12 @@ static void report_bad_kind(model_builder *b, const yaml_node *kind)
         words[id] = layer_kind_at(id)->name;
     }
     const yaml_node *at = kind ? kind : b->node;
-    char list[WORDS_MAX], near[WORDS_MAX];
-    builder_problem_at(
-        b, at->line, at->column, "needs a kind: one of %s%s", word_list(words, LAYER_KIND_COUNT, list),
-        did_you_mean(kind && kind->kind == YAML_SCALAR ? kind->text : NULL, words, LAYER_KIND_COUNT, near));
+    char near[WORDS_MAX];
+    (void)did_you_mean(kind && kind->kind == YAML_SCALAR ? kind->text : NULL, words, LAYER_KIND_COUNT, near);
+    builder_problem_at(b, at->line, at->column, "needs a kind%s",
+                       near[0] != '\0' ? near
+                                       : " such as dense, conv2d or attention: `headroom manual "
+                                         "headroom-presets.5` has them all");
 }
 
 // Appends the layer, so that everything said from here on can name it. False when memory is short.

@@ -127,16 +127,6 @@ static bool concerns_limit(hr_knob_id id)
            id == HR_KNOB_ALLOCATOR_FRACTION;
 }
 
-void engine_note_built(hr_engine *e)
-{
-    const hr_model *built = NULL;
-    if (model_shelf_take(e->models, &e->knobs, &built, NULL) ==
-        HR_OK) { // e->model, which is held: nothing is read
-        model_shelf_give_back(e->models, e->built);
-        e->built = built;
-    }
-}
-
 // A size that gives weights other shapes ends what was learned: that is left to a training of its own.
 static hr_status check_weights_stay(const hr_engine *e, const hr_knobs *changed, hr_knob_id id,
                                     const hr_model *next, hr_err *err)

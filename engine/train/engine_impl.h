@@ -81,7 +81,6 @@ struct hr_engine {
 // engine.c
 void engine_fail(hr_engine *e, hr_engine_state state);
 void engine_set_state(hr_engine *e, hr_engine_state state, const char *why);
-void engine_note_built(hr_engine *e);   // e->build is of e->model
 void engine_set_bus_step(hr_engine *e); // what events and the position say from here on: e->steps
 
 // rebuild.c: makes e->build agree with e->knobs. On an out-of-memory the old build stays as it was, e->oom is

@@ -244,6 +244,17 @@ static hr_status fill_build(hr_engine *e, hr_err *err)
     return HR_OK;
 }
 
+// e->build is of e->model from here on.
+static void note_built(hr_engine *e)
+{
+    const hr_model *built = NULL;
+    if (model_shelf_take(e->models, &e->knobs, &built, NULL) ==
+        HR_OK) { // e->model, which is held: nothing is read
+        model_shelf_give_back(e->models, e->built);
+        e->built = built;
+    }
+}
+
 // From here on there is one build: the fresh one. If it cannot be filled there is none, and the weights stay in
 // e->carried for the next attempt.
 static hr_status replace_build(hr_engine *e, build *fresh, hr_err *err)
@@ -255,7 +266,7 @@ static hr_status replace_build(hr_engine *e, build *fresh, hr_err *err)
     }
     build_destroy(e->build);
     e->build = fresh;
-    engine_note_built(e);
+    note_built(e);
     e->bus.simulated = fresh->device->simulated;
     trace_note(&e->bus, HR_EVENT_BUILD, fresh->programs[BUILD_TRAIN]->instr_count, "built");
     status = fill_build(e, err);

@@ -254,7 +254,10 @@ static const bad_model bad_models[] = {
     {ONE("{name: r, kind: reshape, shape: []}"), 5, 1, {"shape", "one to four"}},
     // kinds and names
     {ONE("{name: c, kind: conv2}"), 5, 1, {"layer 'c' (conv2)", "did you mean 'conv2d'?"}},
-    {ONE("{name: c, kind: [relu]}"), 5, 1, {"layer 'c'", "needs a kind", "separable_conv2d"}},
+    {ONE("{name: c, kind: [relu]}"),
+     5,
+     1,
+     {"layer 'c'", "needs a kind", "headroom manual headroom-presets.5"}},
     {ONE("{name: c}"), 5, 1, {"layer 'c'", "needs a kind"}},
     {ONE("relu"), 5, 1, {"layer '#1'", "a mapping such as"}},
     {ONE("{name: last, kind: relu}"), 7, 1, {"layer 'last' (dense)", "line 5"}},
