@@ -9,7 +9,7 @@ optimizers, autocast and the caching allocator are the real ones and make their 
 workspaces that it would take on that card. Kernels do nothing and what comes back from the card are zeros, so that a
 step costs milliseconds, losses are 0, and a script that branches on computed values takes the branch of zeros.
 
-The snapshot is PyTorch's own (torch.cuda.memory._dump_snapshot); pytorch.org/memory_viz shows it, too.
+The snapshot is PyTorch's own (torch.cuda.memory._snapshot, pickled); pytorch.org/memory_viz shows it, too.
 """
 import argparse
 import ctypes
@@ -18,6 +18,7 @@ import importlib.abc
 import importlib.util
 import json
 import os
+import pickle
 import runpy
 import sys
 
@@ -25,12 +26,13 @@ LIBRARY = "libheadroom_numbers.so"
 HERE = os.path.dirname(os.path.realpath(__file__))
 SIZES = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "KB": 10 ** 3, "MB": 10 ** 6, "GB": 10 ** 9, "TB": 10 ** 12}
-CANNOT = 4  # exit code: something that this needs is not there
+MOST_MEMORY = 1 << 46  # bytes for which the library has addresses
+USAGE, CANNOT = 2, 4  # exit codes: a wrong option; something that this needs is not there
 
 
-def stop(sentence, remedy):
+def stop(sentence, remedy, code=CANNOT):
     print("torch_record: %s\n  try: %s" % (sentence, remedy), file=sys.stderr)
-    sys.exit(CANNOT)
+    sys.exit(code)
 
 
 def byte_count(words):
@@ -44,6 +46,31 @@ def byte_count(words):
     return int(count)
 
 
+def entry_count(words):
+    if not words.isdecimal() or not 0 < int(words) < 1 << 62:
+        raise argparse.ArgumentTypeError("needs a positive count, had %r" % words)
+    return int(words)
+
+
+def checked_output(path, force):
+    """Its absolute path, for a script may change the folder. What is overwritten is a snapshot."""
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        stop("--output %s: there is no folder %s" % (path, folder), "mkdir -p " + folder, USAGE)
+    if os.path.isdir(path) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        stop("--output %s: cannot be written" % path, "another path", USAGE)
+    if os.path.isfile(path) and not force:
+        try:
+            with open(path, "rb") as file:
+                begin = file.read(64)
+        except OSError as error:
+            stop("--output %s: %s" % (path, error.strerror), "another path", USAGE)
+        if not begin.startswith(b"\x80") or b"segments" not in begin:
+            stop("--output %s: is there, and no snapshot" % path, "another path, or --force to overwrite it", USAGE)
+    return path
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--card", required=True, metavar="NAME", help="a file of presets/cards, by name or path")
@@ -51,7 +78,8 @@ def arguments():
     parser.add_argument("--context", type=byte_count, default=0, metavar="BYTES",
                         help="of it, what the driver and the context keep (0)")
     parser.add_argument("--output", default="step.pickle", metavar="FILE", help="the snapshot (step.pickle)")
-    parser.add_argument("--entries", type=int, default=1000000, metavar="N",
+    parser.add_argument("--force", action="store_true", help="overwrite --output even if it is no snapshot")
+    parser.add_argument("--entries", type=entry_count, default=1000000, metavar="N",
                         help="events that are kept, the last ones (1000000)")
     parser.add_argument("--library", metavar="FILE", help="%s, if it is not found" % LIBRARY)
     parser.add_argument("script", help="the training script")
@@ -78,7 +106,8 @@ def card_folders():
 
 def card_properties(name):
     """The text of a card's file, as a dictionary."""
-    paths = [name] if name.endswith(".json") else [os.path.join(f, name + ".json") for f in card_folders()]
+    paths = [name] if name.endswith(".json") else [*(os.path.join(f, name + ".json") for f in card_folders()),
+                                                   name, name + ".json"]
     found = [path for path in paths if os.path.isfile(path)]
     if not found:
         known = sorted({os.path.basename(path)[:-5] for folder in card_folders()
@@ -99,6 +128,11 @@ def load_card(options):
     properties = card_properties(options.card)
     if options.memory is not None:
         properties["totalGlobalMem"] = options.memory
+    memory = properties.get("totalGlobalMem")
+    if isinstance(memory, int) and memory > MOST_MEMORY:
+        stop("a card of %d bytes is larger than can be recorded" % memory, "--memory 64TiB or less", USAGE)
+    if isinstance(memory, int) and options.context > memory:
+        stop("--context of %d bytes is larger than the card, %d" % (options.context, memory), "a smaller --context", USAGE)
     os.environ["HEADROOM_NUMBERS"] = json.dumps(properties)
     os.environ["HEADROOM_NUMBERS_CONTEXT"] = str(options.context)
     path = library_path(options.library)
@@ -147,7 +181,12 @@ class Torch(importlib.abc.MetaPathFinder):
         if not self.recording:
             return False
         cuda = self.module.cuda
-        cuda.memory._dump_snapshot(path)
+        snapshot = cuda.memory._snapshot()
+        with open(path, "wb") as file:
+            pickle.dump(snapshot, file)
+        if any(len(trace) >= self.entries for trace in snapshot["device_traces"]):
+            print("torch_record: the trace is full with %d entries, earlier requests are lost\n  try: --entries %d"
+                  % (self.entries, 10 * self.entries), file=sys.stderr)
         print("torch_record: %s: at most %d bytes allocated, %d reserved, of %s with %d"
               % (path, cuda.max_memory_allocated(), cuda.max_memory_reserved(), cuda.get_device_name(0),
                  cuda.get_device_properties(0).total_memory), file=sys.stderr)
@@ -158,6 +197,7 @@ def main():
     options = arguments()
     if not os.path.isfile(options.script):
         stop("%s: no such script" % options.script, "the path of a Python file")
+    options.output = checked_output(options.output, options.force)
     if importlib.util.find_spec("torch") is None:
         stop("needs PyTorch with CUDA 13, this Python (%s) has none" % sys.executable, "pip install torch")
     load_card(options)

@@ -6,6 +6,7 @@ Python that has PyTorch with CUDA 13: a step is recorded, and replayed to the by
 """
 import json
 import os
+import pickle
 import py_compile
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ __version__ = "2.99"
 class version: cuda = os.environ.get("STAND_IN_CUDA", "13.0") or None
 class memory:
     def _record_memory_history(stacks, max_entries): print("records", max_entries)
-    def _dump_snapshot(path): open(path, "w").write("snapshot")
+    def _snapshot(): return {"segments": [], "device_traces": [[{}] * 7]}
 class cuda:
     memory = memory
     waiting = []
@@ -78,8 +79,8 @@ class TorchRecord(unittest.TestCase):
     def stand_in(self):
         self.file("torch/__init__.py", STAND_IN)
 
-    def refused(self, run, sentence):
-        self.assertEqual(run.returncode, 4, run.stderr)
+    def refused(self, run, sentence, code=4):
+        self.assertEqual(run.returncode, code, run.stderr)
         self.assertIn(sentence, run.stderr)
         self.assertIn("\n  try: ", run.stderr)
         self.assertNotIn("Traceback", run.stderr)
@@ -129,8 +130,45 @@ class TorchRecord(unittest.TestCase):
         self.assertEqual(run.stdout.splitlines(), ["records 7", "answers 0 %d %d" % (1 << 30, 3 << 29),
                                                    "['--epochs', '2'] __main__"])
         self.assertIn("out: at most 1 bytes allocated, 2 reserved, of stand-in with 3", run.stderr)
-        with open(os.path.join(self.at, "out"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), "snapshot")
+        with open(os.path.join(self.at, "out"), "rb") as file:
+            self.assertEqual(pickle.load(file), {"segments": [], "device_traces": [[{}] * 7]})
+        self.assertIn("full with 7 entries, earlier requests are lost\n  try: --entries 70", run.stderr)
+
+    def test_the_output_is_checked_before_the_run_and_meant_from_where_it_began(self):
+        self.stand_in()
+        os.mkdir(os.path.join(self.at, "aside"))
+        script = self.file("train.py", "import os, torch\nos.chdir('aside')\ntorch.cuda.init()\n")
+        card = ("--card", "rtx4090-24g", "--library", LIBRARY)
+        for output, sentence in (("nowhere/out", "there is no folder"), ("aside", "cannot be written"),
+                                 ("train.py", "is there, and no snapshot")):
+            self.refused(self.run_it(*card, "--output", output, script), sentence, 2)
+        for _ in range(2):  # new, over its own kind
+            run = self.run_it(*card, "--output", "out", script)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertNotIn("are lost", run.stderr)
+            with open(os.path.join(self.at, "out"), "rb") as file:
+                self.assertIn("segments", pickle.load(file))
+        self.file("out", "words")
+        self.refused(self.run_it(*card, "--output", "out", script), "is there, and no snapshot", 2)
+        run = self.run_it(*card, "--output", "out", "--force", script)
+        self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_a_card_is_found_by_path_and_has_what_is_asked_of_it(self):
+        self.stand_in()
+        script = self.file("train.py", "import torch\ntorch.cuda.init()\n")
+        presets = os.path.join(os.path.dirname(RECORD), "../../presets/cards/rtx4090-24g.json")
+        shutil.copy(presets, os.path.join(self.at, "mine"))
+        shutil.copy(presets, os.path.join(self.at, "other.json"))
+        for name in "mine", "other", os.path.join(self.at, "mine"):
+            run = self.run_it("--card", name, "--library", LIBRARY, script)
+            self.assertEqual(run.returncode, 0, run.stderr)
+        card = ("--card", "mine", "--library", LIBRARY)
+        self.refused(self.run_it(*card, "--memory", "1GiB", "--context", "2GiB", script), "is larger than the card", 2)
+        self.refused(self.run_it(*card, "--memory", "65TiB", script), "is larger than can be recorded", 2)
+        for words in "0", "-1", "x":
+            run = self.run_it(*card, "--entries=" + words, script)
+            self.assertEqual(run.returncode, 2)
+            self.assertIn("needs a positive count", run.stderr)
 
     def test_a_script_that_fails_is_recorded_and_one_without_cuda_is_told(self):
         self.stand_in()

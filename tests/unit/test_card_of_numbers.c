@@ -190,6 +190,33 @@ START_TEST(memory_comes_in_granules_until_there_is_none)
 }
 END_TEST
 
+START_TEST(requests_of_many_tib_do_not_meet)
+{
+    open_card(64 * 1024 * HR_GIB, NULL);
+    void *all[4], *one = NULL;
+    for (size_t k = 0; k < 4; k++) {
+        ck_assert_int_eq(take(15 * 1024 * HR_GIB, &all[k]), OK);
+        ck_assert_int_eq(take(512, &one), OK);
+        for (size_t j = 0; j <= k; j++) {
+            ck_assert((uintptr_t)one - (uintptr_t)all[j] >= 15 * 1024 * HR_GIB);
+            ck_assert(j == k || (uintptr_t)all[k] - (uintptr_t)all[j] >= 15 * 1024 * HR_GIB);
+        }
+    }
+    ck_assert_int_eq(FREE(all[0]), OK);
+    ck_assert_int_eq(take(18 * 1024 * HR_GIB, &one), NO_MEMORY); // as much is free, in two gaps of addresses
+    ck_assert_uint_eq(left(), 19 * 1024 * HR_GIB - 2 * HR_MIB);
+}
+END_TEST
+
+START_TEST(a_card_of_more_than_there_are_addresses_is_refused)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, shape, "890", (64ULL << 40) + 1);
+    setenv("HEADROOM_NUMBERS", text, 1);
+    expect_no_card("card of numbers: HEADROOM_NUMBERS has more than 64 TiB under \"totalGlobalMem\"\n");
+}
+END_TEST
+
 START_TEST(small_requests_share_a_granule)
 {
     open_card(64 * HR_MIB, NULL);
@@ -289,7 +316,14 @@ START_TEST(copies_from_the_card_are_zeros)
     ck_assert_int_eq(where.type, 2);
     ck_assert_int_eq(CUDA(cudaPointerGetAttributes, void *, const void *)(&where, host), OK);
     ck_assert_int_eq(where.type, 0);
+    ck_assert_int_eq(CUDA(cudaPointerGetAttributes, void *, const void *)(&where, (char *)pinned + 63), OK);
+    ck_assert_int_eq(where.type, 1);
+    ck_assert_int_eq(CUDA(cudaPointerGetAttributes, void *, const void *)(&where, (char *)pinned + 64), OK);
+    ck_assert_int_eq(where.type, 0);
+    ck_assert_int_eq(CUDA(cudaFreeHost, void *)(host), INVALID);
     ck_assert_int_eq(CUDA(cudaFreeHost, void *)(pinned), OK);
+    ck_assert_int_eq(CUDA(cudaPointerGetAttributes, void *, const void *)(&where, pinned), OK);
+    ck_assert_int_eq(where.type, 0);
 }
 END_TEST
 
@@ -510,6 +544,8 @@ int main(void)
     tcase_add_loop_test(t, a_count_that_is_none_is_named, 0, 5);
     tcase_add_test(t, a_context_larger_than_the_card_is_refused);
     tcase_add_test(t, memory_comes_in_granules_until_there_is_none);
+    tcase_add_test(t, requests_of_many_tib_do_not_meet);
+    tcase_add_test(t, a_card_of_more_than_there_are_addresses_is_refused);
     tcase_add_test(t, small_requests_share_a_granule);
     tcase_add_test(t, what_was_not_given_is_not_taken_back);
     tcase_add_test(t, random_requests_are_as_a_plain_model_says);

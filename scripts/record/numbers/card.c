@@ -74,6 +74,11 @@ static bool read_counts(const char *text)
             return false;
         }
     }
+    if ((uint64_t)bytes > MEMORY_MOST_BYTES) {
+        (void)fputs("card of numbers: HEADROOM_NUMBERS has more than 64 TiB under \"totalGlobalMem\"\n",
+                    stderr);
+        return false;
+    }
     card.memory_bytes = (uint64_t)bytes;
     return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of the card: ranges of addresses, in whole granules. Requests below a granule share granules of their own.
-// Addresses begin where no process on Linux has memory: below the program, above what it may map at a fixed low place.
+// Addresses lie above the 128 TiB in which Linux maps what a process does not ask to have elsewhere.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 
 enum { SMALL_ALIGNMENT = 512 };
 
-#define LARGE_FROM    (UINT64_C(1) << 40)
-#define SMALL_FROM    (UINT64_C(1) << 41)
-#define RESERVED_FROM (UINT64_C(1) << 42)
-#define END           (UINT64_C(1) << 45)
+#define LARGE_FROM    (UINT64_C(1) << 47)
+#define SMALL_FROM    (LARGE_FROM + MEMORY_MOST_BYTES)
+#define RESERVED_FROM (SMALL_FROM + MEMORY_MOST_BYTES)
+#define END           (UINT64_C(1) << 49)
 
 typedef struct range {
     uint64_t address, bytes;
@@ -22,13 +22,16 @@ typedef struct range {
 
 // By address.
 typedef struct ranges {
-    uint64_t from;
+    uint64_t from, end;
     range *at;
     size_t count, capacity;
 } ranges;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static ranges large = {.from = LARGE_FROM}, small = {.from = SMALL_FROM}, reserved = {.from = RESERVED_FROM};
+static ranges large = {.from = LARGE_FROM, .end = SMALL_FROM};
+static ranges small = {.from = SMALL_FROM, .end = RESERVED_FROM};
+static ranges reserved = {.from = RESERVED_FROM, .end = END};
+static ranges pinned; // of the host, wherever it has them
 static uint64_t large_bytes, created_bytes;
 
 static uint64_t up(uint64_t bytes, uint64_t to)
@@ -36,8 +39,8 @@ static uint64_t up(uint64_t bytes, uint64_t to)
     return (bytes + to - 1) / to * to;
 }
 
-// The lowest gap that is large enough; false without host memory.
-static bool take(ranges *r, uint64_t bytes, uint64_t *address)
+// As the k-th; false without host memory.
+static bool insert(ranges *r, size_t k, range one)
 {
     if (r->count == r->capacity) {
         const size_t capacity = 2 * r->capacity + 64;
@@ -48,15 +51,24 @@ static bool take(ranges *r, uint64_t bytes, uint64_t *address)
         r->at = at;
         r->capacity = capacity;
     }
+    memmove(&r->at[k + 1], &r->at[k], (r->count - k) * sizeof *r->at);
+    r->at[k] = one;
+    r->count++;
+    return true;
+}
+
+// The lowest gap that is large enough; false without one or without host memory.
+static bool take(ranges *r, uint64_t bytes, uint64_t *address)
+{
     uint64_t begin = r->from;
     size_t k = 0;
     while (k < r->count && r->at[k].address - begin < bytes) {
         begin = r->at[k].address + r->at[k].bytes;
         k++;
     }
-    memmove(&r->at[k + 1], &r->at[k], (r->count - k) * sizeof *r->at);
-    r->at[k] = (range){begin, bytes};
-    r->count++;
+    if (r->end - begin < bytes || !insert(r, k, (range){begin, bytes})) {
+        return false;
+    }
     *address = begin;
     return true;
 }
@@ -218,8 +230,23 @@ EXPORTED cuda_error cudaMemGetInfo(size_t *free_out, size_t *total_out)
 EXPORTED cuda_error cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     (void)flags;
+    const size_t taken = bytes == 0 ? 1 : bytes;
+    void *address = NULL;
     *out = NULL;
-    return failed(posix_memalign(out, 4096, bytes == 0 ? 1 : bytes) == 0 ? CUDA_OK : CUDA_NO_MEMORY);
+    if (posix_memalign(&address, 4096, taken) != 0) {
+        return failed(CUDA_NO_MEMORY);
+    }
+    const range one = {(uint64_t)(uintptr_t)address, taken};
+    pthread_mutex_lock(&lock);
+    const size_t before = find(&pinned, one.address);
+    const bool kept = insert(&pinned, before == pinned.count ? 0 : before + 1, one);
+    pthread_mutex_unlock(&lock);
+    if (!kept) {
+        free(address);
+        return failed(CUDA_NO_MEMORY);
+    }
+    *out = address;
+    return CUDA_OK;
 }
 
 EXPORTED cuda_error cudaMallocHost(void **out, size_t bytes)
@@ -229,8 +256,16 @@ EXPORTED cuda_error cudaMallocHost(void **out, size_t bytes)
 
 EXPORTED cuda_error cudaFreeHost(void *address)
 {
-    free(address);
-    return CUDA_OK;
+    if (address == NULL) {
+        return CUDA_OK;
+    }
+    pthread_mutex_lock(&lock);
+    const bool known = give(&pinned, (uint64_t)(uintptr_t)address) > 0;
+    pthread_mutex_unlock(&lock);
+    if (known) {
+        free(address);
+    }
+    return failed(known ? CUDA_OK : CUDA_INVALID_VALUE);
 }
 
 EXPORTED cuda_error cudaHostRegister(void *address, size_t bytes, unsigned flags)
@@ -246,7 +281,7 @@ EXPORTED cuda_error cudaHostUnregister(void *address)
 }
 
 typedef struct pointer_attributes {
-    int type, device; // 0: not known, 2: of the card
+    int type, device; // 0: not known, 1: pinned memory of the host, 2: of the card
     void *of_device, *of_host;
     long reserved[8];
 } pointer_attributes;
@@ -254,8 +289,13 @@ typedef struct pointer_attributes {
 EXPORTED cuda_error cudaPointerGetAttributes(pointer_attributes *out, const void *address)
 {
     const bool here = is_of_card(address);
-    *out = (pointer_attributes){.type = here ? 2 : 0, .device = here ? 0 : -2};
-    out->of_device = here ? (void *)(uintptr_t)address : NULL;
+    const uint64_t number = (uint64_t)(uintptr_t)address;
+    pthread_mutex_lock(&lock);
+    const size_t k = find(&pinned, number);
+    const bool host = k < pinned.count && number - pinned.at[k].address < pinned.at[k].bytes;
+    pthread_mutex_unlock(&lock);
+    *out = (pointer_attributes){.type = here ? 2 : host ? 1 : 0, .device = here || host ? 0 : -2};
+    out->of_device = here || host ? (void *)(uintptr_t)address : NULL;
     out->of_host = here ? NULL : (void *)(uintptr_t)address;
     return CUDA_OK;
 }

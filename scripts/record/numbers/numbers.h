@@ -55,6 +55,8 @@ const numbers_card *the_card(void);
 
 enum { GRANULE_BYTES = 2 << 20 }; // of a card's pages
 
+#define MEMORY_MOST_BYTES (UINT64_C(1) << 46) // of a card: 64 TiB, for which there are addresses
+
 bool is_of_card(const void *address);
 uint64_t free_bytes(void);
 uint64_t used_bytes(void);
