@@ -9,7 +9,7 @@
 
 Needs PyTorch (2.6 or later) and nothing else. The module is traced by torch.export in training mode and not changed; no
 arithmetic is done, and its weights are not written. What headroom's layers cannot hold is named all at once; then
-nothing is written and the exit status is 1 (from Python: CannotExport).
+nothing is written and the exit status is 1 (from Python: CannotExport). HEADROOM_EXPORT_DEBUG=1 shows tracebacks.
 
 How it works. A tensor is a layer's output and the axes that it has in memory; PyTorch's dimensions are a view of those.
 Images lie as [height, width, channels] here, so that permute, view, flatten and their like move no byte until a layer needs
@@ -20,6 +20,7 @@ import contextlib
 import importlib
 import importlib.util
 import json
+import logging
 import math
 import operator
 import os
@@ -369,6 +370,8 @@ class Walk:
             handler = HANDLERS.get(name) or HANDLERS.get(name.split(".")[0]) or HANDLERS.get(name.split(".")[0].rstrip("_"))
             if handler is None:
                 raise NotHeld("no layer of headroom does this")
+            if handler not in (cast, constant_like, nothing):
+                self.check_types(node)
             return handler(self, *args, **kwargs)
         except Unsupported as problem:
             if not isinstance(problem, NotHeld) and any(isinstance(x, Tensor) and x.layer.refused for x in leaves):
@@ -415,6 +418,16 @@ class Walk:
         if "device" in kwargs:
             kwargs["device"] = torch.device("cpu")
         return node.target(*args, **kwargs)
+
+    def check_types(self, node):
+        """One number type in all of a layer: dtype=, out_dtype, view(dtype) and mixed operands change it on the way."""
+        results = [r for r in every(node.meta.get("val")) if isinstance(r, torch.Tensor)]
+        read = {x.meta["val"].dtype for x in node.all_input_nodes
+                if isinstance(self.env[x], Tensor) and x.meta["val"].is_floating_point()}
+        if read and (len(read) > 1 or results[:1] and results[0].dtype not in read):
+            types = sorted(str(t).replace("torch.", "") for t in read | {r.dtype for r in results[:1]})
+            raise Unsupported("changes or mixes number types (%s)" % ", ".join(types),
+                              "export the module in float32: headroom's precision.policy casts")
 
     def check_in_place(self, node):
         """An operation that changes a view changes what it is a view of, which the graph does not say."""
@@ -536,10 +549,15 @@ def same(walk, x, *_, **__):
 @takes("to", "_to_copy", "type_as", "float")
 def cast(walk, x, *args, **kwargs):
     wanted = walk.node.meta["val"].dtype
-    if wanted != torch.float32 or walk.node.args[0].meta["val"].dtype != torch.float32:
+    if not wanted.is_floating_point or walk.node.args[0].meta["val"].dtype != wanted:
         raise NotHeld("a cast to %s" % str(wanted).replace("torch.", ""),
                           "export the module in float32: headroom's precision.policy casts")
     return x
+
+
+@takes("_assert_tensor_metadata")
+def nothing(*_, **__):
+    return None
 
 
 @takes("view", "reshape", "flatten", "unflatten", "_unsafe_view", "view_as", "reshape_as")
@@ -729,6 +747,8 @@ def leaky_relu(walk, x, slope=0.01):
 def softplus(walk, x, beta=1, threshold=20):
     if beta != 1:
         raise NotHeld("a softplus with beta %g" % beta)
+    if threshold < 20:
+        raise NotHeld("a softplus that is linear from %g on" % threshold)
     return walk.alike("softplus", x)
 
 
@@ -974,7 +994,11 @@ def pool(walk, kind, x, size, stride, padding, attrs=None):
     stride, out = pair(stride, 0), output_size(walk)
     stride = size if stride == [0, 0] else stride
     layer = walk.image(x)
-    own, layer = padded(walk, layer, size, stride, padding, out)
+    ends = [(out[k] - 1) * stride[k] + size[k] - layer.shape[1 + k] - padding[k] for k in (0, 1)]
+    own, with_zeros = padded(walk, layer, size, stride, padding, out)
+    counted = (attrs or {}).get("count_padding") and any(end > pad for end, pad in zip(ends, padding))
+    if with_zeros is not layer or counted:  # zeros would be maxima, or would count in the mean
+        raise Unsupported("windows that reach further behind the image than its padding", "ceil_mode=False, padding alike on all sides")
     attrs = {"size": short(size), "stride": short(stride), **own, **(attrs or {})}
     attrs = {key: value for key, value in attrs.items() if key != "stride" or stride != size}
     return made_image(walk.emit(kind, [layer], [layer.shape[0], *out, layer.shape[3]], attrs))
@@ -1010,7 +1034,7 @@ def adaptive_avg_pool2d(walk, x, size):
 
 
 @takes("mean", "adaptive_avg_pool1d", "sum")
-def mean(walk, x, dims=None, keep=False, **_):
+def mean(walk, x, dims=None, keep=False, dtype=None):  # check_types has looked at dtype
     name = str(walk.node.target)
     dims = list(range(len(x.dims))) if dims is None else [len(x.dims) - 1] if "pool1d" in name else dims
     dims = sorted(dim_of(x, dim) for dim in ([dims] if isinstance(dims, int) else dims))
@@ -1039,10 +1063,13 @@ def mean(walk, x, dims=None, keep=False, **_):
 
 
 @takes("upsample_nearest2d")
-def upsample(walk, x, *_, **__):
+def upsample(walk, x, size, *scales):
     have, want = x.shape[2:], output_size(walk)
     if any(w % h for h, w in zip(have, want)):
         raise Unsupported("an upsampling from %s to %s, which is no whole multiple" % (have, want))
+    given = [scale for scale in every(list(scales)) if scale is not None]
+    if given and any(h * scale != w for h, w, scale in zip(have, want, given)):
+        raise Unsupported("an upsampling by %s, which is no whole multiple" % given)
     layer = walk.image(x)
     factors = short([w // h for h, w in zip(have, want)])
     return made_image(walk.emit("upsample", [layer], [layer.shape[0], *want, layer.shape[3]], {"size": factors}))
@@ -1150,7 +1177,9 @@ def position_embedding(walk, x, table):
 
 
 @takes("mul", "div")
-def multiply(walk, x, y, **_):
+def multiply(walk, x, y, rounding_mode=None):
+    if rounding_mode is not None:
+        raise NotHeld("a quotient with rounding_mode=%r" % rounding_mode)
     x, y = (x, y) if isinstance(x, Tensor) else (y, x)
     divides = str(walk.node.target).startswith("aten.div")
     factor = constant_of(y)
@@ -1221,18 +1250,25 @@ def dense(walk, x, weight, bias):
 
 
 @takes("addmm")
-def addmm(walk, bias, x, weight, **_):
+def addmm(walk, bias, x, weight, beta=1, alpha=1):
+    if (beta, alpha) != (1, 1):
+        raise NotHeld("a dense layer with beta %g and alpha %g" % (beta, alpha))
     return dense(walk, x, weight, bias)
 
 
 @takes("embedding")
-def embedding(walk, weight, ids, *_, **__):
+def embedding(walk, weight, ids, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    if scale_grad_by_freq or sparse:
+        raise NotHeld("an embedding with %s" % " and ".join(
+            word + "=True" for word, on in (("scale_grad_by_freq", scale_grad_by_freq), ("sparse", sparse)) if on))
     if weight.layer.kind != "parameter":
         raise Unsupported("a table that is not a parameter as it is")
     if not isinstance(ids, Tensor):
         return rows_in_order(weight, ids)
     if ids.layer.kind != "input":
         raise Unsupported("ids that are no input of the model")
+    if padding_idx >= 0:
+        walk.note("row %d of `%s` (padding_idx) gets no gradient in PyTorch, and does here" % (padding_idx, weight.layer.name))
     ids.layer.attrs["classes"] = max(ids.layer.attrs["classes"], weight.shape[0])
     units = Axis(weight.shape[1])
     layer = walk.emit("embedding", [ids.layer], (*ids.layer.shape, units.size),
@@ -1593,6 +1629,16 @@ def check_held(walk, layers, held):
                   % (sum(walk.sizes[name] for name in frozen), ", ".join(frozen[:4]) + (" …" if len(frozen) > 4 else "")))
 
 
+def precision_lines(walk, held):
+    """The policy of a module whose parameters are all bfloat16 or float16."""
+    types = sorted({str(p.dtype).replace("torch.", "") for n, p in walk.module.named_parameters() if n in held})
+    if types in (["bfloat16"], ["float16"]):
+        return ["precision: {policy: %s}" % types[0]]
+    if types not in ([], ["float32"]):
+        walk.note("the module's parameters are %s; the file is in float32 (precision.policy)" % " and ".join(types))
+    return []
+
+
 def document(walk, outputs, name, classes, loss, batch):
     """The file's text and the number of its parameters; walk.problems says why not."""
     layers, readers = alive(walk, outputs)
@@ -1616,6 +1662,7 @@ def document(walk, outputs, name, classes, loss, batch):
                                     for kind, attrs in common.items()]
     lines += ["  layers:"] + layer_lines(layers, common, inputs[0] if inputs else None)
     lines += ["batch: {size: %d}" % batch] if batch > 1 else []
+    lines += precision_lines(walk, held)
     return "\n".join(lines) + "\n", count
 
 
@@ -1650,6 +1697,25 @@ def apart(value, seen):
     return value
 
 
+DEBUG = "HEADROOM_EXPORT_DEBUG"  # set: PyTorch's own words and tracebacks, too
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without what PyTorch logs and prints of a trace that fails; the exception says it."""
+    if os.environ.get(DEBUG):
+        yield
+        return
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere), \
+                contextlib.redirect_stderr(nowhere):
+            yield
+    finally:
+        logging.disable(before)
+
+
 def traced(module, examples, keywords, name):
     firsts = [value.shape[0] for value in every([examples, keywords]) if isinstance(value, torch.Tensor) and value.dim() > 0]
     if not firsts:
@@ -1661,7 +1727,7 @@ def traced(module, examples, keywords, name):
     examples = tuple(apart(value, seen) for value in examples)
     keywords = {key: apart(value, seen) for key, value in keywords.items()}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), quiet():
             warnings.simplefilter("ignore")
             return torch.export.export(module, examples, keywords, strict=False), max(firsts[0], 2), firsts[0]
     except Exception as error:  # whatever the user's forward raises
@@ -1753,6 +1819,20 @@ def without_initial_values():
             setattr(torch.nn.init, word, function)
 
 
+@contextlib.contextmanager
+def one_sentence(model):
+    """Whatever the user's module raises, ends the program with a sentence; HEADROOM_EXPORT_DEBUG shows where it came from."""
+    try:
+        yield
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        if isinstance(error, (CannotExport, OSError)):
+            sys.exit("torch_to_headroom: %s" % error)
+        reason = str(error).strip().splitlines() or ["no reason was given"]
+        sys.exit("torch_to_headroom: %s: %s: %s" % (model, type(error).__name__, reason[0]))
+
+
 def numbers(text):
     return [int(word) for word in text.split(",") if word]
 
@@ -1779,18 +1859,14 @@ def main():
     options = arguments()
     if not options.shape and not options.ids:
         sys.exit("torch_to_headroom: what does it take? try: --shape 3,224,224 for images, --ids 128 for tokens")
-    try:
-        with without_initial_values():
-            module = found(options.model)
-            module = module if isinstance(module, torch.nn.Module) else module(**options.arguments)
-    except (ImportError, AttributeError, FileNotFoundError, TypeError, ValueError) as error:
-        sys.exit("torch_to_headroom: %s: %s: %s" % (options.model, type(error).__name__, error))
-    examples = [torch.zeros(options.batch, *shape) for shape in options.shape]
-    examples += [torch.zeros(options.batch, *shape, dtype=torch.long) for shape in options.ids]
-    try:
+    with one_sentence(options.model), without_initial_values():
+        module = found(options.model)
+        module = module if isinstance(module, torch.nn.Module) else module(**options.arguments)
+    with one_sentence(options.model):
+        real = next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
+        examples = [torch.zeros(options.batch, *shape, dtype=real) for shape in options.shape]
+        examples += [torch.zeros(options.batch, *shape, dtype=torch.long) for shape in options.ids]
         count = to_headroom(module, tuple(examples), options.output, classes=options.classes, loss=options.loss)
-    except (CannotExport, OSError) as error:
-        sys.exit("torch_to_headroom: %s" % error)
     print("%s: %d parameters; see: headroom plan %s" % (options.output, count, options.output))
 
 

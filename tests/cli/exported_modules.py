@@ -282,6 +282,36 @@ class Autoencoder(nn.Module):
         return (x @ self.middle.weight) @ self.first.weight
 
 
+class Mistakes(nn.Module):
+    """What no layer holds, in three places: a quotient that is rounded, a gradient by frequency, a cumulative sum."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(12, 16, scale_grad_by_freq=True), nn.Linear(16, 12)
+
+    def forward(self, tokens):
+        x = torch.div(self.words(tokens), 3, rounding_mode="floor")
+        return self.out(torch.cumsum(x, 1))
+
+
+class Unmade(nn.Module):
+    def __init__(self):
+        super().__init__()
+        raise RuntimeError("a width of 7\nand more lines")
+
+
+class Short(nn.Module):
+    """All in bfloat16, with a row of the table that PyTorch does not train."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.out = nn.Embedding(12, 16, padding_idx=3), nn.Linear(16, 12)
+        self.to(torch.bfloat16)
+
+    def forward(self, tokens):
+        return self.out(self.words(tokens))
+
+
 IMAGES, TOKENS = torch.zeros(8, 3, 16, 16), torch.zeros(8, 16, dtype=torch.long)
 MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inverted": (Inverted, (IMAGES,)), "excite": (Excite, (IMAGES,)),
            "inception": (Inception, (torch.zeros(8, 3, 25, 25),)), "patches": (Patches, (IMAGES,)), "gpt": (Gpt, (TOKENS,)),

@@ -82,6 +82,56 @@ START_TEST(the_frameworks_write_the_same_files_again)
 }
 END_TEST
 
+// Runs the exporter for a module of tests/cli/exported_modules.py; its words are in HOME/said, its file is HOME/MODULE.yaml.
+static void export_module(const char *python, const char *module, int status, const char *then)
+{
+    char words[WORDS_MAX];
+    (void)snprintf(words, sizeof words,
+                   "cd '%s' && '%s' \"$OLDPWD\"/scripts/export/torch_to_headroom.py "
+                   "\"$OLDPWD\"/tests/cli/exported_modules.py:%s --ids 8 --output %s.yaml >said 2>&1; "
+                   "test $? = %d && ! grep -q Traceback said && %s || { cat said; false; }",
+                   program_home(), python, module, module, status, then);
+    ck_assert_msg(system(words) == 0, "%s", words); // NOLINT(cert-env33-c): a Python, grep
+}
+
+START_TEST(what_no_layer_holds_is_named_all_at_once_and_nothing_is_written)
+{
+    const char *python = getenv("HEADROOM_PEER_PYTHON");
+    if (python == NULL) {
+        return; // nothing here needs PyTorch
+    }
+    export_module(python, "Mistakes", 1,
+                  "grep -q '3 things in Mistakes' said && "
+                  "grep -q 'div in the module itself (exported_modules.py:.*rounding_mode' said && "
+                  "grep -q 'embedding in `words`.*: an embedding with scale_grad_by_freq=True' said && "
+                  "grep -q 'cumsum in the module itself.*no layer' said && test \"$(ls Mistakes*)\" = ''");
+}
+END_TEST
+
+START_TEST(a_module_that_cannot_be_made_is_one_sentence)
+{
+    const char *python = getenv("HEADROOM_PEER_PYTHON");
+    if (python == NULL) {
+        return; // nothing here needs PyTorch
+    }
+    export_module(python, "Unmade", 1,
+                  "grep -q 'Unmade: RuntimeError: a width of 7$' said && test $(wc -l <said) = 1 && "
+                  "test ! -e Unmade.yaml");
+}
+END_TEST
+
+START_TEST(a_module_in_bfloat16_has_that_policy)
+{
+    const char *python = getenv("HEADROOM_PEER_PYTHON");
+    if (python == NULL) {
+        return; // nothing here needs PyTorch
+    }
+    export_module(
+        python, "Short", 0,
+        "grep -qx 'precision: {policy: bfloat16}' Short.yaml && grep -q 'row 3 of `words.weight`' said");
+}
+END_TEST
+
 int main(void)
 {
     if (glob("tests/data/exported/*.yaml", 0, NULL, &files) != 0 || files.gl_pathc < LEAST_FILES) {
@@ -92,6 +142,9 @@ int main(void)
     TCase *cases = tcase_create("modules");
     tcase_add_loop_test(cases, an_exported_model_trains_and_its_plan_is_its_run, 0, (int)files.gl_pathc);
     tcase_add_test(cases, the_frameworks_write_the_same_files_again);
+    tcase_add_test(cases, what_no_layer_holds_is_named_all_at_once_and_nothing_is_written);
+    tcase_add_test(cases, a_module_that_cannot_be_made_is_one_sentence);
+    tcase_add_test(cases, a_module_in_bfloat16_has_that_policy);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
