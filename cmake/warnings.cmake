@@ -8,6 +8,8 @@ set(hr_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
     -Wimplicit-fallthrough -Wswitch-enum -Wnull-dereference)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   list(APPEND hr_warnings -Wlogical-op -Wduplicated-cond -Wduplicated-branches)
+elseif(CMAKE_C_COMPILER_ID STREQUAL "Clang")
+  list(APPEND hr_warnings -Wno-missing-field-initializers) # of {1, 2} in a designated row, where gcc is content
 endif()
 option(HEADROOM_WERROR "Treat warnings as errors" ON)
 if(HEADROOM_WERROR)
