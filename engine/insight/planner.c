@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What-if: knobs in, report out, nothing else touched. A planner reads its model once for each choice of its sizes; every plan compiles a program
-// and plays it on an allocator over pure numbers, all of it private to the call.
+// What-if: knobs in, report out, nothing else touched. A planner reads its model once for each choice of its sizes;
+// every plan compiles a program and plays it on an allocator over pure numbers, all of it private to the call.
 #include "insight/planner.h"
 
 #include <pthread.h>

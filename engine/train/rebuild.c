@@ -244,12 +244,11 @@ static hr_status fill_build(hr_engine *e, hr_err *err)
     return HR_OK;
 }
 
-// e->build is of e->model from here on.
+// e->build is of e->model from here on. That is held already: nothing is read, and nothing can fail.
 static void note_built(hr_engine *e)
 {
     const hr_model *built = NULL;
-    if (model_shelf_take(e->models, &e->knobs, &built, NULL) ==
-        HR_OK) { // e->model, which is held: nothing is read
+    if (model_shelf_take(e->models, &e->knobs, &built, NULL) == HR_OK) {
         model_shelf_give_back(e->models, e->built);
         e->built = built;
     }

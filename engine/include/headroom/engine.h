@@ -150,9 +150,9 @@ static inline bool hr_whatif_lacks_host(const hr_whatif *w)
     return w->missing_bytes == 0 && w->host_missing_bytes > 0;
 }
 typedef struct hr_planner hr_planner;
-// Reads the preset's model, and again where a size of it is turned; the preset may be closed. Its plans may be made by several threads
-// at once, beside every engine. What the cpu device's library says of its workspaces is kept on disk from one planner
-// to the next ($XDG_CACHE_HOME/headroom).
+// Reads the preset's model, and again where a size of it is turned; the preset may be closed. Its plans may be made by
+// several threads at once, beside every engine. What the cpu device's library says of its workspaces is kept on disk from
+// one planner to the next ($XDG_CACHE_HOME/headroom).
 HR_MUST_CHECK hr_status hr_planner_open(const hr_preset *preset, hr_planner **out, hr_err *err);
 void hr_planner_close(hr_planner *planner); // NULL is fine
 HR_MUST_CHECK hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out,
