@@ -61,6 +61,11 @@ uint32_t expand_dropout(model_builder *b, double rate, uint32_t x, const char *r
 // The rate, and a salt of the present layer, where there is a rate.
 void expand_rate(const model_builder *b, double rate, op_attr *attr);
 
+// The biases that learned rows of `table` make, [..*heads, queries, keys] for all samples (ops/relative.h).
+uint32_t expand_relative(model_builder *b, const op_attr *attr, uint32_t table);
+// scores + bias.
+uint32_t expand_biased(model_builder *b, uint32_t scores, uint32_t bias);
+
 // Resolves an axis as Keras counts it among `axes`; false, with a problem said, when it is none or the batch.
 bool expand_axis(model_builder *b, const layer_spec *s, uint32_t axes, int32_t *axis);
 

@@ -7,8 +7,9 @@
 #include "model/layer_expand.h"
 
 // Largest counts: of units, filters and image sides; and of window sides, strides and padding.
-#define MAX_COUNT  16777216
-#define MAX_WINDOW 65535
+#define MAX_COUNT   16777216
+#define MAX_WINDOW  65535
+#define MAX_BUCKETS 256 // in both directions
 
 #define BOOLEAN "false", "true"
 #define ACTIVATIONS                                                                                          \
@@ -52,6 +53,9 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_HEAD_DIM] = {.name = "head_dim", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_WINDOW},
     [ATTR_ROTARY] = {.name = "rotary", .type = ATTR_TYPE_REAL, .min = 1, .max = 1e12},
     [ATTR_QK_EPSILON] = {.name = "qk_norm_epsilon", .type = ATTR_TYPE_REAL, .min = 1e-12, .max = 1},
+    [ATTR_BUCKETS] = {.name = "buckets", .type = ATTR_TYPE_INT, .min = 2, .max = MAX_BUCKETS, .fallback = 32},
+    [ATTR_DISTANCE] =
+        {.name = "distance", .type = ATTR_TYPE_INT, .min = 2, .max = MAX_COUNT, .fallback = 128},
     [ATTR_FORM] = {.name = "form", .type = ATTR_TYPE_CHOICE, .choices = {"streaming", "materialised"}},
     [ATTR_CAUSAL] = {.name = "causal", .type = ATTR_TYPE_CHOICE, .choices = {BOOLEAN}},
     [ATTR_DROPOUT] = {.name = "dropout", .type = ATTR_TYPE_REAL, .min = 0, .max = 0.999},

@@ -52,6 +52,7 @@
     X(position_embedding)                                                                                    \
     X(class_token)                                                                                           \
     X(attention)                                                                                             \
+    X(relative_bias)                                                                                         \
     X(lstm)                                                                                                  \
     X(flatten)                                                                                               \
     X(reshape)
@@ -104,6 +105,8 @@ typedef enum attr_id {
     ATTR_HEAD_DIM,   // features of a head; 0: those of the input shared out
     ATTR_ROTARY,     // base of rotary positions; 0: none
     ATTR_QK_EPSILON, // of the RMS norm of each query and key; 0: none
+    ATTR_BUCKETS,    // of distances
+    ATTR_DISTANCE,   // from which on all are in the last bucket
     ATTR_FORM,       // 0 streaming, 1 materialised
     ATTR_CAUSAL,
     ATTR_DROPOUT, // rate inside a layer
@@ -167,6 +170,7 @@ typedef enum layer_needs {
     LAYER_NEEDS_ANY,      // real numbers of any shape
     LAYER_NEEDS_IMAGE,    // [height, width, channels]
     LAYER_NEEDS_SEQUENCE, // [places, features]
+    LAYER_NEEDS_BIASED,   // sequences, and the last may be one bias for all samples
     LAYER_NEEDS_IDS       // int32
 } layer_needs;
 

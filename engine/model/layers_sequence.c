@@ -147,7 +147,21 @@ static uint32_t project(model_builder *b, const layer_spec *s, uint32_t x, int64
     return expand_node(b, &node, result);
 }
 
-// scores → softmax → dropout → values: the scores are tensors that live until backward.
+uint32_t expand_biased(model_builder *b, uint32_t scores, uint32_t bias)
+{
+    const model_node node = {
+        .op = HR_OP_ADD_BROADCAST, .in_count = 2, .in = {ref_value(scores), ref_value(bias)}};
+    return expand_node(b, &node, "biased");
+}
+
+// The bias of all samples that the layer's last input is; HR_NO_ID when it is a sequence.
+static uint32_t bias_of(const model_builder *b, const layer_spec *s)
+{
+    const uint32_t last = s->input[s->input_count - 1];
+    return b->values.data[last].batched ? HR_NO_ID : last;
+}
+
+// scores → bias → softmax → dropout → values: the scores are tensors that live until backward.
 static uint32_t attend_materialised(model_builder *b, const layer_spec *s, const uint32_t qkv[3])
 {
     const op_attr attr = {.heads = (int32_t)spec_integer(s, ATTR_HEADS)};
@@ -155,7 +169,9 @@ static uint32_t attend_materialised(model_builder *b, const layer_spec *s, const
                                .attr = attr,
                                .in_count = 2,
                                .in = {ref_value(qkv[0]), ref_value(qkv[1])}};
-    uint32_t p = softmax_of(b, s, expand_node(b, &scores, "scores"), "probabilities");
+    const uint32_t made = expand_node(b, &scores, "scores"), bias = bias_of(b, s);
+    const uint32_t biased = bias == HR_NO_ID ? made : expand_biased(b, made, bias);
+    uint32_t p = softmax_of(b, s, biased, "probabilities");
     p = expand_dropout(b, s->value[ATTR_DROPOUT].real, p, "dropped");
     const model_node values = {
         .op = HR_OP_ATTENTION_VALUES, .attr = attr, .in_count = 2, .in = {ref_value(p), ref_value(qkv[2])}};
@@ -174,6 +190,8 @@ static uint32_t attend_streaming(model_builder *b, const layer_spec *s, const ui
                              .in = {ref_value(qkv[0]), ref_value(qkv[1]), ref_value(qkv[2])}};
     return builder_node(b, &node, (const node_out[]){{"mixed", true}, {"lse", true}});
 }
+
+enum { LAYER_ATTENTION_INPUTS = 3 };
 
 // What the heads of an attention layer are.
 typedef struct head_form {
@@ -292,14 +310,39 @@ static void take_bias(layer_spec *of, attr_id attr)
     }
 }
 
-// Queries from the first input; keys and values from the second where there is one.
+// A bias is the last input: [heads, queries, keys], of scores that are there.
+static bool takes_bias(model_builder *b, const layer_spec *s, uint32_t source)
+{
+    char text[SHAPE_TEXT_MAX];
+    if (bias_of(b, s) == HR_NO_ID) {
+        if (s->input_count == LAYER_ATTENTION_INPUTS) {
+            builder_problem(b, "needs a relative_bias layer as its third input");
+        }
+        return s->input_count < LAYER_ATTENTION_INPUTS;
+    }
+    const hr_shape bias = spec_shape(b, s, s->input_count - 1);
+    const hr_shape wanted =
+        shape_of(3, (const int64_t[]){spec_integer(s, ATTR_HEADS), spec_shape(b, s, 0).dim[1],
+                                      b->values.data[source].shape.dim[1]});
+    if (spec_integer(s, ATTR_FORM) == 0) {
+        builder_problem(b, "adds its bias to scores: write form: materialised");
+    } else if (!shape_equal(&bias, &wanted)) {
+        char needed[SHAPE_TEXT_MAX];
+        builder_problem(b, "needs a bias of %s (heads, queries, keys), had %s",
+                        shape_text(&wanted, needed, sizeof needed), shape_text(&bias, text, sizeof text));
+    }
+    return !b->broken;
+}
+
+// Queries from the first input; keys and values from the second where there is one; a bias may stand last.
 static uint32_t expand_attention(model_builder *b, const layer_spec *s)
 {
     const int64_t width = spec_shape(b, s, 0).dim[2];
     const bool streams = spec_integer(s, ATTR_FORM) == 0;
-    const uint32_t source = s->input[s->input_count - 1];
+    const uint32_t sequences = s->input_count - (bias_of(b, s) == HR_NO_ID ? 0 : 1);
+    const uint32_t source = s->input[sequences - 1];
     head_form h;
-    if (!read_heads(b, s, &h)) {
+    if (!takes_bias(b, s, source) || !read_heads(b, s, &h)) {
         return HR_NO_ID;
     }
     layer_spec keys = *s;
@@ -320,8 +363,8 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
 const layer_kind layer_kind_attention = {
     "attention",
     1,
-    2,
-    LAYER_NEEDS_SEQUENCE,
+    LAYER_ATTENTION_INPUTS,
+    LAYER_NEEDS_BIASED,
     {ATTR_HEADS, ATTR_KV_HEADS, ATTR_HEAD_DIM, ATTR_ROTARY, ATTR_QK_EPSILON, ATTR_FORM, ATTR_CAUSAL,
      ATTR_DROPOUT, ATTR_BIAS, ATTR_KEY_BIAS, ATTR_OUTPUT_BIAS, ATTR_INIT, ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
     expand_attention};

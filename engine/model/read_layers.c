@@ -143,11 +143,17 @@ static void mark_inputs(model_reader *r, const yaml_node *node)
     }
 }
 
-static void check_input(model_builder *b, const layer_kind *kind, const model_value *value)
+static void check_input(model_builder *b, const layer_kind *kind, const model_value *value, bool may_be_bias)
 {
     char had[SHAPE_TEXT_MAX];
     const hr_shape *shape = &value->shape;
-    if (kind->needs == LAYER_NEEDS_IDS && value->dtype != HR_I32) {
+    if (!value->batched) {
+        if (!may_be_bias) {
+            builder_problem(
+                b, "cannot take '%s', one bias for all samples: it is the last input of an attention",
+                value->name);
+        }
+    } else if (kind->needs == LAYER_NEEDS_IDS && value->dtype != HR_I32) {
         builder_problem(b, "needs ids: an input of the model with type: int32");
     } else if (kind->needs != LAYER_NEEDS_IDS && value->dtype != HR_F32) {
         builder_problem(b, "needs real numbers, and '%s' are ids: put an embedding layer between them",
@@ -155,7 +161,8 @@ static void check_input(model_builder *b, const layer_kind *kind, const model_va
     } else if (kind->needs == LAYER_NEEDS_IMAGE && shape->rank != 4) {
         builder_problem(b, "needs an image [height, width, channels], had %s: put a reshape layer before it",
                         sample_shape_text(shape, had));
-    } else if (kind->needs == LAYER_NEEDS_SEQUENCE && shape->rank != 3) {
+    } else if ((kind->needs == LAYER_NEEDS_SEQUENCE || kind->needs == LAYER_NEEDS_BIASED) &&
+               shape->rank != 3) {
         builder_problem(b, "needs a sequence [places, features], had %s: put a reshape layer before it",
                         sample_shape_text(shape, had));
     }
@@ -215,7 +222,8 @@ static void read_known_layer(model_reader *r, layer_kind_id id, const yaml_node 
     layer_spec spec = {.input_count = 0};
     read_layer_inputs(r, kind, node, &spec);
     for (uint32_t k = 0; k < spec.input_count && !b->broken; k++) {
-        check_input(b, kind, &b->values.data[spec.input[k]]);
+        const bool last = k > 0 && k + 1 == spec.input_count;
+        check_input(b, kind, &b->values.data[spec.input[k]], last && kind->needs == LAYER_NEEDS_BIASED);
     }
     if (yaml_find(node, "share")) {
         read_share(r, yaml_find(node, "share"));

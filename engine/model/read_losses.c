@@ -247,7 +247,9 @@ static bool labels_fit(model_reader *r, const label_spec *label, const loss_spec
     const uint32_t problems = b->problems;
     const hr_shape shape = b->values.data[b->layers.data[layer].output].shape;
     char had[SHAPE_TEXT_MAX], sentence[256];
-    if (loss->kind == LOSS_CROSS_ENTROPY && label->classes == 0) {
+    if (!b->values.data[b->layers.data[layer].output].batched) {
+        blame_layer(r, layer, "is one bias for all samples, and a loss judges samples");
+    } else if (loss->kind == LOSS_CROSS_ENTROPY && label->classes == 0) {
         const yaml_node *at = label->node ? label->node : loss->node;
         builder_problem_at(b, at->line, at->column, "label '%s' needs classes: N", label->name);
     } else if (loss->kind == LOSS_CROSS_ENTROPY && shape.dim[shape.rank - 1] != (int64_t)label->classes) {

@@ -185,7 +185,11 @@
     X(SOFTPLUS, "softplus")                     /* x → y = ln(1 + e^x) */                                       \
     X(SOFTPLUS_BWD, "softplus_bwd")             /* x, dy → dx */                                                \
     X(MISH, "mish")                             /* x → y = x*tanh(softplus(x)) */                               \
-    X(MISH_BWD, "mish_bwd")                     /* x, dy → dx */
+    X(MISH_BWD, "mish_bwd")                     /* x, dy → dx */                                                \
+    X(RELATIVE_BIAS,                                                                                              \
+      "relative_bias") /* table[V,heads] → bias[P*heads,Lq,Lk]: what every score of a query and a key is \
+                                     given by where they stand to one another; attr.rule, see ops/relative.h */      \
+    X(RELATIVE_BIAS_BWD, "relative_bias_bwd") /* dbias → dtable */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -223,12 +227,14 @@ typedef struct op_attr {
     int32_t count; // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
     int32_t heads; // ATTENTION…; of a tile of it `offset` is its first head, `count` the heads of a sample
     int32_t flags; // OP_FLAG_…
-    uint64_t salt; // DROPOUT, ATTENTION with a rate: of the layer's name
+    int32_t rule;  // RELATIVE_BIAS: op_relative_rule
+    uint32_t unused;          // no byte is undefined
+    uint64_t salt;            // DROPOUT, ATTENTION with a rate: of the layer's name
     double epsilon, momentum; // normalisations, MOMENTUM, EMA
     double beta1, beta2;      // ADAM and its kin
     double scale;             // a factor; 0 stands for 1. Losses: their weight
     double rate; // DROPOUT, ATTENTION: share that is dropped; LEAKY_RELU: slope; update rules: weight decay
-    double base; // ROTARY: of its wave lengths
+    double base; // ROTARY: of its wave lengths; RELATIVE_BIAS: the distance from which on all are alike
 } op_attr;
 
 enum {

@@ -70,9 +70,9 @@ static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
     r->model.layer_count = m->layer_count;
     for (uint32_t k = 0; k < m->layer_count; k++) {
         hr_report_layer *to = &r->model.layers[k];
-        hr_shape shape = m->values[m->layers[k].output].shape;
-        shape.rank--;
-        memmove(&shape.dim[0], &shape.dim[1], shape.rank * sizeof shape.dim[0]);
+        const model_value *output = &m->values[m->layers[k].output];
+        const hr_shape shape =
+            output->batched ? shape_of(output->shape.rank - 1, &output->shape.dim[1]) : output->shape;
         (void)text_copy(to->name, sizeof to->name, m->layers[k].name);
         (void)text_copy(to->kind, sizeof to->kind, m->layers[k].kind);
         (void)shape_text(&shape, to->output_shape, sizeof to->output_shape);

@@ -68,6 +68,50 @@ def attention_case(name, q, k, heads, flags=0):
     return op_fixture(name, "attention", {"heads": heads, "flags": flags}, [q, k, k], forward)
 
 
+def buckets_of(distance, rows, most, causal):
+    """The rows of T5's table, in its words: distance is key less query."""
+    row = torch.zeros_like(distance)
+    if not causal:
+        rows //= 2
+        row += (distance > 0) * rows
+        distance = distance.abs()
+    else:
+        distance = -distance.clamp(max=0)
+    exact = rows // 2
+    large = exact + ((distance.float() / exact).log() / math.log(most / exact) * (rows - exact)).long()
+    return row + torch.where(distance < exact, distance, large.clamp(max=rows - 1))
+
+
+def buckets_case(name, queries, keys, rows, most, heads, flags=0):
+    def forward(table):
+        distance = torch.arange(keys)[None, :] - torch.arange(queries)[:, None]
+        return [table[buckets_of(distance, rows, most, flags & CAUSAL)].permute(2, 0, 1)]
+
+    attr = {"rule": 0, "kernel_h": queries, "kernel_w": keys, "flags": flags, "base": most}
+    return op_fixture(name, "relative_bias", attr, [(rows, heads)], forward)
+
+
+def window_case(name, size, windows, shift, heads):
+    """Where pixels stood is told by rolling an image of their places."""
+    h, w = size
+
+    def forward(table):
+        y, x = (t.flatten() for t in torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij"))
+        row = (y[:, None] - y + h - 1) * (2 * w - 1) + x[:, None] - x + w - 1
+        bias = table[row].permute(2, 0, 1)
+        if not any(shift):
+            return [bias]
+        tall, wide = h * windows[0], w * windows[1]
+        ys, xs = (t.roll((-shift[0], -shift[1]), (0, 1)).reshape(windows[0], h, windows[1], w).permute(0, 2, 1, 3)
+                  .reshape(-1, h * w) for t in torch.meshgrid(torch.arange(tall), torch.arange(wide), indexing="ij"))
+        far = ((ys[:, :, None] - ys[:, None, :]).abs() >= h) | ((xs[:, :, None] - xs[:, None, :]).abs() >= w)
+        return [(bias - 100.0 * far[:, None]).reshape(-1, h * w, h * w)]
+
+    attr = {"rule": 1, "kernel_h": h, "kernel_w": w, "stride_h": windows[0], "stride_w": windows[1],
+            "pad_top": shift[0], "pad_left": shift[1]}
+    return op_fixture(name, "relative_bias", attr, [((2 * h - 1) * (2 * w - 1), heads)], forward)
+
+
 def main():
     torch.set_num_threads(1)
     cases = [
@@ -84,6 +128,12 @@ def main():
         attention_case("attention_causal", (2, 9, 10), (2, 9, 10), 2, CAUSAL),
         attention_case("attention_causal_wide", (1, 4, 6), (1, 7, 6), 1, CAUSAL),
         attention_case("attention_causal_tall", (1, 8, 6), (1, 5, 6), 2, CAUSAL),
+        buckets_case("buckets", 150, 140, 32, 128, 2),
+        buckets_case("buckets_causal", 140, 140, 32, 128, 1, CAUSAL),
+        buckets_case("buckets_few", 9, 20, 10, 13, 3),
+        window_case("window", (3, 4), (1, 1), (0, 0), 2),
+        window_case("window_shifted", (4, 3), (2, 3), (2, 1), 2),
+        window_case("window_shifted_across", (3, 4), (2, 2), (0, 2), 1),
     ]
     fixture = {
         "schema": "headroom.op_fixtures/1",

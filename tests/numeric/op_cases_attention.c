@@ -2,6 +2,7 @@
 // Cases of matmul, softmax and attention: lengths on both sides of a tile, keys as many as queries or not, one
 // head or several, heads of any width, with and without mask.
 #include "numeric/op_draw.h"
+#include "ops/relative.h"
 
 // [..., rows, columns] of `rank` dimensions over the same leading ones.
 static const int64_t *matrices(int64_t dims[OP_MAX_RANK], int64_t rank, const int64_t leading[2],
@@ -79,6 +80,30 @@ op_trial op_case_rotary(hr_op op, op_draw *d)
         op_trial_make(op, (op_attr){.heads = (int32_t)heads, .base = op_draw_int(d, 0, 1) ? 1e4 : 5e5});
     op_draw_in(d, &t, DIMS(op_draw_int(d, 1, 2), op_draw_int(d, 1, d->size * d->size), 2 * half * heads),
                -2.0, 2.0);
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
+// Distances in buckets, or places of windows that were shifted or not.
+op_trial op_case_relative(hr_op op, op_draw *d)
+{
+    const bool window = op_draw_int(d, 0, 1) == 1;
+    const int64_t most = window ? d->size : 2 * d->size, heads = op_draw_int(d, 1, 3);
+    const int32_t h = (int32_t)op_draw_int(d, 1, most), w = (int32_t)op_draw_int(d, 1, most);
+    op_attr a = {.rule = window ? OP_RELATIVE_WINDOW : OP_RELATIVE_BUCKETS, .kernel_h = h, .kernel_w = w};
+    int64_t rows = (int64_t)(2 * h - 1) * (2 * w - 1);
+    if (window) {
+        a.stride_h = (int32_t)op_draw_int(d, 1, 3);
+        a.stride_w = (int32_t)op_draw_int(d, 1, 3);
+        a.pad_top = (int32_t)op_draw_int(d, 0, h - 1);
+        a.pad_left = (int32_t)op_draw_int(d, 0, w - 1);
+    } else {
+        rows = 2 * op_draw_int(d, 2, 8);
+        a.flags = op_draw_int(d, 0, 1) == 1 ? OP_FLAG_CAUSAL : 0;
+        a.base = (double)op_draw_int(d, rows, 4 * rows);
+    }
+    op_trial t = op_trial_make(op, a);
+    op_draw_in(d, &t, DIMS(rows, heads), -1.0, 1.0);
     op_trial_infer_out(&t, 1);
     return t;
 }

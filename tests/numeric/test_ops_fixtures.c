@@ -48,8 +48,10 @@ static op_attr attr_of(const json_t *attr)
         .momentum = json_real_value(json_object_get(attr, "momentum")),
         .heads = attr_integer(attr, "heads"),
         .flags = attr_integer(attr, "flags"),
+        .rule = attr_integer(attr, "rule"),
         .scale = json_number_value(json_object_get(attr, "scale")),
         .rate = json_number_value(json_object_get(attr, "rate")),
+        .base = json_number_value(json_object_get(attr, "base")),
     };
 }
 

@@ -342,6 +342,8 @@ static const char every_kind[] =
     "memory]}\n"
     "    - {name: grouped, kind: attention, heads: 4, kv_heads: 2, head_dim: 6, rotary: 10000, bias: false,\n"
     "       qk_norm_epsilon: 1e-6, causal: true}\n"
+    "    - {name: near, kind: relative_bias, heads: 2, buckets: 6, distance: 20, causal: true}\n"
+    "    - {name: biased, kind: attention, heads: 2, form: materialised, inputs: [grouped, near]}\n"
     "    - {name: drop, kind: dropout, rate: 0.25}\n"
     "    - {name: memories, kind: lstm, units: 4}\n"
     "    - {name: products, kind: matmul, transpose: true, inputs: [memories, cross]}\n"
@@ -374,6 +376,8 @@ START_TEST(every_kind_of_layer_expands)
     assert_value(m, "grouped/key_rotary", "1x6x12");
     assert_value(m, "grouped/key_copies", "1x6x2x2x6");
     assert_value(m, "grouped/value_repeated", "1x6x24");
+    assert_value(m, "near/bias", "2x6x6");
+    assert_value(m, "biased/biased", "1x2x6x6");
     assert_value(m, "joined/out", "1x12x4");
     assert_value(m, "token/out", "1x13x4");
     assert_value(m, "words", "1x13");
@@ -421,7 +425,11 @@ END_TEST
 #define OUT "    - {name: out, kind: dense, units: 6}\n"
 #define REPEAT(count, layer)                                                                                 \
     FEATURES("6") "    - repeat: " count "\n      index: i\n      layers:\n        - " layer "\n" OUT
-#define TWO(layer)   FEATURES("6") "    - {name: a, kind: dense, units: 6}\n    - " layer "\n" OUT
+#define TWO(layer) FEATURES("6") "    - {name: a, kind: dense, units: 6}\n    - " layer "\n" OUT
+#define BIAS(layer)                                                                                          \
+    FEATURES("6")                                                                                            \
+    "    - {name: r, kind: reshape, shape: [3, 2]}\n    - {name: b, kind: relative_bias, heads: 3}\n"        \
+    "    - " layer "\n    - {kind: flatten}\n" OUT
 #define LOSSES(text) "model:\n  input: {shape: [6]}\n" text "  layers:\n" OUT
 
 static const bad_model bad_models[] = {
@@ -455,6 +463,23 @@ static const bad_model bad_models[] = {
     {TWO("{name: b, kind: relu, input: before}"), 6, 1, {"no layer above it is called 'before'"}},
     {TWO("{name: b, kind: add, inputs: [a]}"), 6, 1, {"needs two inputs"}},
     {TWO("{name: b, kind: concat, inputs: [a]}"), 6, 1, {"needs 2 to 6 inputs"}},
+    // biases
+    {BIAS("{kind: attention, heads: 3, inputs: [r, b]}"), 7, 1, {"form: materialised"}},
+    {BIAS("{kind: attention, heads: 1, form: materialised, inputs: [r, b]}"),
+     7,
+     1,
+     {"a bias of 1x3x3", "had 3x3x3"}},
+    {BIAS("{kind: attention, heads: 3, form: materialised, inputs: [b, r]}"),
+     7,
+     1,
+     {"'b/bias'", "last input"}},
+    {FEATURES("6") "    - {name: r, kind: reshape, shape: [3, 2]}\n"
+                   "    - {kind: attention, heads: 1, form: materialised, inputs: [r, r, r]}\n"
+                   "    - {kind: flatten}\n" OUT,
+     6,
+     1,
+     {"needs a relative_bias layer"}},
+    {BIAS("{kind: add, inputs: [r, b]}"), 7, 1, {"'b/bias'", "one bias for all samples"}},
     // sharing
     {TWO("{name: b, kind: dense, units: 6, share: c}"), 6, 1, {"called 'c'"}},
     {TWO("{name: b, kind: dense, units: 5, share: a}"), 6, 1, {"'a/weights'", "needed 6x5", "had 6x6"}},

@@ -115,6 +115,7 @@ typedef struct cuda_family {
     X(attention)     /* cuDNN: streaming attention of two-byte types */                                      \
     X(attention_own) /* our own: streaming attention of any type */                                          \
     X(rotary)                                                                                                \
+    X(relative)                                                                                              \
     X(elementwise) /* add, multiply, scale, zeros, cast, accumulate */                                       \
     X(activation)                                                                                            \
     X(combine) /* concat, slice, stack, reduce, broadcast, padding, upsampling */                            \

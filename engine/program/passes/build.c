@@ -251,7 +251,7 @@ static hr_status add_output(draft *d, const model_node *node, uint32_t k, uint32
     const model_value *v = &d->model->values[node->out[k]];
     op_operand o = with_real_type(d, &v->shape, v->dtype);
     if (v->batched) {
-        o.shape.dim[0] = d->batch;
+        o.shape.dim[0] *= d->batch;
     }
     HR_TRY(draft_tensor(d, draft_name(d, v->name), &o, value_category(node->op, k), v->layer, id, err));
     d->value_tensor[node->out[k]] = *id;
@@ -291,7 +291,7 @@ static hr_status add_stream_outputs(draft *d, const model_node *node, uint32_t o
     static const char *const names[] = {"max", "rsum"};
     const model_value *probs = &d->model->values[node->out[0]], *loss = &d->model->values[node->out[1]];
     op_operand o = with_real_type(d, &probs->shape, probs->dtype);
-    o.shape.dim[0] = probs->batched ? d->batch : o.shape.dim[0];
+    o.shape.dim[0] *= probs->batched ? d->batch : 1;
     o.shape.dim[--o.shape.rank] = 0;
     for (uint32_t k = 0; k < 2; k++) {
         HR_TRY(draft_tensor(d, draft_suffixed(d, loss->name, names[k]), &o, HR_CATEGORY_STATE, loss->layer,
