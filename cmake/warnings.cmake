@@ -11,7 +11,7 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
 elseif(CMAKE_C_COMPILER_ID STREQUAL "Clang")
   list(APPEND hr_warnings -Wno-missing-field-initializers) # of {1, 2} in a designated row, where gcc is content
 endif()
-option(HEADROOM_WERROR "Treat warnings as errors" ON)
+option(HEADROOM_WERROR "Treat warnings as errors: every preset does" OFF)
 if(HEADROOM_WERROR)
   list(APPEND hr_warnings -Werror)
 endif()
