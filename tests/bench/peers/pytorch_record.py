@@ -12,6 +12,7 @@
 
 Wants a Python with PyTorch (CUDA 13) and torchvision that runs this, and a release build with headroom_numbers.
 """
+import concurrent.futures
 import json
 import os
 import platform
@@ -96,9 +97,9 @@ def step(name, optimizer, precision, batch):
 
 # ---- recordings beside replays --------------------------------------------------------------------------------------
 
-def record(words, memory, path):
+def record(words, memory, path, card=CARD):
     """The counts of PyTorch's allocator, None when it ran out of memory."""
-    run = subprocess.run([sys.executable, RECORD, "--card", CARD, "--output", path,
+    run = subprocess.run([sys.executable, RECORD, "--card", card, "--output", path,
                           *(["--memory", str(memory)] if memory else []), __file__, "step", *map(str, words)],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if run.returncode == 0:
@@ -180,6 +181,46 @@ def limits():
     return rows
 
 
+# ---- a card beside its numbers --------------------------------------------------------------------------------------
+
+AT_ONCE = 6  # steps on the card: their memory is their own, and most of their time is Python's
+
+
+def on_card(words):
+    """The counts of PyTorch's allocator after the step on the card that is here."""
+    run = subprocess.run([sys.executable, __file__, "step", *map(str, words)], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr[-2000:])
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def beside_numbers(name, optimizer, precision, card):
+    words = (name, optimizer, precision, MODELS[name])
+    row = {"model": name, "batch": MODELS[name], "optimizer": optimizer, "precision": precision}
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            real, numbers = on_card(words), record(words, None, os.path.join(folder, "step.pickle"), card)
+    except (RuntimeError, ValueError, OSError, subprocess.SubprocessError, SystemExit) as error:
+        return {**row, "error": str(error)}
+    return {**row, "allocated": real["allocated_bytes.all.peak"], "reserved": real["reserved_bytes.all.peak"],
+            "numbers_allocated": numbers["allocated_bytes.all.peak"],
+            "numbers_reserved": numbers["reserved_bytes.all.peak"],
+            "counts": len(set(real) & set(numbers)),
+            "counts_that_differ": {key: [real[key], numbers.get(key)] for key in sorted(real)
+                                   if real[key] != numbers.get(key)}}
+
+
+def card_rows(card):
+    asked = [(name, optimizer, precision, card) for name in MODELS for optimizer in OPTIMIZERS for precision in PRECISIONS]
+    rows = []
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for row in pool.map(lambda words: beside_numbers(*words), asked):
+            rows.append(row)
+            print({**row, "counts_that_differ": len(row.get("counts_that_differ", ()))}, flush=True)
+    return rows
+
+
 # ---- what autograd keeps --------------------------------------------------------------------------------------------
 
 def kept(name, batch):
@@ -219,15 +260,15 @@ def processor():
         return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
 
 
-def keep(part, rows):
+def keep(part, rows, path=RESULT, card=CARD + ", of numbers"):
     result = {}
-    if os.path.exists(RESULT):
-        with open(RESULT, encoding="utf-8") as file:
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
             result = json.load(file)
-    result["machine"] = {"processor": processor(), "architecture": platform.machine(), "card": CARD + ", of numbers",
+    result["machine"] = {"processor": processor(), "architecture": platform.machine(), "card": card,
                          "PyTorch": torch.__version__, "CUDA": torch.version.cuda, "cuDNN": torch.backends.cudnn.version()}
     result[part] = rows
-    with open(RESULT, "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
         file.write("\n")
 
@@ -236,6 +277,8 @@ def main():
     words = sys.argv[1:]
     if len(words) == 5 and words[0] == "step":
         step(*words[1:4], int(words[4]))
+    elif len(words) == 3 and words[0] == "card":
+        keep("card", card_rows(words[2]), words[1], torch.cuda.get_device_name() + ", and its numbers")
     elif words in (["steps"], ["limits"], ["saved"]):
         keep(words[0], {"steps": steps, "limits": limits, "saved": saved}[words[0]]())
     else:
