@@ -33,7 +33,7 @@ static const app_command commands[] = {
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(TIMES) | APP_OPTION(STYLE) |
          APP_OPTION(PLAIN),
      APP_PRESET_WORD, NULL, cli_run},
-    {"plan", "PRESET", "say what a run would take, to the byte, without training",
+    {"plan", "PRESET", "say what a run would take, to the byte, without training, or what a recorded trace takes",
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |
          APP_OPTION(REPEAT) | APP_OPTION(STYLE),
      APP_PRESET_WORD, NULL, cli_plan},

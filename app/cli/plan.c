@@ -3,11 +3,13 @@
 #include <stdio.h>
 
 #include "headroom/engine.h"
+#include "headroom/replay.h"
 
 #include "app/cli/cli.h"
 #include "app/cli/options.h"
 #include "app/cli/plan_answer.h"
 #include "app/cli/plan_play.h"
+#include "app/cli/plan_trace.h"
 #include "app/cli/report.h"
 #include "app/cli/say.h"
 #include "app/cli/style.h"
@@ -95,6 +97,9 @@ int cli_plan(int argc, char **argv)
     cli_next next = cli_parse(argc, argv, 1, &args, &err);
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    if (args.words[0] != NULL && hr_replay_recognises(args.words[0])) {
+        return plan_trace(&args);
     }
     hr_status status = check_options(&args, &err);
     subject.preset = NULL;

@@ -11,15 +11,15 @@
 #include "app/cli/say.h"
 #include "app/cli/style.h"
 
-static bool is_interrupted(void *context)
+bool replay_is_interrupted(void *context)
 {
     (void)context;
     return interrupt_seen();
 }
 
-static hr_status run_columns(hr_replay *replay, const cli_args *args, replay_table *t, hr_err *err)
+hr_status replay_run_columns(hr_replay *replay, const cli_args *args, replay_table *t, hr_err *err)
 {
-    hr_replay_options options = {.stop = is_interrupted,
+    hr_replay_options options = {.stop = replay_is_interrupted,
                                  .trace_file = args->value[APP_TRACE],
                                  .wants_peak_heap = cli_given(args, APP_AT_PEAK)};
     for (unsigned k = 0; k < t->column_count;) {
@@ -35,8 +35,7 @@ static hr_status run_columns(hr_replay *replay, const cli_args *args, replay_tab
     return HR_OK;
 }
 
-// A comparison is no failure because one allocator runs out; when all do, nothing of it fits.
-static int exit_code_of(const replay_table *t)
+int replay_exit_code(const replay_table *t)
 {
     for (unsigned k = 0; k < t->column_count; k++) {
         if (t->columns[k].result.failures_total == 0) {
@@ -46,13 +45,13 @@ static int exit_code_of(const replay_table *t)
     return hr_status_exit_code(HR_OOM);
 }
 
-static hr_status check_options(const cli_args *args, const replay_table *t, const char **style, hr_err *err)
+hr_status replay_check_options(const cli_args *args, const replay_table *t, const char **style, hr_err *err)
 {
     HR_TRY(style_beside_report(args, style, err));
     if (cli_given(args, APP_AT_PEAK) && cli_given(args, APP_JSON)) {
         hr_status status = HR_FAIL(
             err, USAGE, "--at-peak draws a heap and --json writes one document: needed one, had both");
-        hr_err_try(err, "headroom replay %.200s --at-peak", t->name);
+        hr_err_try(err, "headroom %.16s %.200s --at-peak", args->command->name, t->name);
         return status;
     }
     // One file is the trace of one replay.
@@ -70,7 +69,7 @@ static hr_status compare(const cli_args *args, replay_table *t, const char *styl
     HR_TRY(hr_replay_open(t->name, &replay, err));
     t->about = hr_replay_get_about(replay);
     t->recorded = hr_replay_recorded_heap(replay);
-    hr_status status = run_columns(replay, args, t, err);
+    hr_status status = replay_run_columns(replay, args, t, err);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         status = replay_print_json(t, err);
     } else if (status == HR_OK) {
@@ -104,13 +103,13 @@ int cli_replay(int argc, char **argv)
         status = replay_make_columns(&args, &t, &err);
     }
     if (status == HR_OK) {
-        status = check_options(&args, &t, &style, &err);
+        status = replay_check_options(&args, &t, &style, &err);
     }
     if (status == HR_OK) {
         interrupt_watch();
         status = compare(&args, &t, style, &err);
     }
-    int exit_code = status == HR_OK ? exit_code_of(&t) : say_error(&err, cli_given(&args, APP_JSON));
+    int exit_code = status == HR_OK ? replay_exit_code(&t) : say_error(&err, cli_given(&args, APP_JSON));
     exit_code = status == HR_INTERRUPTED ? interrupt_exit_code() : exit_code;
     replay_table_deinit(&t);
     return exit_code;

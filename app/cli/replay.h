@@ -33,6 +33,7 @@ typedef struct replay_table {
     const hr_heap *recorded; // what the file shows; NULL: nothing
     replay_sweep sweeps[REPLAY_SWEEPS_MAX];
     unsigned sweep_count;
+    const char *kind_unnamed; // the allocator where none is named; NULL: all there are
     replay_column *columns;
     unsigned column_count;
     bool
@@ -43,6 +44,16 @@ typedef struct replay_table {
 // that concern it. USAGE, KNOB, NOMEM.
 HR_MUST_CHECK hr_status replay_make_columns(const cli_args *args, replay_table *t, hr_err *err);
 void replay_table_deinit(replay_table *t);
+// Plays the trace on every column; those that cannot play where nobody named them are left out. INTERRUPTED and what
+// hr_replay_run says.
+HR_MUST_CHECK hr_status replay_run_columns(hr_replay *replay, const cli_args *args, replay_table *t,
+                                           hr_err *err);
+bool replay_is_interrupted(void *context); // for hr_replay_options.stop
+// A comparison is no failure because one allocator runs out; when all do, nothing of it fits.
+int replay_exit_code(const replay_table *t);
+// USAGE where options exclude each other. *style is the framework's of --style, or NULL.
+HR_MUST_CHECK hr_status replay_check_options(const cli_args *args, const replay_table *t, const char **style,
+                                             hr_err *err);
 // The part of a sweep's key that is not its group.
 const char *replay_knob_label(const replay_sweep *s);
 

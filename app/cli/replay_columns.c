@@ -49,7 +49,7 @@ static hr_status find_knob(const char *key, hr_knob_id *id, hr_err *err)
                     "%s changes nothing in a replay; device.card, device.vram and what begins with "
                     "allocator. does",
                     row->key);
-        hr_err_try(err, "--sweep allocator.growth=on,off");
+        hr_err_try(err, "-s allocator.growth=on");
         return status;
     }
     return HR_OK;
@@ -96,8 +96,8 @@ static void take_all_kinds(kinds *k)
     }
 }
 
-// What --allocator names, what -s allocator.kind names, or all.
-static hr_status take_kinds(const cli_args *args, kinds *k, hr_err *err)
+// What --allocator names, what -s allocator.kind names, `unnamed`, or all.
+static hr_status take_kinds(const cli_args *args, const char *unnamed, kinds *k, hr_err *err)
 {
     static const char key[] = "allocator.kind=";
     const char *listed = args->value[APP_ALLOCATOR], *set = NULL;
@@ -110,7 +110,7 @@ static hr_status take_kinds(const cli_args *args, kinds *k, hr_err *err)
         hr_err_try(err, "--allocator %.200s", listed);
         return status;
     }
-    const char *named = listed != NULL ? listed : set;
+    const char *named = listed != NULL ? listed : set != NULL ? set : unnamed;
     k->names.id = HR_KNOB_ALLOCATOR_KIND;
     if (named == NULL) {
         take_all_kinds(k);
@@ -241,7 +241,7 @@ hr_status replay_make_columns(const cli_args *args, replay_table *t, hr_err *err
         }
         HR_TRY(parse_sweep(args->sweeps[n], &t->sweeps[t->sweep_count++], err));
     }
-    HR_TRY(take_kinds(args, &k, err));
+    HR_TRY(take_kinds(args, t->kind_unnamed, &k, err));
     t->chosen = k.chosen;
     t->columns = calloc(REPLAY_COLUMNS_MAX, sizeof *t->columns);
     if (t->columns == NULL) {

@@ -30,6 +30,8 @@ typedef struct report_style {
 void report_print_text(const hr_report *r, const report_style *style);
 // "fits: …", of what fits: the last lines of a run's text, the first of a plan's.
 void report_print_verdict(const hr_report *r);
+// "fits: … of … are left at the peak (…)".
+void report_print_fits(uint64_t limit_bytes, uint64_t peak_bytes);
 
 // Parts of it: implementations, and the largest workspaces.
 void report_print_implementations(const hr_report *r);

@@ -379,21 +379,25 @@ const char *report_share(double share, char text[REPORT_SHARE_TEXT_MAX])
     return text;
 }
 
+void report_print_fits(uint64_t limit_bytes, uint64_t peak_bytes)
+{
+    const uint64_t left_bytes = limit_bytes > peak_bytes ? limit_bytes - peak_bytes : 0;
+    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[REPORT_SHARE_TEXT_MAX];
+    printf("fits: %s of %s are left at the peak (%s)\n", hr_bytes_human(left_bytes, left),
+           hr_bytes_human(limit_bytes, limit), report_share((double)left_bytes / (double)limit_bytes, share));
+}
+
 void report_print_verdict(const hr_report *r)
 {
     const hr_report_memory *m = &r->memory;
-    const uint64_t peak_bytes = m->peak_in_use_bytes;
-    const uint64_t left_bytes = m->limit_bytes > peak_bytes ? m->limit_bytes - peak_bytes : 0;
-    char left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[REPORT_SHARE_TEXT_MAX];
-    if (m->limit_bytes == HR_NONE) {
-        printf("no limit: at its peak a step has %s in use; -s device.card=NAME or device.vram=SIZE says "
-               "what there is\n",
-               hr_bytes_human(m->peak_in_use_bytes, left));
+    char peak[HR_BYTES_TEXT_MAX];
+    if (m->limit_bytes != HR_NONE) {
+        report_print_fits(m->limit_bytes, m->peak_in_use_bytes);
         return;
     }
-    printf("fits: %s of %s are left at the peak (%s)\n", hr_bytes_human(left_bytes, left),
-           hr_bytes_human(m->limit_bytes, limit),
-           report_share((double)left_bytes / (double)m->limit_bytes, share));
+    printf("no limit: at its peak a step has %s in use; -s device.card=NAME or device.vram=SIZE says "
+           "what there is\n",
+           hr_bytes_human(m->peak_in_use_bytes, peak));
 }
 
 static uint64_t waste_when_out(const hr_report_oom *o)

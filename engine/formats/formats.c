@@ -2,6 +2,7 @@
 #include "formats/formats.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 
@@ -18,20 +19,47 @@ hr_status trace_refuse(const input *in, hr_err *err)
     return status;
 }
 
-hr_status trace_read_input(input *in, trace *t, hr_err *err)
+// NULL: none of them does.
+static const trace_format *recognise(input *in)
 {
-    *t = (trace){0};
-    size_t bytes = input_ahead(in, TRACE_SIGN_BYTES);
+    const size_t bytes = input_ahead(in, TRACE_SIGN_BYTES);
     const trace_format *const *f = trace_formats;
     while (*f != NULL && !(*f)->recognise(input_here(in), bytes)) {
         f++;
     }
+    return *f;
+}
+
+static bool ends_in_log(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 4 && strcmp(path + length - 4, ".log") == 0;
+}
+
+bool trace_recognises(const char *path)
+{
+    input in;
+    struct stat about;
+    // What a pipe says can be read once.
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || input_open(&in, path, NULL) != HR_OK) {
+        return false;
+    }
+    const trace_format *format = recognise(&in);
+    const bool was_read = input_status(&in, NULL) == HR_OK;
+    input_close(&in);
+    return was_read && format != NULL && (!format->is_any_text || ends_in_log(path));
+}
+
+hr_status trace_read_input(input *in, trace *t, hr_err *err)
+{
+    *t = (trace){0};
+    const trace_format *format = recognise(in);
     HR_TRY(input_status(in, err));
-    if (*f == NULL) {
+    if (format == NULL) {
         return trace_refuse(in, err);
     }
-    t->format = (*f)->name;
-    hr_status status = (*f)->read(in, t, err);
+    t->format = format->name;
+    hr_status status = format->read(in, t, err);
     if (status == HR_OK) {
         status = input_status(in, err);
     }

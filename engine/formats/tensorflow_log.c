@@ -444,6 +444,7 @@ static bool recognise(const char *start, size_t bytes)
 const trace_format trace_format_tensorflow = {
     .name = "tensorflow_log",
     .line = "a log with TensorFlow's out-of-memory dump",
+    .is_any_text = true,
     .recognise = recognise,
     .read = read_tensorflow_log,
 };

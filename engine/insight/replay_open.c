@@ -74,6 +74,11 @@ hr_status hr_replay_open(const char *name, hr_replay **out, hr_err *err)
     return status;
 }
 
+bool hr_replay_recognises(const char *path)
+{
+    return trace_recognises(path);
+}
+
 void hr_replay_close(hr_replay *replay)
 {
     if (replay != NULL) {

@@ -471,6 +471,124 @@ START_TEST(a_file_of_no_known_kind_is_told_what_there_is)
 }
 END_TEST
 
+// ---- a plan of a trace ----------------------------------------------------------------------------------------
+
+// Every limit from what nothing holds to what all hold: the plan fits where the replay serves all of it, and its document is
+// the replay's.
+START_TEST(the_plan_of_a_trace_is_its_replay)
+{
+    static const char *const allocators[] = {"bfc", "caching", "direct", "async"};
+    write_file("log.csv", rmm_log);
+    for (size_t k = 0; k < COUNT(allocators); k++) {
+        for (unsigned mib = 32; mib <= 60; mib += 4) {
+            char words[WORDS_MAX];
+            snprintf(words, sizeof words, "replay %s --json --allocator %s -s device.vram=%uMiB", path,
+                     allocators[k], mib);
+            outcome replay = program_run(words);
+            snprintf(words, sizeof words, "plan %s --json -s allocator.kind=%s -s device.vram=%uMiB", path,
+                     allocators[k], mib);
+            outcome plan = program_run(words);
+            ck_assert_str_eq(plan.out, replay.out);
+            ck_assert_int_eq(plan.exit_code, replay.exit_code);
+            outcome_deinit(&plan);
+            snprintf(words, sizeof words, "plan %s -s allocator.kind=%s -s device.vram=%uMiB", path,
+                     allocators[k], mib);
+            plan = program_run(words);
+            const char *answer = replay.exit_code == 0 ? "fits: " : "does not fit: ";
+            ck_assert_msg(strncmp(plan.out, answer, strlen(answer)) == 0, "%s: %.80s", words, plan.out);
+            outcome_deinit(&replay);
+            outcome_deinit(&plan);
+        }
+    }
+}
+END_TEST
+
+static bool card_holds(const char *card)
+{
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "replay %s --allocator bfc -s device.card=%s", path, card);
+    outcome o = program_run(words);
+    const bool held = o.exit_code == 0;
+    outcome_deinit(&o);
+    return held;
+}
+
+static const char *smallest_card(char *text)
+{
+    static const char says[] = "the smallest card that holds it is ";
+    char *card = strstr(text, says);
+    ck_assert_msg(card != NULL, "%s", text);
+    card += sizeof says - 1;
+    card[strcspn(card, ",")] = '\0';
+    return card;
+}
+
+// 23 GB at once: no card of less memory than the one that is named, and that one does.
+START_TEST(the_smallest_card_that_holds_a_trace_is_named)
+{
+    write_file("large.csv", "Thread,Time,Action,Pointer,Size,Stream\n"
+                            "1,10:00:00:000001,allocate,0x1000,13000000000,0\n"
+                            "1,10:00:00:000002,allocate,0x2000,10000000000,0\n");
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "plan %s", path);
+    outcome o = program_run(words), all = program_run("cards --json");
+    json_t *cards = assert_json(&all, "cards --json");
+    const char *named = smallest_card(o.out);
+    ck_assert_msg(card_holds(named), "%s does not hold it", named);
+    json_int_t most = 0;
+    size_t k = 0, smaller = 0;
+    const json_t *card = NULL;
+    json_array_foreach(cards, k, card)
+    {
+        if (strcmp(json_string_value(json_object_get(card, "name")), named) == 0) {
+            most = number(card, "vram_bytes");
+        }
+    }
+    json_array_foreach(cards, k, card)
+    {
+        const char *name = json_string_value(json_object_get(card, "name"));
+        const json_t *bytes = json_object_get(card, "vram_bytes");
+        if (json_is_integer(bytes) && json_integer_value(bytes) < most &&
+            json_integer_value(bytes) > 20000000000) {
+            smaller++;
+            ck_assert_msg(!card_holds(name), "%s holds it and is smaller than %s", name, named);
+        }
+    }
+    ck_assert_uint_gt(smaller, 0);
+    json_decref(cards);
+    outcome_deinit(&o);
+    outcome_deinit(&all);
+}
+END_TEST
+
+// PyTorch's own allocator where it is PyTorch's own snapshot; and presets are no traces.
+START_TEST(a_plan_knows_a_trace_from_a_preset)
+{
+    char words[WORDS_MAX];
+    snprintf(path, sizeof path, "%s/demo.pickle", program_home());
+    snprintf(words, sizeof words, "run demo --steps 1 -s device.kind=plan --trace %s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "plan %s --json", path);
+    o = program_run(words);
+    json_t *d = assert_json(&o, words);
+    ck_assert_str_eq(json_string_value(json_object_get(column(d, 0), "name")), "caching");
+    json_decref(d);
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "plan %s --listing", path);
+    o = program_run(words);
+    assert_exit(&o, words, 2);
+    ck_assert_ptr_nonnull(strstr(o.err, "is a trace"));
+    outcome_deinit(&o);
+    o = program_run("plan presets/demo.yaml --json");
+    d = assert_json(&o, "plan presets/demo.yaml");
+    ck_assert_ptr_nonnull(json_object_get(d, "memory"));
+    json_decref(d);
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("replay command");
@@ -489,6 +607,9 @@ int main(void)
     tcase_add_test(tests, a_drawn_heap_does_not_stand_beside_a_document);
     tcase_add_test(tests, a_file_of_no_known_kind_is_told_what_there_is);
     tcase_add_test(tests, a_scenario_shows_what_it_claims_when_it_is_played_as_it_is);
+    tcase_add_test(tests, the_plan_of_a_trace_is_its_replay);
+    tcase_add_test(tests, the_smallest_card_that_holds_a_trace_is_named);
+    tcase_add_test(tests, a_plan_knows_a_trace_from_a_preset);
     Suite *suite = suite_create("replay command");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -46,6 +46,9 @@ typedef struct hr_replay_about {
 // of them.
 HR_MUST_CHECK hr_status hr_replay_open(const char *name, hr_replay **out, hr_err *err);
 void hr_replay_close(hr_replay *replay); // NULL is fine
+// Whether there is such a file and it begins as one of the traces that can be read; a log of TensorFlow's is any text, and
+// recognised where it is called NAME.log.
+bool hr_replay_recognises(const char *path);
 const hr_replay_about *hr_replay_get_about(const hr_replay *replay);
 
 // ---- a heap ---------------------------------------------------------------------------------------------------

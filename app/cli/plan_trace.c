@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/plan_trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/card.h"
+#include "headroom/preset.h"
+#include "headroom/units.h"
+
+#include "app/cli/interrupt.h"
+#include "app/cli/page.h"
+#include "app/cli/replay.h"
+#include "app/cli/report.h"
+#include "app/cli/say.h"
+
+// ---- other cards, other allocators ----------------------------------------------------------------------------
+
+// Whether it is served whole under these knobs, and what it takes.
+static hr_status holds(hr_replay *replay, const hr_knobs *knobs, hr_replay_memory *memory, bool *whole,
+                       hr_err *err)
+{
+    const hr_replay_options options = {.stop = replay_is_interrupted};
+    hr_replay_result result;
+    HR_TRY(hr_replay_run(replay, knobs, &options, &result, err));
+    *memory = result.memory;
+    *whole = result.failures_total == 0;
+    hr_replay_result_deinit(&result);
+    return HR_OK;
+}
+
+// What a training can be started with, of this allocator or another.
+static const char *const remedies[] = {"allocator.expandable_segments=on", "allocator.kind=async"};
+
+static hr_status print_remedy(hr_replay *replay, const replay_column *c, hr_err *err)
+{
+    for (size_t k = 0; k < sizeof remedies / sizeof *remedies; k++) {
+        hr_knobs knobs = c->knobs;
+        hr_replay_memory memory;
+        bool whole = false;
+        char key[64], left[HR_BYTES_TEXT_MAX];
+        (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(remedies[k], "="), remedies[k]);
+        const hr_knob_row *row = hr_knob_find(key, NULL);
+        if (row == NULL ||
+            (row->id != HR_KNOB_ALLOCATOR_KIND && !hr_replay_knob_concerns(row->id, c->kind))) {
+            continue;
+        }
+        HR_TRY(hr_knobs_set_pair(&knobs, remedies[k], err));
+        HR_TRY(holds(replay, &knobs, &memory, &whole, err));
+        if (whole) {
+            printf("  with %s it fits, and %s are left\n", remedies[k],
+                   hr_bytes_human(memory.limit_bytes - memory.peak_in_use_bytes, left));
+            return HR_OK;
+        }
+    }
+    return HR_OK;
+}
+
+static int by_memory(const void *a, const void *b)
+{
+    const hr_card *x = a, *y = b;
+    return x->vram_bytes == y->vram_bytes ? strcmp(x->name, y->name) : x->vram_bytes < y->vram_bytes ? -1 : 1;
+}
+
+// Those that have at least so many bytes, the smallest first; *cards is the caller's to free.
+static hr_status load_cards(uint64_t least_bytes, hr_card **cards, size_t *count, hr_err *err)
+{
+    hr_preset_entry *entries = NULL;
+    size_t entry_count = 0;
+    *count = 0;
+    HR_TRY(hr_preset_list("cards", &entries, &entry_count, err));
+    *cards = calloc(entry_count + 1, sizeof **cards);
+    for (size_t k = 0; *cards != NULL && k < entry_count; k++) {
+        hr_card *card = &(*cards)[*count];
+        // One of the user's own that cannot be read hides no other.
+        *count += hr_card_load(entries[k].name, card, NULL) == HR_OK && card->vram_bytes >= least_bytes &&
+                  !hr_limit_is_none(card->vram_bytes);
+    }
+    hr_preset_list_free(entries);
+    if (*cards == NULL) {
+        return HR_FAIL(err, NOMEM, "plan: no host memory for %zu cards", entry_count);
+    }
+    qsort(*cards, *count, sizeof **cards, by_memory);
+    return HR_OK;
+}
+
+static hr_status find_smallest(hr_replay *replay, const hr_knobs *knobs, const hr_card *cards, size_t count,
+                               const hr_card **smallest, hr_replay_memory *memory, hr_err *err)
+{
+    hr_knobs on_card = *knobs;
+    *smallest = NULL;
+    HR_TRY(hr_knobs_set(&on_card, HR_KNOB_DEVICE_VRAM, "", err));
+    for (size_t k = 0; k < count && *smallest == NULL; k++) {
+        bool whole = false;
+        HR_TRY(hr_knobs_set(&on_card, HR_KNOB_DEVICE_CARD, cards[k].name, err));
+        HR_TRY(holds(replay, &on_card, memory, &whole, err));
+        *smallest = whole ? &cards[k] : NULL;
+    }
+    return HR_OK;
+}
+
+static hr_status print_smallest_card(hr_replay *replay, const replay_table *t, hr_err *err)
+{
+    hr_card *cards = NULL;
+    const hr_card *smallest = NULL;
+    hr_replay_memory memory;
+    size_t count = 0;
+    char left[HR_BYTES_TEXT_MAX];
+    HR_TRY(load_cards(t->about->peak_requested_bytes, &cards, &count, err));
+    hr_status status = find_smallest(replay, &t->columns[0].knobs, cards, count, &smallest, &memory, err);
+    if (status == HR_OK && smallest == NULL) {
+        puts("  no card of `headroom cards` holds it");
+    } else if (status == HR_OK) {
+        printf("  the smallest card that holds it is %s, with %s left\n", smallest->name,
+               hr_bytes_human(memory.limit_bytes - memory.peak_in_use_bytes, left));
+    }
+    free(cards);
+    return status;
+}
+
+// ---- the answer -----------------------------------------------------------------------------------------------
+
+static void print_shortfall(const replay_table *t, const hr_replay_result *r)
+{
+    const hr_replay_failure *f = &r->failures[0];
+    char a[HR_BYTES_TEXT_MAX], b[HR_BYTES_TEXT_MAX], c[HR_BYTES_TEXT_MAX];
+    if (t->about->peak_requested_bytes > f->limit_bytes) {
+        printf("does not fit: %s are alive at once, %s more than the limit of %s\n",
+               hr_bytes_human(t->about->peak_requested_bytes, a),
+               hr_bytes_human(t->about->peak_requested_bytes - f->limit_bytes, b),
+               hr_bytes_human(f->limit_bytes, c));
+    } else {
+        printf("does not fit: a request of %s is refused with %s of %s in use\n",
+               hr_bytes_human(f->requested_bytes, a), hr_bytes_human(f->in_use_bytes, b),
+               hr_bytes_human(f->limit_bytes, c));
+    }
+}
+
+static hr_status print_answer(hr_replay *replay, const replay_table *t, hr_err *err)
+{
+    const hr_replay_result *r = &t->columns[0].result;
+    char peak[HR_BYTES_TEXT_MAX];
+    if (r->failures_total > 0) {
+        print_shortfall(t, r);
+        HR_TRY(print_remedy(replay, &t->columns[0], err));
+    } else if (r->memory.limit_bytes == HR_NONE) {
+        printf(
+            "no limit: at its peak it has %s in use; -s device.card=NAME or device.vram=SIZE says what there "
+            "is\n",
+            hr_bytes_human(r->memory.peak_in_use_bytes, peak));
+    } else {
+        report_print_fits(r->memory.limit_bytes, r->memory.peak_in_use_bytes);
+    }
+    HR_TRY(print_smallest_card(replay, t, err));
+    putchar('\n');
+    return HR_OK;
+}
+
+// ---- the command ----------------------------------------------------------------------------------------------
+
+// A trace is the step's memory and nothing else of it.
+static hr_status check_options(const cli_args *args, hr_err *err)
+{
+    const uint64_t of_a_program =
+        APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(REPEAT) | APP_OPTION(STEPS);
+    if ((args->given & of_a_program) == 0) {
+        return HR_OK;
+    }
+    hr_status status = HR_FAIL(
+        err, USAGE, "%.200s is a trace, and --listing, --diff, --repeat and --steps are about a preset",
+        args->words[0]);
+    hr_err_try(err, "headroom plan %.200s", args->words[0]);
+    return status;
+}
+
+// Whose memory it was. Other traces do not say; theirs is the knob's default.
+static const char *kind_of(const hr_replay_about *about)
+{
+    return strcmp(about->format, "pytorch_snapshot") == 0 ? "caching" : "bfc";
+}
+
+static hr_status print_plan(const cli_args *args, hr_replay *replay, replay_table *t, hr_err *err)
+{
+    const char *style = NULL;
+    HR_TRY(replay_make_columns(args, t, err));
+    HR_TRY(replay_check_options(args, t, &style, err));
+    HR_TRY(replay_run_columns(replay, args, t, err));
+    if (cli_given(args, APP_JSON)) {
+        return replay_print_json(t, err);
+    }
+    const replay_page page = {page_columns(), page_draws_blocks(args), style};
+    HR_TRY(print_answer(replay, t, err));
+    return replay_print_text(t, &page, err);
+}
+
+int plan_trace(const cli_args *args)
+{
+    static replay_table t;
+    hr_replay *replay = NULL;
+    hr_err err;
+    interrupt_watch();
+    hr_status status = check_options(args, &err);
+    if (status == HR_OK) {
+        status = hr_replay_open(args->words[0], &replay, &err);
+    }
+    if (status == HR_OK) {
+        t.name = args->words[0];
+        t.about = hr_replay_get_about(replay);
+        t.recorded = hr_replay_recorded_heap(replay);
+        t.kind_unnamed = kind_of(t.about);
+        status = print_plan(args, replay, &t, &err);
+    }
+    int exit_code = status == HR_OK ? replay_exit_code(&t) : say_error(&err, cli_given(args, APP_JSON));
+    exit_code = status == HR_INTERRUPTED ? interrupt_exit_code() : exit_code;
+    replay_table_deinit(&t);
+    hr_replay_close(replay);
+    return exit_code;
+}
