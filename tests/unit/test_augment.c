@@ -700,7 +700,7 @@ int main(void)
     TCase *images = tcase_create("images"), *batches = tcase_create("batches");
     tcase_set_timeout(batches, 60);
     tcase_add_loop_test(images, an_image_of_any_shape_becomes_the_models, 0, HEADROOM_SANITIZED ? 15 : 60);
-    tcase_add_loop_test(images, every_crop_is_alike_likely, 0, 2);
+    tcase_add_loop_test(images, every_crop_is_alike_likely, 0, HEADROOM_SANITIZED ? 1 : 2);
     tcase_add_test(images, operations_and_epochs_are_independent);
     tcase_add_test(images, half_of_all_images_lose_a_rectangle);
     tcase_add_test(images, a_list_that_is_none_is_refused);
@@ -710,7 +710,7 @@ int main(void)
                         HEADROOM_SANITIZED ? 4 : 12);
     tcase_add_loop_test(batches, whatever_waits_where_the_same_images_come, 0, HEADROOM_SANITIZED ? 3 : 8);
     tcase_add_test(batches, what_is_kept_behind_map_stays_as_the_first_epoch_had_it);
-    tcase_add_loop_test(batches, copies_are_made_once_and_come_in_turn, 0, 6);
+    tcase_add_loop_test(batches, copies_are_made_once_and_come_in_turn, 0, HEADROOM_SANITIZED ? 2 : 6);
     tcase_add_loop_test(batches, every_allocation_for_copies_may_fail_once, 0, 2);
     tcase_add_test(batches, copies_that_nothing_makes_or_nobody_takes_are_refused);
     tcase_add_test(batches, held_out_images_stay_as_they_are);
