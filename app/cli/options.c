@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/replay.h"
 #include "headroom/scenario.h"
 #include "headroom/words.h"
 
@@ -506,6 +507,12 @@ hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_
     if (name == NULL) {
         hr_status status = HR_FAIL(err, USAGE, "%s needs a PRESET, had none", name_of(args->command));
         hr_err_try(err, "headroom %s demo", args->command->name);
+        return status;
+    }
+    if (hr_replay_recognises(name)) {
+        hr_status status =
+            HR_FAIL(err, USAGE, "%s needs a PRESET, and %.200s is a trace", name_of(args->command), name);
+        hr_err_try(err, "headroom plan %.200s", name);
         return status;
     }
     hr_status status = open_preset(args, name, &out->preset, err);
