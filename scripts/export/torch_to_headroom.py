@@ -1153,7 +1153,7 @@ def add(walk, x, y, alpha=1):
     if constant_of(y) == 0:
         return x
     if x.layer.kind == "scores":
-        return masked(x, y == 0 if isinstance(y, torch.Tensor) else None)
+        return masked(x, places_seen(y))
     if x.layer.kind == "square" and constant_of(y) is not None:
         return marked(walk, "square", x, **{**x.layer.attrs, "epsilon": constant_of(y)})
     turned = rotary(walk, x, y) if isinstance(y, Tensor) else None
@@ -1322,8 +1322,18 @@ def sdpa(walk, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=No
     if attn_mask is not None and not isinstance(attn_mask, torch.Tensor):
         raise Unsupported("a mask that is no constant", "leave padding masks out: every place counts")
     if attn_mask is not None:
-        is_causal = is_causal or mask_is_causal(attn_mask == 0 if attn_mask.dtype != torch.bool else attn_mask)
+        is_causal = is_causal or mask_is_causal(places_seen(attn_mask))
     return attend(walk, q, k, v, {"causal": is_causal, "dropout": dropout_p, "scale": scale})
+
+
+def places_seen(mask):
+    """Of booleans, or of what is added to scores: 0 where a place counts, a large negative number where it does not."""
+    if not isinstance(mask, torch.Tensor) or mask.device.type == "meta" or mask.dtype == torch.bool:
+        return mask
+    seen = mask == 0
+    if not bool((seen | (mask <= -1e4)).all()):
+        raise Unsupported("scores with a bias of their own, as ALiBi adds it")
+    return seen
 
 
 def mask_is_causal(seen):

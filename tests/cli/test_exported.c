@@ -108,6 +108,16 @@ START_TEST(what_no_layer_holds_is_named_all_at_once_and_nothing_is_written)
 }
 END_TEST
 
+START_TEST(a_bias_of_scores_is_no_causal_mask)
+{
+    const char *python = getenv("HEADROOM_PEER_PYTHON");
+    if (python == NULL) {
+        return; // nothing here needs PyTorch
+    }
+    export_module(python, "Slanted", 1, "grep -q 'as ALiBi adds it' said && test ! -e Slanted.yaml");
+}
+END_TEST
+
 START_TEST(a_module_that_cannot_be_made_is_one_sentence)
 {
     const char *python = getenv("HEADROOM_PEER_PYTHON");
@@ -143,6 +153,7 @@ int main(void)
     tcase_add_loop_test(cases, an_exported_model_trains_and_its_plan_is_its_run, 0, (int)files.gl_pathc);
     tcase_add_test(cases, the_frameworks_write_the_same_files_again);
     tcase_add_test(cases, what_no_layer_holds_is_named_all_at_once_and_nothing_is_written);
+    tcase_add_test(cases, a_bias_of_scores_is_no_causal_mask);
     tcase_add_test(cases, a_module_that_cannot_be_made_is_one_sentence);
     tcase_add_test(cases, a_module_in_bfloat16_has_that_policy);
     suite_add_tcase(suite, cases);
