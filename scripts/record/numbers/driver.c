@@ -84,22 +84,9 @@ entry_point driver_entry(const char *name)
 
 // ---- by their own names ---------------------------------------------------------------------------------------------
 
-#define SUCCEEDS(name)                                                                                       \
-    EXPORTED cuda_error name(void)                                                                           \
-    {                                                                                                        \
-        return CUDA_OK;                                                                                      \
-    }
-#define REFUSES(name)                                                                                        \
-    EXPORTED cuda_error name(void)                                                                           \
-    {                                                                                                        \
-        return CUDA_NOT_SUPPORTED;                                                                           \
-    }
-#define MAKES_A_HANDLE(name)                                                                                 \
-    EXPORTED cuda_error name(void **out)                                                                     \
-    {                                                                                                        \
-        *out = new_handle();                                                                                 \
-        return CUDA_OK;                                                                                      \
-    }
+#define SUCCEEDS(name)       ANSWERS(cuda_error, name, CUDA_OK)
+#define REFUSES(name)        ANSWERS(cuda_error, name, CUDA_NOT_SUPPORTED)
+#define MAKES_A_HANDLE(name) HANDS_OUT(cuda_error, name)
 
 static char context; // its address is all that there is of it
 

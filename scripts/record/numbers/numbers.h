@@ -20,6 +20,19 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
+// A function whose arguments do not matter takes none: a caller may pass more.
+#define ANSWERS(status, name, answer)                                                                        \
+    EXPORTED status name(void)                                                                               \
+    {                                                                                                        \
+        return answer;                                                                                       \
+    }
+#define HANDS_OUT(status, name)                                                                              \
+    EXPORTED status name(void **out)                                                                         \
+    {                                                                                                        \
+        *out = new_handle();                                                                                 \
+        return (status)0;                                                                                    \
+    }
+
 // Of the runtime; the driver's first three are the same.
 typedef enum cuda_error {
     CUDA_OK = 0,

@@ -12,23 +12,9 @@ void *new_handle(void)
     return (void *)(atomic_fetch_add(&next, 16)); // NOLINT: never an address
 }
 
-// Functions whose arguments do not matter take none: a caller may pass more.
-#define SUCCEEDS(name)                                                                                       \
-    EXPORTED cuda_error name(void)                                                                           \
-    {                                                                                                        \
-        return CUDA_OK;                                                                                      \
-    }
-#define REFUSES(name)                                                                                        \
-    EXPORTED cuda_error name(void)                                                                           \
-    {                                                                                                        \
-        return failed(CUDA_NOT_SUPPORTED);                                                                   \
-    }
-#define MAKES_A_HANDLE(name)                                                                                 \
-    EXPORTED cuda_error name(void **out)                                                                     \
-    {                                                                                                        \
-        *out = new_handle();                                                                                 \
-        return CUDA_OK;                                                                                      \
-    }
+#define SUCCEEDS(name)       ANSWERS(cuda_error, name, CUDA_OK)
+#define REFUSES(name)        ANSWERS(cuda_error, name, failed(CUDA_NOT_SUPPORTED))
+#define MAKES_A_HANDLE(name) HANDS_OUT(cuda_error, name)
 
 // ---- streams and events ---------------------------------------------------------------------------------------------
 
