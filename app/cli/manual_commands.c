@@ -130,9 +130,9 @@ static void print_program(void)
     roff_paragraph("headroom shows what a training step of a neural network holds in memory, when, and why "
                    "it does not fit. "
                    "It plans the step to the byte, trains it, and shows both in a terminal.");
-    roff_paragraph("PRESET is a name from `headroom presets`, a path with '/' or .yaml, or a config.json of "
-                   "Hugging Face or the "
-                   "folder that holds it, which is read as a preset. Without a command, PRESET is opened in "
+    roff_paragraph("PRESET is a name from `headroom presets`, a path with '/' or .yaml, a config.json of "
+                   "Hugging Face or the folder that holds it, or an .onnx file; these are read as presets. "
+                   "Without a command, PRESET is opened in "
                    "the workbench.");
     print_commands();
 }

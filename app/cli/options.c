@@ -183,9 +183,8 @@ static void help_of_all(bool whole)
         puts("\n`headroom COMMAND -h` for one command, `headroom --help` for everything.");
         return;
     }
-    puts("PRESET is a name from `headroom presets`, a path with '/' or .yaml, or a config.json of Hugging "
-         "Face or its "
-         "folder.");
+    puts("PRESET is a name from `headroom presets`, a path with '/' or .yaml, a config.json of Hugging Face "
+         "or its folder, or an .onnx file.");
     print_exit_codes();
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A config.json as a preset: which family writes it, and what stands around the layers.
+// Another program's file as a preset: an ONNX file, or a config.json: which family writes it, and what stands around the layers.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "importer.h"
 #include "knobs/preset_import.h"
+#include "onnx.h"
 #include "weights.h"
 
-enum { NAME_MAX_BYTES = 64, KNOWN_MAX = 800 };
+enum { KNOWN_MAX = 800 };
 
 // The first of a model_type is what a file without architectures means.
 static const struct {
@@ -167,36 +168,6 @@ static const char *policy_of(importer *m)
     return policy;
 }
 
-// 1235814400 as "1,235,814,400".
-static void grouped(uint64_t number, char out[32])
-{
-    char digits[24];
-    const int length = snprintf(digits, sizeof digits, "%" PRIu64, number);
-    int used = 0;
-    for (int k = 0; k < length; k++) {
-        if (k > 0 && (length - k) % 3 == 0) {
-            out[used++] = ',';
-        }
-        out[used++] = digits[k];
-    }
-    out[used] = '\0';
-}
-
-// The letters, digits, '_', '-' and '.' of the name, which is what a model's name has.
-static void plain_name(const char *name, char out[NAME_MAX_BYTES + 1])
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-    size_t used = 0;
-    name += strspn(name, "-."); // alone they are no text in YAML
-    for (; *name != '\0' && used < NAME_MAX_BYTES; name++) {
-        out[used++] = strchr(allowed, *name) != NULL ? *name : '_';
-    }
-    out[used] = '\0';
-    if (used == 0) {
-        (void)text_copy(out, NAME_MAX_BYTES + 1, "model");
-    }
-}
-
 // Keys of any family that change parameters in a way that is not in the layer language, and the word that does not.
 static void refuse_what_changes_parameters(config *c)
 {
@@ -226,7 +197,7 @@ static void refuse_what_changes_parameters(config *c)
 static void put_model(const importer *m, const char *name, text *model)
 {
     char parameters[32], length[48] = "";
-    grouped(m->t.parameters, parameters);
+    model_number(m->t.parameters, parameters);
     if (m->sequence > 0) {
         (void)snprintf(length, sizeof length, ", %" PRId64 " tokens", m->sequence);
     }
@@ -244,7 +215,7 @@ static void put_model(const importer *m, const char *name, text *model)
 
 static hr_status finish(importer *m, const char *name, text *model, text *knobs, hr_err *err)
 {
-    char plain[NAME_MAX_BYTES + 1];
+    char plain[MODEL_NAME + 1];
     const char *policy = policy_of(m);
     refuse_what_changes_parameters(&m->c);
     if (config_find(&m->c, "quantization_config") != NULL) {
@@ -258,7 +229,7 @@ static hr_status finish(importer *m, const char *name, text *model, text *knobs,
     }
     HR_TRY(config_status(&m->c));
     HR_TRY(weights_compare(&m->c, &m->t));
-    plain_name(name, plain);
+    model_name(name, plain);
     if (!model_text_failed(&m->t)) {
         put_model(m, plain, model);
         text_append(knobs, "device: {kind: plan}\nprecision: {policy: %s}\n%s", policy, m->knobs);
@@ -269,7 +240,7 @@ static hr_status finish(importer *m, const char *name, text *model, text *knobs,
     return HR_OK;
 }
 
-hr_status preset_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+static hr_status import_config(const char *path, const char *name, text *model, text *knobs, hr_err *err)
 {
     importer m = {.knobs = ""};
     hr_status status = config_open(path, &m.c, err);
@@ -282,4 +253,17 @@ hr_status preset_import(const char *path, const char *name, text *model, text *k
     model_text_deinit(&m.t);
     config_close(&m.c);
     return status;
+}
+
+static bool is_onnx(const char *path)
+{
+    static const char ending[] = ".onnx";
+    const size_t length = strlen(path);
+    return length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0;
+}
+
+hr_status preset_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+{
+    return is_onnx(path) ? onnx_import(path, name, model, knobs, err)
+                         : import_config(path, name, model, knobs, err);
 }

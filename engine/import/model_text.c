@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_text.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { LINE_MAX_BYTES = 512 };
 
@@ -81,4 +83,32 @@ void model_note(model_text *t, const char *format, ...)
         *c = *c == '"' ? '\'' : *c == '\\' ? '/' : *c < ' ' || *c > '~' ? '?' : *c;
     }
     text_append(&t->notes, "%s%s", t->notes.length > 0 ? " " : "", line);
+}
+
+void model_number(uint64_t number, char out[32])
+{
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%" PRIu64, number);
+    int used = 0;
+    for (int k = 0; k < length; k++) {
+        if (k > 0 && (length - k) % 3 == 0) {
+            out[used++] = ',';
+        }
+        out[used++] = digits[k];
+    }
+    out[used] = '\0';
+}
+
+void model_name(const char *name, char out[MODEL_NAME + 1])
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    size_t used = 0;
+    name += strspn(name, "-."); // alone they are no text in YAML
+    for (; *name != '\0' && used < MODEL_NAME; name++) {
+        out[used++] = strchr(allowed, *name) != NULL ? *name : '_';
+    }
+    out[used] = '\0';
+    if (used == 0) {
+        (void)text_copy(out, MODEL_NAME + 1, "model");
+    }
 }

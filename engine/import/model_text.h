@@ -39,5 +39,10 @@ void model_weights(model_text *t, int64_t rows, int64_t columns, bool bias);
 void model_fits(model_text *t, int64_t rows, int64_t columns);
 // One sentence: ends with its full stop.
 void model_note(model_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// 1235814400 as "1,235,814,400".
+void model_number(uint64_t number, char out[32]);
+// The letters, digits, '_', '-' and '.' of the name, which is what a model's name has.
+enum { MODEL_NAME = 64 };
+void model_name(const char *name, char out[MODEL_NAME + 1]);
 
 #endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "onnx_fold.h"
+#include "onnx_layers.h"
+#include "onnx_write.h"
+
+enum { OPSET_FIRST = 13, OPSET_LAST = 23 };
+
+typedef bool (*handler)(walk *w);
+
+// fold: where no operand depends on an input; take: where one does. A view of a weight is a view (take).
+static const struct {
+    const char *op;
+    handler fold, take;
+    bool views;
+} operators[] = {
+    {"Abs", fold_elementwise, NULL, false},
+    {"Add", fold_elementwise, take_add, false},
+    {"And", fold_elementwise, NULL, false},
+    {"Attention", NULL, take_attention, false},
+    {"AveragePool", NULL, take_average_pool, false},
+    {"BatchNormalization", NULL, take_batch_norm, false},
+    {"Cast", fold_cast, take_cast, true},
+    {"Ceil", fold_elementwise, NULL, false},
+    {"Clip", NULL, take_clip, false},
+    {"Concat", fold_concat, take_concat, false},
+    {"Constant", fold_constant, NULL, false},
+    {"ConstantOfShape", fold_constant_of_shape, NULL, false},
+    {"Conv", NULL, take_conv, false},
+    {"ConvTranspose", NULL, take_conv_transpose, false},
+    {"Cos", fold_elementwise, NULL, false},
+    {"CumSum", fold_cumsum, NULL, false},
+    {"Div", fold_elementwise, take_divide, false},
+    {"Dropout", NULL, take_dropout, false},
+    {"Equal", fold_elementwise, NULL, false},
+    {"Erf", NULL, take_step, false},
+    {"Exp", fold_elementwise, NULL, false},
+    {"Expand", fold_expand, take_expand, true},
+    {"Flatten", NULL, take_flatten, false},
+    {"Floor", fold_elementwise, NULL, false},
+    {"Gather", fold_gather, take_embedding, true},
+    {"GatherND", fold_gather_nd, NULL, false},
+    {"Gelu", NULL, take_gelu, false},
+    {"Gemm", NULL, take_gemm, false},
+    {"GlobalAveragePool", NULL, take_global_pool, false},
+    {"Greater", fold_elementwise, NULL, false},
+    {"GreaterOrEqual", fold_elementwise, NULL, false},
+    {"HardSigmoid", NULL, take_hard_sigmoid, false},
+    {"HardSwish", NULL, take_activation, false},
+    {"Identity", take_identity, take_identity, true},
+    {"IsNaN", fold_elementwise, take_step, false},
+    {"LayerNormalization", NULL, take_layer_norm, false},
+    {"LeakyRelu", NULL, take_leaky_relu, false},
+    {"Less", fold_elementwise, NULL, false},
+    {"LessOrEqual", fold_elementwise, NULL, false},
+    {"Log", fold_elementwise, NULL, false},
+    {"LogSoftmax", NULL, take_log_softmax, false},
+    {"MatMul", NULL, take_matmul, false},
+    {"Max", fold_elementwise, NULL, false},
+    {"MaxPool", NULL, take_max_pool, false},
+    {"Min", fold_elementwise, NULL, false},
+    {"Mish", NULL, take_activation, false},
+    {"Mod", fold_elementwise, NULL, false},
+    {"Mul", fold_elementwise, take_multiply, false},
+    {"Neg", fold_elementwise, take_step, false},
+    {"Not", fold_elementwise, NULL, false},
+    {"Or", fold_elementwise, NULL, false},
+    {"Pad", NULL, take_pad, false},
+    {"Pow", fold_elementwise, take_step, false},
+    {"RMSNormalization", NULL, take_rms_norm, false},
+    {"Range", fold_range, NULL, false},
+    {"Reciprocal", fold_elementwise, take_step, false},
+    {"ReduceMax", fold_reduce, NULL, false},
+    {"ReduceMean", fold_reduce, take_mean, false},
+    {"ReduceMin", fold_reduce, NULL, false},
+    {"ReduceProd", fold_reduce, NULL, false},
+    {"ReduceSum", fold_reduce, take_mean, false},
+    {"Relu", NULL, take_activation, false},
+    {"Reshape", fold_reshape, take_reshape, true},
+    {"Resize", NULL, take_resize, false},
+    {"Round", fold_elementwise, NULL, false},
+    {"Shape", take_shape, take_shape, false},
+    {"Sigmoid", NULL, take_activation, false},
+    {"Sign", fold_elementwise, NULL, false},
+    {"Sin", fold_elementwise, NULL, false},
+    {"Slice", fold_slice, take_slice, true},
+    {"Softmax", NULL, take_softmax, false},
+    {"Softplus", NULL, take_softplus, false},
+    {"Split", fold_split, take_split, true},
+    {"Sqrt", fold_elementwise, take_step, false},
+    {"Squeeze", fold_squeeze, take_squeeze, true},
+    {"Sub", fold_elementwise, take_subtract, false},
+    {"Swish", NULL, take_activation, false},
+    {"Tanh", NULL, take_activation, false},
+    {"Tile", fold_tile, NULL, false},
+    {"Transpose", fold_transpose, take_transpose, true},
+    {"Trilu", fold_trilu, NULL, false},
+    {"Unsqueeze", fold_squeeze, take_squeeze, true},
+    {"Where", fold_elementwise, take_where, false},
+    {"Xor", fold_elementwise, NULL, false},
+};
+
+// ---- inputs ---------------------------------------------------------------------------------------------------
+
+static bool is_weight(const walk *w, uint32_t id)
+{
+    return id != ONNX_NOTHING && w->values[id].weight != NULL;
+}
+
+// An image comes as [channels, height, width] where no Transpose says otherwise.
+static bool is_image(const walk *w, const onnx_value *v)
+{
+    for (const onnx_node *n = w->g->nodes; n != NULL; n = n->next) {
+        for (uint32_t k = 0; k < n->input_count; k++) {
+            if (n->inputs[k] == v->value && strcmp(n->op, "Transpose") == 0) {
+                return false;
+            }
+        }
+    }
+    return v->rank == 4 && v->type == ONNX_FLOAT;
+}
+
+static bool check_input(walk *w, const onnx_value *v)
+{
+    const bool ids = v->type == ONNX_INT64 || v->type == ONNX_INT32;
+    if (!v->has_shape || v->rank < 2) {
+        return walk_refuse(w, "its input '%.60s' needs a shape of the batch and of what a sample has",
+                           v->name);
+    }
+    if (!ids && v->type != ONNX_FLOAT && v->type != ONNX_FLOAT16 && v->type != ONNX_BFLOAT16) {
+        return walk_refuse(w, "its input '%.60s' needs to be of float or int64 elements", v->name);
+    }
+    for (uint32_t k = 1; k < v->rank; k++) {
+        if (v->dims[k] < 1) {
+            (void)walk_refuse(w,
+                              "its input '%.60s' has the size '%.40s' at dimension %u, which is no number; "
+                              "only the batch may be left open",
+                              v->name, v->symbols[k], k);
+            hr_err_try(w->g->err, "an export whose dynamic_shapes (or dynamic_axes) has the batch alone");
+            return false;
+        }
+    }
+    if (v->dims[0] == 0 || (w->fixed_batch > 0 && v->dims[0] > 0 && v->dims[0] != w->fixed_batch)) {
+        return walk_refuse(w, "its inputs need one batch, had %" PRId64 " and %" PRId64, w->fixed_batch,
+                           v->dims[0]);
+    }
+    return true;
+}
+
+static bool add_input(walk *w, const onnx_value *v)
+{
+    static const uint32_t as_image[4] = {0, 3, 1, 2};
+    int64_t shape[ONNX_RANK];
+    if (!check_input(w, v)) {
+        return false;
+    }
+    w->fixed_batch = v->dims[0] > 0 ? v->dims[0] : w->fixed_batch;
+    const bool image = is_image(w, v);
+    memcpy(shape, v->dims, sizeof shape);
+    if (image) {
+        shape[1] = v->dims[2];
+        shape[2] = v->dims[3];
+        shape[3] = v->dims[1];
+    }
+    shape[0] = ONNX_BATCH;
+    layer *l = layer_new(w, "input", v->rank, shape);
+    tensor *t = l == NULL ? NULL : tensor_plain(w, l, image ? as_image : NULL);
+    if (t == NULL) {
+        return false;
+    }
+    l->path = v->name;
+    l->classes = v->type == ONNX_INT64 || v->type == ONNX_INT32 ? 1 : 0;
+    w->values[v->value].tensor = t;
+    *w->last = l;
+    w->last = &l->next;
+    return true;
+}
+
+// ---- nodes ----------------------------------------------------------------------------------------------------
+
+static bool is_float_weight(const value *v)
+{
+    return v->weight != NULL && v->numbers == NULL && v->weight->rank > 0 &&
+           (v->weight->type == ONNX_FLOAT || v->weight->type == ONNX_FLOAT16 ||
+            v->weight->type == ONNX_BFLOAT16 || v->weight->type == ONNX_DOUBLE);
+}
+
+// All operands as numbers, also those that lie in the file as weights.
+static bool load_operands(walk *w)
+{
+    for (uint32_t k = 0; k < w->node->input_count; k++) {
+        const value v = walk_value(w, k);
+        if (v.numbers != NULL || v.weight == NULL) {
+            continue;
+        }
+        w->values[w->node->inputs[k]].numbers = numbers_of(w->g, v.weight);
+        if (w->g->status != HR_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_operands(walk *w, bool *depends)
+{
+    const onnx_node *n = w->node;
+    *depends = false;
+    if (n->domain[0] != '\0' && strcmp(n->domain, "ai.onnx") != 0) {
+        return walk_refuse(w, "an operator of '%.60s', where only ONNX's own are read", n->domain);
+    }
+    for (uint32_t k = 0; k < n->input_count; k++) {
+        if (n->inputs[k] == ONNX_NOTHING) {
+            continue;
+        }
+        const value *v = &w->values[n->inputs[k]];
+        if (v->numbers == NULL && v->weight == NULL && v->tensor == NULL) {
+            const char *name = intern_text(&w->g->values, n->inputs[k]);
+            return walk_refuse(
+                w, "it reads '%.60s', which nothing before it gives: a circle, or nodes out of order",
+                name == NULL ? "" : onnx_print(w->g, "%s", name));
+        }
+        *depends = *depends || v->tensor != NULL;
+    }
+    return true;
+}
+
+static bool run_node(walk *w)
+{
+    bool depends = false;
+    if (!check_operands(w, &depends)) {
+        return false;
+    }
+    for (size_t k = 0; k < sizeof operators / sizeof *operators; k++) {
+        if (strcmp(operators[k].op, w->node->op) != 0) {
+            continue;
+        }
+        const value first = walk_value(w, 0);
+        const bool view = operators[k].views && is_float_weight(&first);
+        const handler by =
+            operators[k].fold != NULL && !depends && !view ? operators[k].fold : operators[k].take;
+        if (by == NULL) {
+            return walk_refuse(w, "no layer of ours does this of what another computes");
+        }
+        const bool loads = by == operators[k].fold && by != operators[k].take;
+        return (!loads || load_operands(w)) && by(w);
+    }
+    return walk_refuse(w, "no layer of ours does this");
+}
+
+// ---- the file -------------------------------------------------------------------------------------------------
+
+static bool prepare(walk *w)
+{
+    onnx_graph *g = w->g;
+    const size_t count = (size_t)intern_count(&g->values) + 1;
+    w->values = onnx_take(g, count, sizeof *w->values);
+    w->reads = w->values == NULL ? NULL : onnx_take(g, count, sizeof *w->reads);
+    if (w->reads == NULL) {
+        return false;
+    }
+    if (g->opset < OPSET_FIRST || g->opset > OPSET_LAST) {
+        onnx_refuse(g, "needs operators of opset %d to %d, had %" PRId64, OPSET_FIRST, OPSET_LAST, g->opset);
+        hr_err_try(g->err, "torch.onnx.export(…, opset_version=18)");
+        return false;
+    }
+    for (const onnx_weight *t = g->weights; t != NULL; t = t->next) {
+        w->values[t->value].weight = &t->tensor;
+    }
+    for (const onnx_node *n = g->nodes; n != NULL; n = n->next) {
+        for (uint32_t k = 0; k < n->input_count; k++) {
+            if (n->inputs[k] != ONNX_NOTHING) {
+                w->reads[n->inputs[k]]++;
+            }
+        }
+    }
+    for (const onnx_value *v = g->outputs; v != NULL; v = v->next) {
+        if (v->value != ONNX_NOTHING) {
+            w->reads[v->value]++;
+        }
+    }
+    for (const onnx_value *v = g->inputs; v != NULL; v = v->next) {
+        if (v->value != ONNX_NOTHING && !is_weight(w, v->value) && !add_input(w, v)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_model(walk *w, const char *name, text *model, text *knobs)
+{
+    if (!prepare(w)) {
+        return false;
+    }
+    for (const onnx_node *n = w->g->nodes; n != NULL; n = n->next) {
+        w->node = n;
+        if (!run_node(w) || w->g->status != HR_OK) {
+            return false;
+        }
+    }
+    return onnx_write(w, name, model, knobs);
+}
+
+hr_status onnx_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+{
+    onnx_graph g;
+    walk w = {.g = &g};
+    w.last = &w.first;
+    hr_status status = onnx_open(path, &g, err);
+    if (status == HR_OK) {
+        const bool good = read_model(&w, name, model, knobs);
+        status = g.status;
+        if (status == HR_OK && (!good || model->failed || knobs->failed)) {
+            status = HR_FAIL(err, NOMEM, "%.160s: no memory to make a preset of it", path);
+        }
+    }
+    text_deinit(&w.notes);
+    onnx_close(&g);
+    return status;
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers of images: windows that slide over [height, width, channels].
+#include <inttypes.h>
+#include <string.h>
+
+#include "onnx_fold.h"
+#include "onnx_layers.h"
+
+// What a node with windows says.
+typedef struct window {
+    int64_t kernel[2], stride[2], dilation[2], before[2], behind[2], out[2], have[2];
+    bool ceil;
+} window;
+
+typedef enum pad_kind { PAD_AMOUNT, PAD_SAME, PAD_ZEROS } pad_kind;
+
+static bool two_of(walk *w, const char *key, int64_t otherwise, uint32_t wanted, int64_t *out)
+{
+    const onnx_attribute *a = onnx_find(w->node, key);
+    for (uint32_t k = 0; k < wanted; k++) {
+        out[k] = otherwise;
+    }
+    if (a == NULL || a->count == 0) {
+        return true;
+    }
+    if (a->count != wanted) {
+        return walk_refuse(w, "needs windows over height and width, had %u numbers in '%s'", a->count, key);
+    }
+    for (uint32_t k = 0; k < wanted; k++) {
+        out[k] = a->wholes[k];
+        if (out[k] < 0 || out[k] > 65535) {
+            return walk_refuse(w, "needs %s from 0 to 65535, had %" PRId64, key, out[k]);
+        }
+    }
+    return true;
+}
+
+static void same_upper(window *v)
+{
+    for (int k = 0; k < 2; k++) {
+        const int64_t out = (v->have[k] + v->stride[k] - 1) / v->stride[k];
+        const int64_t total = (out - 1) * v->stride[k] + v->kernel[k] - v->have[k];
+        v->before[k] = total > 0 ? total / 2 : 0;
+        v->behind[k] = total > 0 ? total - total / 2 : 0;
+    }
+}
+
+static bool read_window(walk *w, const tensor *x, const int64_t *kernel, window *v)
+{
+    int64_t pads[4];
+    const onnx_attribute *same = onnx_find(w->node, "auto_pad");
+    if (x->rank != 4) {
+        return walk_refuse(w, "needs [batch, channels, height, width], had %u dimensions", x->rank);
+    }
+    if (!two_of(w, "kernel_shape", 1, 2, v->kernel) || !two_of(w, "strides", 1, 2, v->stride) ||
+        !two_of(w, "dilations", 1, 2, v->dilation) || !two_of(w, "pads", 0, 4, pads)) {
+        return false;
+    }
+    v->ceil = onnx_whole(w->node, "ceil_mode", 0) != 0;
+    for (int k = 0; k < 2; k++) {
+        v->kernel[k] = kernel != NULL ? kernel[k] : v->kernel[k];
+        v->have[k] = dim_size(x, 2 + (uint32_t)k);
+        v->before[k] = pads[k];
+        v->behind[k] = pads[2 + k];
+        if (v->kernel[k] < 1 || v->kernel[k] > 65535 || v->stride[k] < 1) {
+            return walk_refuse(w, "needs windows and strides of 1 or more");
+        }
+        if (v->dilation[k] != 1 && v->kernel[k] != 1) {
+            return walk_refuse(w, "a dilation of %" PRId64 ", which no layer has", v->dilation[k]);
+        }
+    }
+    if (same != NULL && strcmp(same->word, "SAME_UPPER") == 0) {
+        same_upper(v);
+    } else if (same != NULL && strcmp(same->word, "SAME_LOWER") == 0) {
+        return walk_refuse(w, "padding of which more lies before the image than behind (SAME_LOWER)");
+    }
+    for (int k = 0; k < 2; k++) {
+        const int64_t room = v->have[k] + v->before[k] + v->behind[k] - v->kernel[k];
+        if (room < 0) {
+            return walk_refuse(w, "windows of %" PRId64 " over an image of %" PRId64, v->kernel[k],
+                               v->have[k]);
+        }
+        v->out[k] = (v->ceil ? room + v->stride[k] - 1 : room) / v->stride[k] + 1;
+        v->out[k] -= v->ceil && (v->out[k] - 1) * v->stride[k] >= v->have[k] + v->before[k] ? 1 : 0;
+        v->behind[k] = (v->out[k] - 1) * v->stride[k] + v->kernel[k] - v->have[k] - v->before[k];
+    }
+    return true;
+}
+
+static pad_kind kind_of(const window *v)
+{
+    bool same = true, amount = v->before[0] == v->before[1];
+    for (int k = 0; k < 2; k++) {
+        const int64_t out = (v->have[k] + v->stride[k] - 1) / v->stride[k];
+        const int64_t total = (out - 1) * v->stride[k] + v->kernel[k] - v->have[k];
+        const int64_t all = total > 0 ? total : 0, behind = v->behind[k] > 0 ? v->behind[k] : 0;
+        same = same && out == v->out[k] && all / 2 == v->before[k] && all - all / 2 == behind;
+        amount = amount && v->behind[k] > v->before[k] - v->stride[k] && v->behind[k] <= v->before[k];
+    }
+    return amount ? PAD_AMOUNT : same ? PAD_SAME : PAD_ZEROS;
+}
+
+static layer *zero_pad(walk *w, layer *l, const int64_t *before, const int64_t *behind)
+{
+    const int64_t shape[4] = {l->shape[0], l->shape[1] + before[0] + behind[0],
+                              l->shape[2] + before[1] + behind[1], l->shape[3]};
+    layer *out = walk_emit(w, "zero_pad", l, 4, shape);
+    if (out != NULL) {
+        layer_word(w, out, "padding",
+                   onnx_print(w->g, "[%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "]", before[0],
+                              behind[0], before[1], behind[1]));
+    }
+    return out;
+}
+
+// The image with zeros around it, where no attribute says the padding.
+static layer *padded(walk *w, layer *l, const window *v)
+{
+    int64_t behind[2];
+    if (l == NULL || kind_of(v) != PAD_ZEROS) {
+        return l;
+    }
+    for (int k = 0; k < 2; k++) {
+        behind[k] = v->behind[k] > 0 ? v->behind[k] : 0;
+    }
+    walk_note(w, "A padding that differs by side is a zero_pad layer of its own, which copies the image.");
+    return zero_pad(w, l, v->before, behind);
+}
+
+static void put_padding(walk *w, layer *l, const window *v)
+{
+    const pad_kind kind = kind_of(v);
+    if (kind == PAD_SAME) {
+        layer_word(w, l, "padding", "same");
+    } else if (kind == PAD_AMOUNT && v->before[0] > 0) {
+        layer_whole(w, l, "padding", v->before[0]);
+    }
+}
+
+static tensor *image_of(walk *w, layer *l)
+{
+    static const uint32_t order[4] = {0, 3, 1, 2};
+    return l == NULL ? NULL : tensor_plain(w, l, order);
+}
+
+// ---- convolutions ---------------------------------------------------------------------------------------------
+
+// An exporter that computes for inference multiplies a batch norm into the convolution before it. Of PyTorch's, the one by
+// TorchScript writes such weights under numbers, and the one by torch.export the norm's result in the place of its own.
+static bool has_folded_norm(walk *w, const onnx_tensor *weight)
+{
+    const char *out = w->node->output_count > 0 ? intern_text(&w->g->values, w->node->outputs[0]) : NULL;
+    return strcmp(w->g->producer, "pytorch") == 0 &&
+           ((strncmp(weight->name, "onnx::Conv_", 11) == 0 && walk_has(w, 2)) ||
+            (out != NULL && strncmp(out, "getitem", 7) == 0));
+}
+
+static layer *unfolded_norm(walk *w, layer *conv)
+{
+    layer *norm = walk_emit(w, "batch_norm", conv, conv->rank, conv->shape);
+    if (norm == NULL) {
+        return NULL;
+    }
+    norm->path = conv->path[0] != '\0' ? onnx_print(w->g, "%.150s_bn", conv->path) : "";
+    norm->name = conv->name[0] != '\0' ? onnx_print(w->g, "%.150s_bn", conv->name) : "";
+    layer_real(w, norm, "epsilon", 1e-5);
+    layer_real(w, norm, "momentum", 0.1);
+    norm->count = 2 * conv->shape[conv->rank - 1];
+    w->folded_norms++;
+    return w->g->status == HR_OK ? norm : NULL;
+}
+
+static const onnx_tensor *weight_of(walk *w, uint32_t k, uint32_t rank)
+{
+    const value v = walk_value(w, k);
+    if (v.weight == NULL || v.weight->rank != rank) {
+        return walk_refuse(w, "needs weights of %u dimensions, as they are in the file", rank);
+    }
+    for (uint32_t d = 0; d < rank; d++) {
+        if (v.weight->dims[d] < 1) {
+            return walk_refuse(w, "the weight '%.60s' has no elements", v.weight->name);
+        }
+    }
+    return v.weight;
+}
+
+bool take_conv(walk *w)
+{
+    window v;
+    tensor *x = walk_tensor(w, 0);
+    const onnx_tensor *weight = x == NULL ? NULL : weight_of(w, 1, 4);
+    const onnx_tensor *bias = weight == NULL || !walk_has(w, 2) ? NULL : weight_of(w, 2, 1);
+    if (weight == NULL || w->g->status != HR_OK || !read_window(w, x, weight->dims + 2, &v)) {
+        return false;
+    }
+    const int64_t groups = onnx_whole(w->node, "group", 1), filters = weight->dims[0];
+    const int64_t channels = dim_size(x, 1);
+    if (groups < 1 || channels % groups != 0 || filters % groups != 0 ||
+        weight->dims[1] != channels / groups) {
+        return walk_refuse(
+            w, "%" PRId64 " filters of %" PRId64 " channels in %" PRId64 " groups, over %" PRId64 " channels",
+            filters, weight->dims[1], groups, channels);
+    }
+    layer *l = padded(w, walk_image(w, x), &v);
+    const bool depthwise = groups == channels && groups > 1, folded = has_folded_norm(w, weight);
+    const int64_t shape[4] = {ONNX_BATCH, v.out[0], v.out[1], filters};
+    layer *out = l == NULL ? NULL : walk_emit(w, depthwise ? "depthwise_conv2d" : "conv2d", l, 4, shape);
+    if (out == NULL) {
+        return false;
+    }
+    layer_whole(w, out, depthwise ? "multiplier" : "filters", depthwise ? filters / channels : filters);
+    layer_pair(w, out, "kernel", v.kernel);
+    layer_pair(w, out, "stride", v.stride);
+    put_padding(w, out, &v);
+    if (!depthwise) {
+        layer_whole(w, out, "groups", groups);
+    }
+    layer_word(w, out, "bias", bias != NULL && !folded ? "true" : "false");
+    layer_param(w, out, weight);
+    layer_param(w, out, folded ? NULL : bias);
+    return walk_give(w, 0, image_of(w, folded ? unfolded_norm(w, out) : out));
+}
+
+// What a transposed convolution says of its padding.
+typedef struct turned {
+    int64_t pads[4], more[2], stride[2], dilation[2], out[2];
+    bool plain, same; // the same on all sides; as our `same`
+} turned;
+
+static bool read_turned(walk *w, const layer *l, const onnx_tensor *weight, turned *v)
+{
+    if (!two_of(w, "output_padding", 0, 2, v->more) || !two_of(w, "pads", 0, 4, v->pads) ||
+        !two_of(w, "strides", 1, 2, v->stride) || !two_of(w, "dilations", 1, 2, v->dilation)) {
+        return false;
+    }
+    if (onnx_whole(w->node, "group", 1) != 1 || v->dilation[0] != 1 || v->dilation[1] != 1 ||
+        onnx_find(w->node, "output_shape") != NULL || weight->dims[0] != l->shape[3]) {
+        return walk_refuse(w, "a transposed convolution in groups, dilated or with a given output");
+    }
+    v->plain = v->more[0] == 0 && v->more[1] == 0;
+    v->same = true;
+    for (int k = 0; k < 2; k++) {
+        const int64_t kernel = weight->dims[2 + k], total = kernel - v->stride[k],
+                      before = total > 0 ? total / 2 : 0;
+        v->plain = v->plain && v->pads[k] == v->pads[0] && v->pads[2 + k] == v->pads[0];
+        v->same = v->same && v->pads[k] == before && v->pads[2 + k] - v->more[k] == total - before;
+        if (v->stride[k] < 1 || kernel > 65535) {
+            return walk_refuse(w, "needs strides of 1 or more and kernels up to 65535");
+        }
+        v->out[k] = (l->shape[1 + k] - 1) * v->stride[k] + kernel + v->more[k] - v->pads[k] - v->pads[2 + k];
+    }
+    return v->plain || v->same ||
+           walk_refuse(w, "a transposed convolution whose padding differs by side") != NULL;
+}
+
+bool take_conv_transpose(walk *w)
+{
+    turned v;
+    tensor *x = walk_tensor(w, 0);
+    const onnx_tensor *weight = x == NULL ? NULL : weight_of(w, 1, 4);
+    const onnx_tensor *bias = weight == NULL || !walk_has(w, 2) ? NULL : weight_of(w, 2, 1);
+    layer *l = weight == NULL || w->g->status != HR_OK ? NULL : walk_image(w, x);
+    if (l == NULL || !read_turned(w, l, weight, &v)) {
+        return false;
+    }
+    const int64_t shape[4] = {ONNX_BATCH, v.out[0], v.out[1], weight->dims[1]};
+    layer *out = walk_emit(w, "conv2d_transpose", l, 4, shape);
+    if (out == NULL) {
+        return false;
+    }
+    layer_whole(w, out, "filters", weight->dims[1]);
+    layer_pair(w, out, "kernel", weight->dims + 2);
+    layer_pair(w, out, "stride", v.stride);
+    layer_word(w, out, "bias", bias != NULL ? "true" : "false");
+    if (!v.plain) {
+        layer_word(w, out, "padding", "same");
+    } else if (v.pads[0] > 0) {
+        layer_whole(w, out, "padding", v.pads[0]);
+    }
+    layer_param(w, out, weight);
+    layer_param(w, out, bias);
+    return walk_give(w, 0, image_of(w, out));
+}
+
+// ---- pooling --------------------------------------------------------------------------------------------------
+
+static bool pool(walk *w, const char *kind, bool counts_padding)
+{
+    window v;
+    tensor *x = walk_tensor(w, 0);
+    if (x == NULL || !read_window(w, x, NULL, &v)) {
+        return false;
+    }
+    const int64_t one[2] = {1, 1};
+    const bool nothing = memcmp(v.kernel, one, sizeof one) == 0 && memcmp(v.stride, one, sizeof one) == 0;
+    if (nothing && v.out[0] == v.have[0] && v.out[1] == v.have[1]) {
+        return walk_give(w, 0, x);
+    }
+    layer *l = walk_image(w, x);
+    const bool padding = v.before[0] > 0 || v.before[1] > 0, counted = counts_padding && padding;
+    const bool further = v.behind[0] > v.before[0] || v.behind[1] > v.before[1];
+    if (l == NULL || kind_of(&v) == PAD_ZEROS ||
+        (counted && further)) { // zeros would be maxima, or would count in the mean
+        return l == NULL ? false
+                         : walk_refuse(w, "windows that reach further behind the image than its padding; try "
+                                          "ceil_mode=False") != NULL;
+    }
+    const int64_t shape[4] = {l->shape[0], v.out[0], v.out[1], l->shape[3]};
+    layer *out = walk_emit(w, kind, l, 4, shape);
+    if (out == NULL) {
+        return false;
+    }
+    layer_pair(w, out, "size", v.kernel);
+    if (memcmp(v.kernel, v.stride, sizeof v.kernel) != 0) {
+        layer_pair(w, out, "stride", v.stride);
+    }
+    put_padding(w, out, &v);
+    if (counted) {
+        layer_word(w, out, "count_padding", "true");
+    }
+    return walk_give(w, 0, image_of(w, out));
+}
+
+bool take_max_pool(walk *w)
+{
+    if (w->node->output_count > 1 && w->node->outputs[1] != ONNX_NOTHING) {
+        return walk_refuse(w, "gives the places of the maxima, which no layer does");
+    }
+    return pool(w, "max_pool", false);
+}
+
+bool take_average_pool(walk *w)
+{
+    return pool(w, "avg_pool", onnx_whole(w->node, "count_include_pad", 0) != 0);
+}
+
+// ---- the size of an image -------------------------------------------------------------------------------------
+
+// By which the height and width grow, from `scales` or `sizes`.
+static bool resize_factors(walk *w, const layer *l, int64_t factors[2])
+{
+    const numbers *scales = walk_has(w, 2) ? walk_needs_numbers(w, 2) : NULL;
+    const bool by_scale = scales != NULL && numbers_count(scales) == 4;
+    const numbers *sizes = by_scale || !walk_has(w, 3) ? NULL : walk_needs_numbers(w, 3);
+    if (w->g->status != HR_OK) {
+        return false;
+    }
+    if (!by_scale && (sizes == NULL || numbers_count(sizes) != 4)) {
+        return walk_refuse(w, "needs the scales or sizes of four dimensions");
+    }
+    for (int k = 0; k < 2; k++) {
+        const double have = (double)l->shape[1 + k];
+        const double factor = by_scale ? numbers_at(scales, 2 + k) : numbers_at(sizes, 2 + k) / have;
+        factors[k] = numbers_whole(factor);
+        if ((double)factors[k] != factor || factors[k] < 1 || factors[k] > 64) {
+            return walk_refuse(w, "an upsampling by %g, which is no whole multiple up to 64", factor);
+        }
+    }
+    return true;
+}
+
+bool take_resize(walk *w)
+{
+    const onnx_attribute *mode = onnx_find(w->node, "mode");
+    tensor *x = walk_tensor(w, 0);
+    layer *l = x == NULL ? NULL : walk_image(w, x);
+    int64_t factors[2];
+    if (l == NULL) {
+        return false;
+    }
+    if (mode != NULL && strcmp(mode->word, "nearest") != 0) {
+        return walk_refuse(w, "an upsampling in mode %.20s, where our layer takes the nearest", mode->word);
+    }
+    if (!resize_factors(w, l, factors)) {
+        return false;
+    }
+    const int64_t shape[4] = {l->shape[0], l->shape[1] * factors[0], l->shape[2] * factors[1], l->shape[3]};
+    layer *out = walk_emit(w, "upsample", l, 4, shape);
+    if (out != NULL) {
+        layer_pair(w, out, "size", factors);
+    }
+    return walk_give(w, 0, image_of(w, out));
+}
+
+bool take_pad(walk *w)
+{
+    const onnx_attribute *mode = onnx_find(w->node, "mode");
+    tensor *x = walk_tensor(w, 0);
+    const numbers *n = x == NULL ? NULL : walk_needs_numbers(w, 1);
+    const value fill = walk_value(w, 2);
+    double zero = 0;
+    int64_t pads[2 * ONNX_RANK], all = 0;
+    if (n == NULL) {
+        return false;
+    }
+    if ((walk_has(w, 2) && !walk_number(w, &fill, &zero)) || zero != 0 ||
+        (mode != NULL && strcmp(mode->word, "constant") != 0) || numbers_count(n) != 2 * (int64_t)x->rank ||
+        walk_has(w, 3)) {
+        return walk_refuse(w, "a padding other than zeros around an image");
+    }
+    for (uint32_t k = 0; k < 2 * x->rank; k++) {
+        pads[k] = numbers_whole(numbers_at(n, k));
+        if (pads[k] < 0 || pads[k] > 65535 || (pads[k] > 0 && (x->rank != 4 || k % 4 < 2))) {
+            return walk_refuse(w, "a padding other than zeros around an image");
+        }
+        all += pads[k];
+    }
+    if (all == 0) {
+        return walk_give(w, 0, x);
+    }
+    layer *l = walk_image(w, x);
+    return l != NULL && walk_give(w, 0, image_of(w, zero_pad(w, l, pads + 2, pads + 6)));
+}
+
+// ---- batch norm -----------------------------------------------------------------------------------------------
+
+bool take_batch_norm(walk *w)
+{
+    axes head;
+    tensor *x = walk_tensor(w, 0);
+    const onnx_tensor *gain = x == NULL ? NULL : weight_of(w, 1, 1);
+    const onnx_tensor *shift = gain == NULL ? NULL : weight_of(w, 2, 1);
+    if (shift == NULL) {
+        return false;
+    }
+    if (x->rank < 2) {
+        return walk_refuse(w, "needs channels, had %u dimensions", x->rank);
+    }
+    layer *l = walk_rows(w, x, &x->dims[1], &head);
+    if (l == NULL || gain->dims[0] != dim_size(x, 1) || shift->dims[0] != gain->dims[0]) {
+        return l == NULL ? false : walk_refuse(w, "has weights of another size than its channels") != NULL;
+    }
+    layer *out = walk_emit(w, "batch_norm", l, l->rank, l->shape);
+    tensor *t = out == NULL ? NULL : tensor_again(w, x);
+    if (t == NULL) {
+        return false;
+    }
+    const double momentum = 1 - onnx_real(w->node, "momentum", 0.9);
+    layer_real(w, out, "epsilon", onnx_real(w->node, "epsilon", 1e-5));
+    layer_real(w, out, "momentum", (double)(int64_t)(momentum * 1e6 + 0.5) / 1e6); // 1 - 0.9 of float32
+    layer_param(w, out, gain);
+    layer_param(w, out, shift);
+    t->layer = out;
+    return walk_give(w, 0, t);
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views: nothing is written for them. Pieces of an axis are slices.
+#include <string.h>
+
+#include "onnx_fold.h"
+#include "onnx_layers.h"
+
+static bool is_float(int64_t type)
+{
+    return type == ONNX_FLOAT || type == ONNX_DOUBLE || type == ONNX_FLOAT16 || type == ONNX_BFLOAT16;
+}
+
+bool take_identity(walk *w)
+{
+    const value v = walk_value(w, 0);
+    if (w->node->output_count > 0 && w->node->outputs[0] != ONNX_NOTHING) {
+        w->values[w->node->outputs[0]] = v;
+    }
+    return true;
+}
+
+bool take_cast(walk *w)
+{
+    const int64_t to = onnx_whole(w->node, "to", 0);
+    const value v = walk_value(w, 0);
+    if (v.tensor != NULL && v.tensor->layer->classes > 0 ? is_float(to) : !is_float(to)) {
+        return walk_refuse(w, "a cast between numbers and ids");
+    }
+    return take_identity(w);
+}
+
+bool take_shape(walk *w)
+{
+    const value v = walk_value(w, 0);
+    int64_t shape[ONNX_RANK] = {0};
+    const int64_t rank = v.tensor != NULL    ? v.tensor->rank
+                         : v.weight != NULL  ? v.weight->rank
+                         : v.numbers != NULL ? v.numbers->rank
+                                             : 0;
+    if (v.tensor != NULL) {
+        tensor_shape(v.tensor, shape);
+    } else if (v.weight != NULL || v.numbers != NULL) {
+        memcpy(shape, v.weight != NULL ? v.weight->dims : v.numbers->dims, sizeof shape);
+    } else {
+        return walk_refuse(w, "asks for the shape of nothing");
+    }
+    int64_t from = onnx_whole(w->node, "start", 0), end = onnx_whole(w->node, "end", rank);
+    from = from < -rank ? 0 : from < 0 ? from + rank : from > rank ? rank : from;
+    end = end < -rank ? 0 : end < 0 ? end + rank : end > rank ? rank : end;
+    return walk_give_numbers(w, 0, numbers_list(w->g, shape + from, end > from ? (uint32_t)(end - from) : 0));
+}
+
+bool take_reshape(walk *w)
+{
+    tensor *x = walk_tensor(w, 0);
+    int64_t have[ONNX_RANK], shape[ONNX_RANK];
+    uint32_t rank = 0;
+    if (x == NULL) {
+        return false;
+    }
+    tensor_shape(x, have);
+    return node_reshape(w, x->rank, have, &rank, shape) && walk_give(w, 0, tensor_pieces(w, x, rank, shape));
+}
+
+bool take_flatten(walk *w)
+{
+    tensor *x = walk_tensor(w, 0);
+    int64_t shape[2] = {1, 1}, at = onnx_whole(w->node, "axis", 1);
+    if (x == NULL) {
+        return false;
+    }
+    at += at < 0 ? (int64_t)x->rank : 0;
+    for (uint32_t k = 0; k < x->rank; k++) {
+        shape[(int64_t)k < at ? 0 : 1] *= dim_size(x, k); // of a tensor that was counted
+    }
+    return walk_give(w, 0, tensor_pieces(w, x, 2, shape));
+}
+
+bool take_transpose(walk *w)
+{
+    tensor *x = walk_tensor(w, 0);
+    tensor *out = x == NULL ? NULL : tensor_again(w, x);
+    uint32_t order[ONNX_RANK];
+    if (out == NULL || !node_permutation(w, x->rank, order)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < x->rank; k++) {
+        out->dims[k] = x->dims[order[k]];
+    }
+    return walk_give(w, 0, out);
+}
+
+bool take_squeeze(walk *w)
+{
+    tensor *x = walk_tensor(w, 0);
+    int64_t have[ONNX_RANK], shape[ONNX_RANK];
+    uint32_t rank = 0;
+    if (x == NULL) {
+        return false;
+    }
+    tensor_shape(x, have);
+    return node_squeezed(w, w->node->op[0] == 'U', x->rank, have, &rank, shape) &&
+           walk_give(w, 0, tensor_pieces(w, x, rank, shape));
+}
+
+bool take_expand(walk *w)
+{
+    tensor *x = walk_tensor(w, 0);
+    const numbers *n = x == NULL ? NULL : walk_needs_numbers(w, 1);
+    int64_t have[ONNX_RANK], want[ONNX_RANK], shape[ONNX_RANK];
+    uint32_t rank = 0;
+    if (n == NULL) {
+        return false;
+    }
+    if (n->rank != 1 || n->dims[0] > ONNX_RANK) {
+        return walk_refuse(w, "needs a shape of at most %d dimensions", ONNX_RANK);
+    }
+    tensor_shape(x, have);
+    for (uint32_t k = 0; k < n->dims[0]; k++) {
+        const int64_t own = (int64_t)k + x->rank - n->dims[0];
+        want[k] = numbers_whole(numbers_at(n, k));
+        want[k] = own >= 0 && have[own] == ONNX_BATCH && want[k] == w->fixed_batch ? ONNX_BATCH : want[k];
+        if (want[k] < 1 || want[k] > ONNX_DIM_MAX) {
+            return walk_refuse(w, "needs dimensions from 1 to 2^40");
+        }
+    }
+    if (!onnx_broadcast(x->rank, have, (uint32_t)n->dims[0], want, &rank, shape)) {
+        return walk_refuse(w, "needs a shape that its operand broadcasts to");
+    }
+    tensor *out = tensor_new(w, x->layer, rank);
+    for (uint32_t k = 0; out != NULL && k < rank; k++) {
+        const bool own = k >= rank - x->rank;
+        if (own && have[k - (rank - x->rank)] == shape[k]) {
+            out->dims[k] = x->dims[k - (rank - x->rank)];
+            continue;
+        }
+        mem_axis *copied = axis_new(w, shape[k], true);
+        if (copied == NULL) {
+            return false;
+        }
+        axes_add(&out->dims[k], copied);
+    }
+    if (out != NULL) {
+        out->axes = x->axes;
+    }
+    return walk_give(w, 0, out);
+}
+
+// ---- pieces ---------------------------------------------------------------------------------------------------
+
+// The layer in which the axis is a dimension by itself, and which.
+static layer *layer_with(walk *w, tensor *x, uint32_t at, uint32_t *place)
+{
+    layer *l = x->layer;
+    bool same = l->rank == x->axes.count;
+    for (uint32_t k = 0; same && k < l->rank; k++) {
+        same = l->shape[k] == x->axes.at[k]->size;
+    }
+    if (same) {
+        *place = at;
+        return walk_is_closed(w, x) ? l : NULL;
+    }
+    axes groups[4] = {{.count = 0}};
+    uint32_t count = 0;
+    axes_add(&groups[count++], x->axes.at[0]);
+    for (uint32_t k = 1; k < at; k++) {
+        axes_add(&groups[count], x->axes.at[k]);
+    }
+    count += at > 1 ? 1 : 0;
+    *place = count;
+    axes_add(&groups[count++], x->axes.at[at]);
+    for (uint32_t k = at + 1; k < x->axes.count; k++) {
+        axes_add(&groups[count], x->axes.at[k]);
+    }
+    count += at + 1 < x->axes.count ? 1 : 0;
+    return walk_arrange(w, x, groups, count);
+}
+
+static void replace_axis(axes *a, const mem_axis *old, mem_axis *kept)
+{
+    axes out = {.count = 0};
+    for (uint32_t k = 0; k < a->count; k++) {
+        if (a->at[k] != old) {
+            axes_add(&out, a->at[k]);
+        } else if (kept->size > 1) {
+            axes_add(&out, kept);
+        }
+    }
+    *a = out;
+}
+
+tensor *tensor_piece(walk *w, tensor *x, uint32_t dim, int64_t from, int64_t count)
+{
+    uint32_t place = 0, at = 0;
+    int64_t shape[ONNX_RANK];
+    if (count == dim_size(x, dim)) {
+        return x;
+    }
+    if (x->layer->open == OPEN_PARAMETER) {
+        return walk_refuse(w, "a piece of a parameter; as many places as it has rows need none");
+    }
+    if (x->dims[dim].count != 1 || !axes_have(&x->axes, x->dims[dim].at[0])) {
+        return walk_refuse(w, "a piece of a dimension that lies in several places, and no layer permutes");
+    }
+    mem_axis *own = x->dims[dim].at[0];
+    while (x->axes.at[at] != own) {
+        at++;
+    }
+    if (at == 0) {
+        return walk_refuse(w, "a piece of the batch");
+    }
+    layer *source = layer_with(w, x, at, &place);
+    mem_axis *kept = source == NULL ? NULL : axis_new(w, count, false);
+    tensor *out = kept == NULL ? NULL : tensor_again(w, x);
+    if (out == NULL) {
+        return NULL;
+    }
+    memcpy(shape, source->shape, sizeof shape);
+    shape[place] = count;
+    out->layer = walk_emit(w, "slice", source, source->rank, shape);
+    if (out->layer == NULL) {
+        return NULL;
+    }
+    layer_whole(w, out->layer, "axis", place);
+    layer_whole(w, out->layer, "from", from);
+    layer_whole(w, out->layer, "count", count);
+    out->layer->from = from;
+    out->layer->count = count;
+    replace_axis(&out->axes, own, kept);
+    for (uint32_t d = 0; d < out->rank; d++) {
+        replace_axis(&out->dims[d], own, kept);
+    }
+    return out;
+}
+
+bool take_slice(walk *w)
+{
+    tensor *x = walk_tensor(w, 0);
+    int64_t have[ONNX_RANK];
+    cut cuts[ONNX_RANK];
+    if (x == NULL) {
+        return false;
+    }
+    tensor_shape(x, have);
+    if (!node_cuts(w, x->rank, have, cuts)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < x->rank && x != NULL; k++) {
+        if (have[k] == ONNX_BATCH && w->fixed_batch > 0 && cuts[k].count == w->fixed_batch) {
+            continue; // all samples of the batch of the export
+        }
+        if (cuts[k].step != 1 && cuts[k].count > 1) {
+            return walk_refuse(w, "every %lld-th place of a dimension, which no layer takes",
+                               (long long)cuts[k].step);
+        }
+        if (cuts[k].count < 1) {
+            return walk_refuse(w, "a slice without places");
+        }
+        x = tensor_piece(w, x, k, cuts[k].from, cuts[k].count);
+    }
+    return walk_give(w, 0, x);
+}
+
+bool take_split(walk *w)
+{
+    tensor *x = walk_tensor(w, 0);
+    int64_t parts[ONNX_PARTS], at = 0;
+    uint32_t count = 0, axis = 0;
+    if (x == NULL || !node_axis(w, onnx_whole(w->node, "axis", 0), x->rank, &axis) ||
+        !node_parts(w, dim_size(x, axis), parts, &count)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < count; at += parts[k], k++) {
+        if (!walk_give(w, k, tensor_piece(w, x, axis, at, parts[k]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool take_pick(walk *w)
+{
+    tensor *x = walk_tensor(w, 0);
+    int64_t have[ONNX_RANK], place = 0;
+    uint32_t axis = 0;
+    if (x == NULL) {
+        return false;
+    }
+    tensor_shape(x, have);
+    if (!node_picks(w, x->rank, have, &axis, &place)) {
+        return false;
+    }
+    const numbers *index = walk_numbers(w, 1);
+    tensor *one = tensor_piece(w, x, axis, place, 1);
+    tensor *out = one == NULL ? NULL : tensor_again(w, one);
+    if (out == NULL || index->rank > 0) { // a list of one place keeps the dimension
+        return index->rank > 1 && out != NULL ? walk_refuse(w, "a look-up in several dimensions") != NULL
+                                              : walk_give(w, 0, out);
+    }
+    for (uint32_t k = axis; k + 1 < out->rank; k++) {
+        out->dims[k] = one->dims[k + 1];
+    }
+    out->rank--;
+    return walk_give(w, 0, out);
+}

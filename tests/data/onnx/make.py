@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the small ONNX files that tests/unit/test_onnx.c reads: make.py [FOLDER], with a Python that has torch, onnx,
+onnxscript. What their weights hold is taken out (it is said to lie in another file, which does not exist); numbers that a
+reader needs (shapes, scalars) stay. Prints each one's number of parameters, which the test has in its table.
+"""
+import logging
+import os
+import sys
+import warnings
+
+import onnx
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+BATCH = 2
+
+
+class Residual(nn.Module):
+    """Batch norms that both exporters multiply into the convolutions."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8)
+        self.conv2, self.bn2 = nn.Conv2d(8, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8)
+        self.pool, self.fc = nn.MaxPool2d(3, 2, 1), nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = self.pool(F.relu(self.bn1(self.conv1(x))))
+        x = F.relu(self.bn2(self.conv2(x)) + x)
+        return self.fc(x.mean([2, 3]))
+
+
+class Inverted(nn.Module):
+    """Depthwise convolution, squeeze and excitation, hard swish, a padding that differs by side."""
+
+    def __init__(self):
+        super().__init__()
+        self.expand, self.deep = nn.Conv2d(3, 12, 1), nn.Conv2d(12, 12, 3, 2, groups=12)
+        self.squeeze, self.excite, self.out = nn.Conv2d(12, 4, 1), nn.Conv2d(4, 12, 1), nn.Linear(12, 10)
+
+    def forward(self, x):
+        x = F.hardswish(self.deep(F.pad(F.silu(self.expand(x)), (0, 1, 0, 1))))
+        x = x * F.hardsigmoid(self.excite(F.relu6(self.squeeze(F.adaptive_avg_pool2d(x, 1)))))
+        return self.out(torch.flatten(F.avg_pool2d(x, 2).mean((2, 3)), 1))
+
+
+class Dense(nn.Module):
+    """Concatenations that grow, norms before convolutions."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(8 + 4 * k) for k in range(3))
+        self.convs = nn.ModuleList(nn.Conv2d(8 + 4 * k, 4, 3, padding=1) for k in range(3))
+        self.out = nn.Linear(20, 10)
+
+    def forward(self, x):
+        found = [self.stem(x)]
+        for norm, conv in zip(self.norms, self.convs):
+            found.append(conv(F.relu(norm(torch.cat(found, 1)))))
+        return self.out(torch.cat(found, 1).mean([2, 3]))
+
+
+class Unet(nn.Module):
+    """Up and down again: one output for each place."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.mid = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.up, self.out = nn.ConvTranspose2d(8, 8, 2, 2), nn.Conv2d(24, 2, 1)
+
+    def forward(self, x):
+        a = F.relu(self.down(x))
+        b = F.relu(self.mid(F.max_pool2d(a, 2)))
+        return self.out(torch.cat([a, self.up(b), F.interpolate(b, scale_factor=2)], 1)).permute(0, 2, 3, 1)
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, causal, eager=False):
+        super().__init__()
+        self.heads, self.causal, self.eager = heads, causal, eager
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x):
+        batch, places, width = x.shape
+        q, k, v = (t.view(batch, places, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        if self.eager:
+            y = (q @ k.transpose(-1, -2) / (width // self.heads) ** 0.5).softmax(-1) @ v
+        else:
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.proj(y.transpose(1, 2).reshape(batch, places, width))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, causal, act="none", eager=False):
+        super().__init__()
+        self.ln1, self.attn, self.ln2 = nn.LayerNorm(width), Attention(width, heads, causal, eager), nn.LayerNorm(width)
+        self.up, self.down, self.act = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), act
+
+    def forward(self, x):
+        x = x + self.attn(self.ln1(x))
+        y = self.up(self.ln2(x))
+        if self.act == "steps":
+            y = 0.5 * y * (1 + torch.tanh(0.7978845608028654 * (y + 0.044715 * torch.pow(y, 3.0))))
+        else:
+            y = F.gelu(y, approximate=self.act)
+        return x + self.down(y)
+
+
+class Patches(nn.Module):
+    """A vision transformer: patches, a class token, learned places."""
+
+    def __init__(self, eager=False):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 16, 4, 4)
+        self.token, self.places = nn.Parameter(torch.rand(1, 1, 16)), nn.Parameter(torch.rand(1, 17, 16))
+        self.block, self.ln, self.head = Block(16, 2, False, eager=eager), nn.LayerNorm(16), nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = self.conv(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.places
+        return self.head(self.ln(self.block(x))[:, 0])
+
+
+class Gpt(nn.Module):
+    """Tokens, causal attention, a GELU in steps, an output that shares the embedding."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(9000, 16), nn.Embedding(8, 16)
+        self.block, self.ln = Block(16, 2, True, "steps"), nn.LayerNorm(16)
+        self.head = nn.Linear(16, 9000, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, ids):
+        x = self.tokens(ids) + self.places(torch.arange(8))
+        return self.head(self.ln(self.block(x)))
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+class Rotary(nn.Module):
+    """Rotary positions, grouped queries, root mean square norms in steps, a gated unit."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.norm, self.norm2 = nn.Embedding(60, 32), RmsNorm(32), RmsNorm(32)
+        self.q, self.k, self.v = nn.Linear(32, 32, False), nn.Linear(32, 16, False), nn.Linear(32, 16, False)
+        self.o = nn.Linear(32, 32, False)
+        self.gate, self.up, self.down = nn.Linear(32, 64, False), nn.Linear(32, 64, False), nn.Linear(64, 32, False)
+        turns = torch.arange(8.)[:, None] * 10000. ** (-torch.arange(4.) / 4)
+        turns = torch.cat([turns, turns], -1)
+        self.register_buffer("cos", turns.cos())
+        self.register_buffer("sin", turns.sin())
+
+    def turned(self, x):
+        return x * self.cos + torch.cat((-x[..., 4:], x[..., :4]), -1) * self.sin
+
+    def forward(self, ids):
+        x = self.tokens(ids)
+        y, (batch, places, _) = self.norm(x), x.shape
+        q, k, v = (t.view(batch, places, -1, 8).transpose(1, 2) for t in (self.q(y), self.k(y), self.v(y)))
+        k, v = (t[:, :, None].expand(-1, -1, 2, -1, -1).reshape(batch, 4, places, 8) for t in (self.turned(k), v))
+        y = F.scaled_dot_product_attention(self.turned(q), k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).reshape(batch, places, 32))
+        y = self.norm2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+def image(size):
+    return torch.zeros(BATCH, 3, size, size)
+
+
+def ids():
+    return torch.zeros(BATCH, 8, dtype=torch.long)
+
+
+# name, module, example, exporter, opset, batch left open
+FILES = [
+    ("residual_script", Residual, image(16), "script", 17, True), ("residual_dynamo", Residual, image(16), "dynamo", 18, True),
+    ("inverted_script", Inverted, image(16), "script", 13, False), ("inverted_dynamo", Inverted, image(16), "dynamo", 20, True),
+    ("dense_dynamo", Dense, image(8), "dynamo", 20, True), ("unet_script", Unet, image(8), "script", 17, True),
+    ("patches_script", Patches, image(16), "script", 14, True), ("patches_dynamo", Patches, image(16), "dynamo", 20, True),
+    ("patches_eager", lambda: Patches(eager=True), image(16), "dynamo", 18, True), ("gpt_dynamo", Gpt, ids(), "dynamo", 20, True),
+    ("attention_dynamo", Gpt, ids(), "dynamo", 23, True), ("rotary_dynamo", Rotary, ids(), "dynamo", 20, True),
+]
+
+
+def strip(model):
+    """Takes out what no reader needs."""
+    graph = model.graph
+    for tensor in graph.initializer:
+        count = 1
+        for dim in tensor.dims:
+            count *= dim
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims and count > 1 and tensor.name not in ("cos", "sin"):
+            for field in ("raw_data", "float_data"):
+                tensor.ClearField(field)
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+    for node in graph.node:
+        del node.metadata_props[:]
+        node.doc_string = ""
+    del graph.value_info[:], graph.metadata_props[:], model.metadata_props[:]
+    return model
+
+
+def write(folder, name, make, example, exporter, opset, is_open):
+    torch.manual_seed(1)
+    module = make()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.uniform_(0.5, 1)
+        for key, buffer in module.named_buffers():
+            if "running" in key:
+                buffer.uniform_(0.5, 1)
+    module.eval()
+    path = os.path.join(folder, name + ".onnx")
+    with warnings.catch_warnings(), open(os.devnull, "w", encoding="utf-8") as nowhere:
+        warnings.simplefilter("ignore")
+        before, sys.stdout = sys.stdout, nowhere
+        try:
+            if exporter == "dynamo":
+                shapes = ({0: torch.export.Dim("batch")},) if is_open else None
+                torch.onnx.export(module, (example,), path, dynamo=True, opset_version=opset, dynamic_shapes=shapes,
+                                  verbose=False, external_data=False)
+            else:
+                torch.onnx.export(module, (example,), path, dynamo=False, opset_version=opset, input_names=["x"],
+                                  dynamic_axes={"x": {0: "batch"}} if is_open else None)
+        finally:
+            sys.stdout = before
+    onnx.save(strip(onnx.load(path)), path)
+    print('    {"%s", %d},' % (name, sum(p.numel() for p in module.parameters())))
+
+
+if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
+    for row in FILES:
+        write(sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__)), *row)

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of the reader of ONNX files: as many parameters as the module that was exported has and its layers, what no layer
+// does is refused with its node, and no file of a stranger does more than be refused.
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "headroom/preset.h"
+
+#include "base/host_mem.h"
+#include "model/model.h"
+
+static char folder[64], path[128];
+static hr_preset *preset;
+static hr_err err;
+
+static void setup(void)
+{
+    (void)strcpy(folder, "/tmp/headroom-onnx-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/a.onnx", folder);
+    memset(&err, 0, sizeof err);
+}
+
+static void close_preset(void)
+{
+    hr_preset_close(preset);
+    preset = NULL;
+}
+
+static void teardown(void)
+{
+    close_preset();
+    ck_assert_int_eq(hr_host_mem_live(), 0);
+    (void)unlink(path);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static void put(const void *data, size_t bytes)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(data, 1, bytes, f), bytes);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static size_t get(const char *name, unsigned char *data, size_t room)
+{
+    char from[128];
+    (void)snprintf(from, sizeof from, "tests/data/onnx/%s.onnx", name);
+    FILE *f = fopen(from, "r");
+    ck_assert_msg(f != NULL, "%s", from);
+    const size_t bytes = fread(data, 1, room, f);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert(bytes > 0 && bytes < room);
+    return bytes;
+}
+
+// Refused with a sentence, or a preset whose model is one; true: it was read.
+static bool open_any(void)
+{
+    char *problems = NULL;
+    hr_model *model = NULL;
+    err.sentence[0] = '\0';
+    const hr_status status = hr_preset_open(path, false, &preset, &problems, &err);
+    ck_assert_msg(problems == NULL, "%s", problems); // what is written is a preset without a problem
+    if (status == HR_OK) {
+        ck_assert_msg(model_create(preset, hr_preset_knobs(preset), &model, NULL, &err) == HR_OK ||
+                          strstr(err.sentence, "layer") != NULL,
+                      "%s", err.sentence);
+        model_destroy(model);
+    }
+    ck_assert_msg(status == HR_OK || status == HR_PRESET || status == HR_READ, "%d: %s", (int)status,
+                  err.sentence);
+    ck_assert(status == HR_OK || err.sentence[0] != '\0');
+    close_preset();
+    return status == HR_OK;
+}
+
+// ---- what exporters write -------------------------------------------------------------------------------------
+
+// Parameters as PyTorch counts them (tests/data/onnx/make.py prints them), and the kinds of the layers as the module has them.
+static const struct {
+    const char *name;
+    uint64_t parameters;
+    const char *kinds;
+} files[] = {
+    {"residual_script", 914, "conv2d batch_norm max_pool conv2d batch_norm add global_avg_pool dense"},
+    {"residual_dynamo", 914, "conv2d batch_norm max_pool conv2d batch_norm add global_avg_pool dense"},
+    {"inverted_script", 410,
+     "conv2d zero_pad depthwise_conv2d global_avg_pool reshape conv2d conv2d multiply avg_pool "
+     "global_avg_pool dense"},
+    {"inverted_dynamo", 410,
+     "conv2d depthwise_conv2d global_avg_pool reshape conv2d conv2d multiply avg_pool "
+     "global_avg_pool dense"},
+    {"dense_dynamo", 1814,
+     "conv2d batch_norm conv2d concat batch_norm conv2d concat batch_norm conv2d concat global_avg_pool "
+     "dense"},
+    {"unet_script", 1122, "conv2d max_pool conv2d conv2d_transpose upsample concat conv2d"},
+    {"patches_script", 4554,
+     "conv2d reshape class_token position_embedding layer_norm attention add layer_norm dense dense add "
+     "layer_norm slice flatten dense"},
+    {"patches_dynamo", 4554,
+     "conv2d reshape class_token position_embedding layer_norm attention add layer_norm dense dense add "
+     "layer_norm slice flatten dense"},
+    {"patches_eager", 4554,
+     "conv2d reshape class_token position_embedding layer_norm attention add layer_norm dense dense add "
+     "layer_norm slice flatten dense"},
+    {"gpt_dynamo", 147440,
+     "embedding position_embedding layer_norm attention add layer_norm dense dense add layer_norm dense"},
+    {"attention_dynamo", 147440,
+     "embedding position_embedding layer_norm attention add layer_norm dense dense add layer_norm dense"},
+    {"rotary_dynamo", 11200, "embedding rms_norm attention add rms_norm dense dense multiply dense add"},
+};
+enum { FILES = sizeof files / sizeof *files };
+
+static hr_model *model_of(const char *name)
+{
+    char from[128], *problems = NULL;
+    hr_model *model = NULL;
+    (void)snprintf(from, sizeof from, "tests/data/onnx/%s.onnx", name);
+    ck_assert_msg(hr_preset_open(from, false, &preset, &problems, &err) == HR_OK, "%s: %s", from,
+                  problems != NULL ? problems : err.sentence);
+    ck_assert_msg(model_create(preset, hr_preset_knobs(preset), &model, &problems, &err) == HR_OK, "%s: %s",
+                  from, problems);
+    return model;
+}
+
+START_TEST(each_file_is_the_module_that_was_exported)
+{
+    char kinds[512] = "";
+    hr_model *model = model_of(files[_i].name);
+    for (uint32_t k = 0; k < model->layer_count; k++) {
+        const char *kind = model->layers[k].kind;
+        if (strcmp(kind, "input") != 0 && strcmp(kind, "loss") != 0) {
+            (void)snprintf(kinds + strlen(kinds), sizeof kinds - strlen(kinds), "%s%s",
+                           kinds[0] != '\0' ? " " : "", kind);
+        }
+    }
+    ck_assert_uint_eq(model->trainable_parameters, files[_i].parameters);
+    ck_assert_str_eq(kinds, files[_i].kinds);
+    model_destroy(model);
+}
+END_TEST
+
+// Words of the preset that a file is read as.
+static const struct {
+    const char *name, *words;
+} written[] = {
+    {"residual_script", "note: \"2 batch norms that the exporter had multiplied"},
+    {"residual_dynamo",
+     "{name: conv1, kind: conv2d, filters: 8, kernel: 3, stride: 2, padding: 1, bias: false}"},
+    {"residual_dynamo",
+     "{name: conv1_bn, kind: batch_norm, epsilon: 1e-05, momentum: 0.1, activation: relu}"},
+    {"inverted_script", "kind: zero_pad, padding: [0, 1, 0, 1]"},
+    {"inverted_dynamo", "filters: 4, kernel: 1, activation: relu6"},
+    {"dense_dynamo", "input: {shape: [8, 8, 3]}"},
+    {"unet_script", "labels: {type: int32, classes: 2}"},
+    {"patches_dynamo", "kind: attention, heads: 2}"},
+    {"patches_eager", "kind: attention, heads: 2, form: materialised}"},
+    {"gpt_dynamo", "kind: attention, heads: 2, causal: true}"},
+    {"gpt_dynamo", "units: 64, activation: gelu_tanh"},
+    {"gpt_dynamo", "transpose: true, share: "},
+    {"gpt_dynamo", "input: {type: int32, classes: 9000, shape: [8]}"},
+    {"rotary_dynamo", "heads: 4, kv_heads: 2, causal: true, rotary: 10000, bias: false}"},
+    {"rotary_dynamo", "kind: rms_norm, epsilon: 1e-06}"},
+};
+
+START_TEST(the_preset_that_it_is_read_as_says)
+{
+    model_destroy(model_of(written[_i].name));
+    ck_assert_msg(strstr(hr_preset_imported(preset), written[_i].words) != NULL, "%s",
+                  hr_preset_imported(preset));
+}
+END_TEST
+
+// ---- files of strangers ---------------------------------------------------------------------------------------
+
+enum { ROOM = 1 << 15 };
+
+START_TEST(a_file_cut_anywhere_is_refused_or_read)
+{
+    unsigned char data[ROOM];
+    const size_t bytes = get("residual_script", data, sizeof data);
+    for (size_t k = 0; k < bytes; k++) {
+        put(data, k);
+        (void)open_any();
+    }
+    put(data, bytes);
+    ck_assert(open_any());
+}
+END_TEST
+
+START_TEST(a_file_with_other_bytes_is_refused_or_read)
+{
+    unsigned char data[ROOM], other[ROOM];
+    uint32_t seed = 29;
+    const size_t bytes = get(files[_i].name, data, sizeof data);
+    for (int round = 0; round < 60; round++) {
+        memcpy(other, data, bytes);
+        for (int k = 0; k < 1 + round % 4; k++) {
+            seed = seed * 1664525 + 1013904223;
+            other[(seed >> 8) % bytes] =
+                (unsigned char)(round % 3 == 0 ? seed >> 24
+                                               : other[(seed >> 8) % bytes] ^ (1u << (seed >> 29)));
+        }
+        put(other, bytes);
+        (void)open_any();
+    }
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    unsigned char data[ROOM];
+    put(data, get(files[_i].name, data, sizeof data));
+    uint64_t asked = 1;
+    for (uint64_t nth = 1; asked >= nth; nth++) {
+        (void)hr_host_mem_fail_at(nth);
+        const hr_status status = hr_preset_open(path, false, &preset, NULL, &err);
+        asked = hr_host_mem_fail_at(0);
+        ck_assert_msg(status == (asked >= nth ? HR_NOMEM : HR_OK), "%d: %s", (int)status, err.sentence);
+        close_preset();
+        ck_assert_int_eq(hr_host_mem_live(), 0);
+    }
+}
+END_TEST
+
+// ---- files by hand --------------------------------------------------------------------------------------------
+
+// Messages of protobuf, written from their end so that a length is known when it is written.
+typedef struct message {
+    unsigned char data[ROOM];
+    size_t at; // of its first byte
+} message;
+
+static void number(message *m, uint64_t value)
+{
+    unsigned char bytes[10];
+    size_t count = 0;
+    do {
+        bytes[count++] = (unsigned char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        value >>= 7;
+    } while (value > 0);
+    m->at -= count;
+    memcpy(m->data + m->at, bytes, count);
+}
+
+static void varint(message *m, unsigned tag, uint64_t value)
+{
+    number(m, value);
+    number(m, tag << 3);
+}
+
+static void bytes_of(message *m, unsigned tag, const void *from, size_t count)
+{
+    m->at -= count;
+    memcpy(m->data + m->at, from, count);
+    number(m, count);
+    number(m, tag << 3 | 2);
+}
+
+static void words(message *m, unsigned tag, const char *text)
+{
+    bytes_of(m, tag, text, strlen(text));
+}
+
+// What was written since `end` becomes a field.
+static void close_message(message *m, unsigned tag, size_t end)
+{
+    number(m, end - m->at);
+    number(m, tag << 3 | 2);
+}
+
+// "Op in,in -> out"; one node.
+static void node(message *m, const char *op, const char *one, const char *two, const char *out,
+                 const char *domain)
+{
+    const size_t end = m->at;
+    words(m, 7, domain);
+    words(m, 4, op);
+    words(m, 3, "the node");
+    words(m, 2, out);
+    if (two[0] != '\0') {
+        words(m, 1, two);
+    }
+    words(m, 1, one);
+    close_message(m, 1, end);
+}
+
+// A value of [batch, size], batch left open.
+static void value(message *m, unsigned tag, const char *name, uint64_t size)
+{
+    const size_t end = m->at;
+    size_t dim = m->at;
+    if (size > 0) {
+        varint(m, 1, size);
+    } else {
+        words(m, 2, "places");
+    }
+    close_message(m, 1, dim);
+    dim = m->at;
+    words(m, 2, "batch");
+    close_message(m, 1, dim);
+    close_message(m, 2, end); // shape
+    varint(m, 1, 1);          // float
+    close_message(m, 1, end);
+    close_message(m, 2, end);
+    words(m, 1, name);
+    close_message(m, tag, end);
+}
+
+static void weight(message *m, const char *name, uint64_t rows, uint64_t columns)
+{
+    const size_t end = m->at;
+    varint(m, 14, 1);
+    words(m, 8, name);
+    varint(m, 2, 1);
+    varint(m, 1, columns);
+    varint(m, 1, rows);
+    close_message(m, 5, end);
+}
+
+static void begin(message *m)
+{
+    m->at = sizeof m->data;
+}
+
+static void end_graph(message *m, uint64_t opset)
+{
+    close_message(m, 7, sizeof m->data);
+    const size_t end = m->at;
+    varint(m, 2, opset);
+    close_message(m, 8, end);
+    put(m->data + m->at, sizeof m->data - m->at);
+}
+
+static void assert_refused(const char *sentence)
+{
+    ck_assert(!open_any());
+    ck_assert_msg(strstr(err.sentence, sentence) != NULL, "%s", err.sentence);
+}
+
+static void one_node(const char *op, const char *one, const char *two, const char *domain, uint64_t opset)
+{
+    static message m;
+    begin(&m);
+    weight(&m, "w", 4, 3);
+    value(&m, 12, "y", 3);
+    value(&m, 11, "x", 4);
+    node(&m, op, one, two, "y", domain);
+    end_graph(&m, opset);
+}
+
+START_TEST(a_file_written_by_hand_is_read)
+{
+    one_node("MatMul", "x", "w", "", 17);
+    ck_assert(open_any());
+}
+END_TEST
+
+static const struct {
+    const char *op, *one, *two, *domain;
+    uint64_t opset;
+    const char *sentence;
+} refused[] = {
+    {"NonZero", "x", "", "", 17, "node 'the node' (NonZero): no layer of ours does this"},
+    {"MatMul", "x", "w", "com.mine", 17, "node 'the node' (MatMul): an operator of 'com.mine'"},
+    {"MatMul", "y", "w", "", 17, "it reads 'y', which nothing before it gives: a circle"},
+    {"MatMul", "x", "z", "", 17, "it reads 'z', which nothing before it gives"},
+    {"MatMul", "x", "w", "", 12, "needs operators of opset 13 to 23, had 12"},
+    {"MatMul", "x", "w", "", 99, "had 99"},
+    {"Exp", "x", "", "", 17, "node 'the node' (Exp): no layer of ours does this of what another computes"},
+    {"Conv", "x", "w", "", 17, "node 'the node' (Conv): needs weights of 4 dimensions"},
+    {"Add", "x", "w", "", 17, "a sum with a parameter"},
+    {"Identity", "x", "", "", 17, "is an input as it is"},
+    {"Identity", "w", "", "", 17, "has no output that a loss could judge"},
+};
+
+START_TEST(what_no_layer_does_is_refused_with_its_node)
+{
+    one_node(refused[_i].op, refused[_i].one, refused[_i].two, refused[_i].domain, refused[_i].opset);
+    assert_refused(refused[_i].sentence);
+}
+END_TEST
+
+START_TEST(sizes_that_are_none_or_too_large_are_refused)
+{
+    static message m;
+    begin(&m);
+    weight(&m, "w", UINT64_C(1) << 62, 8);
+    end_graph(&m, 17);
+    assert_refused("beyond 8 dimensions of 0 to 2^40");
+    begin(&m);
+    weight(&m, "w", UINT64_C(1) << 39, 8);
+    end_graph(&m, 17);
+    assert_refused("'w' is beyond the largest tensor of 2^40 elements");
+    begin(&m);
+    value(&m, 11, "x", 0);
+    end_graph(&m, 17);
+    assert_refused("has the size 'places' at dimension 1, which is no number");
+    put("", 0);
+    assert_refused("needed an ONNX file with a graph, had none");
+    put("title: a preset\n", 16);
+    assert_refused("needed an ONNX file, had other bytes");
+}
+END_TEST
+
+START_TEST(a_million_nodes_are_refused)
+{
+    enum { MANY = 1000000 };
+    static message m;
+    begin(&m);
+    node(&m, "Relu", "x", "", "x", "");
+    const size_t one = sizeof m.data - m.at, all = one * MANY;
+    unsigned char *data = malloc(all + 16);
+    ck_assert_ptr_nonnull(data);
+    message head = {.at = 16};
+    number(&head, all);
+    number(&head, 7 << 3 | 2);
+    const size_t first = 16 - head.at;
+    memcpy(data, head.data + head.at, first);
+    for (size_t k = 0; k < MANY; k++) {
+        memcpy(data + first + k * one, m.data + m.at, one);
+    }
+    put(data, first + all);
+    free(data);
+    assert_refused("it has more than 65536 nodes, which is the limit");
+}
+END_TEST
+
+#define ROWS(table) (int)(sizeof(table) / sizeof *(table))
+
+int main(void)
+{
+    TCase *tests = tcase_create("onnx");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(tests, each_file_is_the_module_that_was_exported, 0, FILES);
+    tcase_add_loop_test(tests, the_preset_that_it_is_read_as_says, 0, ROWS(written));
+    tcase_add_test(tests, a_file_cut_anywhere_is_refused_or_read);
+    tcase_add_loop_test(tests, a_file_with_other_bytes_is_refused_or_read, 0, FILES);
+    tcase_add_loop_test(tests, every_allocation_may_fail, 0, FILES);
+    tcase_add_test(tests, a_file_written_by_hand_is_read);
+    tcase_add_loop_test(tests, what_no_layer_does_is_refused_with_its_node, 0, ROWS(refused));
+    tcase_add_test(tests, sizes_that_are_none_or_too_large_are_refused);
+    tcase_add_test(tests, a_million_nodes_are_refused);
+    Suite *suite = suite_create("onnx");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
