@@ -40,7 +40,7 @@ static const struct {
     {"Erf", NULL, take_step, false},
     {"Exp", fold_elementwise, NULL, false},
     {"Expand", fold_expand, take_expand, true},
-    {"Flatten", NULL, take_flatten, false},
+    {"Flatten", fold_flatten, take_flatten, true},
     {"Floor", fold_elementwise, NULL, false},
     {"Gather", fold_gather, take_embedding, true},
     {"GatherND", fold_gather_nd, NULL, false},
@@ -140,7 +140,10 @@ static bool check_input(walk *w, const onnx_value *v)
                               "its input '%.60s' has the size '%.40s' at dimension %u, which is no number; "
                               "only the batch may be left open",
                               v->name, v->symbols[k], k);
-            hr_err_try(w->g->err, "an export whose dynamic_shapes (or dynamic_axes) has the batch alone");
+            hr_err_try(w->g->err,
+                       "python3 -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param %.40s --dim_value "
+                       "128 %.200s fixed.onnx",
+                       v->symbols[k][0] != '\0' ? v->symbols[k] : "NAME", w->g->path);
             return false;
         }
     }
@@ -151,6 +154,23 @@ static bool check_input(walk *w, const onnx_value *v)
     return true;
 }
 
+// Inputs that are numbers rather than ids, by the names that transformers gives them: a padding mask, with which every place
+// counts, and places, which count 0, 1, …
+static bool add_numbers(walk *w, const onnx_value *v, bool places)
+{
+    double *room = NULL;
+    int64_t dims[2] = {ONNX_BATCH, v->dims[1]};
+    const bool same[2] = {true, !places};
+    numbers *n = numbers_blank(w->g, 2, dims, same, &room);
+    for (int64_t k = 0; n != NULL && k < (places ? dims[1] : 1); k++) {
+        room[k] = places ? (double)k : 1;
+    }
+    w->values[v->value].numbers = n;
+    walk_note(w, "The input %.40s is left out: %s.", v->name,
+              places ? "places count 0, 1 and so on" : "every place counts");
+    return n != NULL;
+}
+
 static bool add_input(walk *w, const onnx_value *v)
 {
     static const uint32_t as_image[4] = {0, 3, 1, 2};
@@ -159,6 +179,10 @@ static bool add_input(walk *w, const onnx_value *v)
         return false;
     }
     w->fixed_batch = v->dims[0] > 0 ? v->dims[0] : w->fixed_batch;
+    const bool mask = strcmp(v->name, "attention_mask") == 0, places = strcmp(v->name, "position_ids") == 0;
+    if ((mask || places) && v->rank == 2 && v->type == ONNX_INT64) {
+        return add_numbers(w, v, places);
+    }
     const bool image = is_image(w, v);
     memcpy(shape, v->dims, sizeof shape);
     if (image) {
@@ -245,6 +269,9 @@ static bool run_node(walk *w)
         if (by == NULL) {
             return walk_refuse(w, "no layer of ours does this of what another computes");
         }
+        w->takes_missing =
+            by == operators[k].fold && (operators[k].views ? strcmp(w->node->op, "Gather") != 0
+                                                           : by == fold_elementwise || by == fold_concat);
         const bool loads = by == operators[k].fold && by != operators[k].take;
         return (!loads || load_operands(w)) && by(w);
     }

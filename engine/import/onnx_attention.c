@@ -116,6 +116,9 @@ tensor *attention_masked(walk *w, const tensor *x, const numbers *hidden)
     if (n.rank < 2) {
         return walk_refuse(w, "a mask of attention of one dimension");
     }
+    if (!walk_is_known(w, &n, false)) {
+        return NULL;
+    }
     for (uint32_t d = 0; d + 2 < n.rank; d++) {
         n.dims[d] = n.strides[d] == 0 ? 1 : n.dims[d];
     }

@@ -268,7 +268,10 @@ static bool read_parts(walk *w, parts *p)
             return false;
         }
     }
-    return p->count > 0 && node_axis(w, onnx_whole(w->node, "axis", 0), p->of[0]->rank, &p->dim);
+    if (p->count == 0) {
+        return walk_refuse(w, "a concatenation of nothing");
+    }
+    return node_axis(w, onnx_whole(w->node, "axis", 0), p->of[0]->rank, &p->dim);
 }
 
 bool take_concat(walk *w)

@@ -180,6 +180,10 @@ bool fold_concat(walk *w)
     }
     if (out != NULL) {
         out->real = first->real;
+        for (uint32_t k = 0; k < w->node->input_count; k++) {
+            const numbers *n = walk_numbers(w, k);
+            out->missing = n != NULL && n->missing != NULL ? n->missing : out->missing;
+        }
     }
     return walk_give_numbers(w, 0, out);
 }

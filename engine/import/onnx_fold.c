@@ -128,7 +128,11 @@ static const struct {
 static bool fold_where(walk *w)
 {
     const numbers *c = walk_needs_numbers(w, 0), *a = walk_needs_numbers(w, 1), *b = walk_needs_numbers(w, 2);
-    return a != NULL && b != NULL && c != NULL && walk_give_numbers(w, 0, numbers_choose(w->g, c, a, b));
+    if (a == NULL || b == NULL || c == NULL || !walk_is_known(w, a, false) || !walk_is_known(w, b, false) ||
+        !walk_is_known(w, c, false)) {
+        return false;
+    }
+    return walk_give_numbers(w, 0, numbers_choose(w->g, c, a, b));
 }
 
 bool fold_elementwise(walk *w)
@@ -143,7 +147,8 @@ bool fold_elementwise(walk *w)
         const numbers *a = walk_needs_numbers(w, 0);
         const bool two = elementwise[k].of_one == NULL;
         const numbers *b = a == NULL || !two ? a : walk_needs_numbers(w, 1);
-        if (b == NULL) {
+        if (b == NULL || !walk_is_known(w, a, elementwise[k].real != WHOLE) ||
+            !walk_is_known(w, b, elementwise[k].real != WHOLE)) {
             return false;
         }
         const bool given = a->real || b->real;
@@ -184,7 +189,7 @@ bool fold_constant(walk *w)
 static bool shape_of(walk *w, uint32_t k, uint32_t *rank, int64_t dims[ONNX_RANK])
 {
     const numbers *n = walk_needs_numbers(w, k);
-    if (n == NULL) {
+    if (n == NULL || !walk_is_known(w, n, false)) {
         return false;
     }
     if (n->rank != 1 || n->dims[0] > ONNX_RANK) {
@@ -258,6 +263,9 @@ bool fold_cast(walk *w)
     if (n == NULL) {
         return false;
     }
+    if (!walk_is_known(w, n, to == ONNX_FLOAT || to == ONNX_DOUBLE)) {
+        return false;
+    }
     const bool real = to == ONNX_FLOAT || to == ONNX_DOUBLE || to == ONNX_FLOAT16 || to == ONNX_BFLOAT16;
     if (to == ONNX_STRING) {
         return walk_refuse(w, "a cast to text");
@@ -299,26 +307,48 @@ bool fold_squeeze(walk *w)
     return walk_give_numbers(w, 0, out);
 }
 
-bool fold_reshape(walk *w)
+// The same numbers in another shape of as many.
+static numbers *reshaped(walk *w, const numbers *n, uint32_t rank, const int64_t *shape)
 {
-    const numbers *n = walk_needs_numbers(w, 0);
-    int64_t shape[ONNX_RANK], stride = 1;
-    uint32_t rank = 0;
-    if (n == NULL || !node_reshape(w, n->rank, n->dims, &rank, shape)) {
-        return false;
-    }
-    const bool once = numbers_is_one(n);
+    int64_t stride = 1;
+    const bool once = n->missing != NULL || numbers_alike(w->g, n);
     numbers *out = once ? numbers_again(w->g, n) : numbers_plain(w->g, n);
     if (out == NULL) {
-        return false;
+        return NULL;
     }
     out->rank = rank;
     for (uint32_t k = rank; k-- > 0;) {
         out->dims[k] = shape[k];
-        out->strides[k] = shape[k] == 1 ? 0 : stride;
-        stride *= shape[k];
+        out->strides[k] = shape[k] == 1 || once ? 0 : stride;
+        stride *= once ? 1 : shape[k];
     }
-    return walk_give_numbers(w, 0, out);
+    return out;
+}
+
+bool fold_reshape(walk *w)
+{
+    const numbers *n = walk_needs_numbers(w, 0);
+    int64_t shape[ONNX_RANK];
+    uint32_t rank = 0;
+    return n != NULL && node_reshape(w, n->rank, n->dims, &rank, shape) &&
+           walk_give_numbers(w, 0, reshaped(w, n, rank, shape));
+}
+
+bool fold_flatten(walk *w)
+{
+    const numbers *n = walk_needs_numbers(w, 0);
+    int64_t shape[2] = {1, 1}, at = onnx_whole(w->node, "axis", 1);
+    if (n == NULL) {
+        return false;
+    }
+    at += at < 0 ? (int64_t)n->rank : 0;
+    for (uint32_t k = 0; k < n->rank; k++) {
+        int64_t *to = &shape[(int64_t)k < at ? 0 : 1];
+        if (__builtin_mul_overflow(*to, n->dims[k], to)) {
+            return walk_refuse(w, "needs as many numbers as can be counted");
+        }
+    }
+    return walk_give_numbers(w, 0, reshaped(w, n, 2, shape));
 }
 
 bool fold_transpose(walk *w)

@@ -17,6 +17,7 @@ bool fold_concat(walk *w);
 bool fold_slice(walk *w);
 bool fold_squeeze(walk *w); // and Unsqueeze
 bool fold_reshape(walk *w);
+bool fold_flatten(walk *w);
 bool fold_transpose(walk *w);
 bool fold_expand(walk *w);
 bool fold_tile(walk *w);

@@ -159,7 +159,7 @@ bool onnx_broadcast(uint32_t a_rank, const int64_t *a, uint32_t b_rank, const in
 
 bool numbers_expand(numbers *n, uint32_t rank, const int64_t *dims)
 {
-    numbers out = {.at = n->at, .rank = rank, .real = n->real};
+    numbers out = {.at = n->at, .rank = rank, .real = n->real, .missing = n->missing};
     if (rank < n->rank) {
         return false;
     }
@@ -229,6 +229,7 @@ numbers *numbers_map(onnx_graph *g, const numbers *a, const numbers *b, number_o
     }
     narrow_to(n, &o);
     n->real = real;
+    n->missing = a->missing != NULL ? a->missing : b->missing;
     const int64_t count = numbers_count(n) == 0 ? 0 : held(n);
     for (int64_t k = 0; k < count; k++) {
         room[k] = f(numbers_at(&o.of[0], k), numbers_at(&o.of[1], k));
@@ -246,6 +247,7 @@ numbers *numbers_each(onnx_graph *g, const numbers *a, number_of_one f, bool rea
     }
     narrow_to(n, &o);
     n->real = real;
+    n->missing = a->missing;
     const int64_t count = numbers_count(n) == 0 ? 0 : held(n);
     for (int64_t k = 0; k < count; k++) {
         room[k] = f(numbers_at(&o.of[0], k));
@@ -280,6 +282,7 @@ numbers *numbers_plain(onnx_graph *g, const numbers *n)
     }
     if (out != NULL) {
         out->real = n->real;
+        out->missing = n->missing;
     }
     return out;
 }
@@ -389,12 +392,31 @@ static void widen(int32_t type, int64_t count, double *room)
     }
 }
 
+// Of values that are in another file: one that is no number all over.
+static numbers *missing(onnx_graph *g, const onnx_tensor *t)
+{
+    double *room = NULL;
+    bool same[ONNX_RANK];
+    for (uint32_t k = 0; k < ONNX_RANK; k++) {
+        same[k] = true;
+    }
+    numbers *n = numbers_blank(g, t->rank, t->dims, same, &room);
+    if (n != NULL) {
+        room[0] = NAN;
+        n->real = is_real(t->type);
+        n->missing = t->name;
+    }
+    return n;
+}
+
 numbers *numbers_of(onnx_graph *g, const onnx_tensor *t)
 {
     double *room = NULL;
-    if (t->external || (t->field == 0 && t->rank != 0)) {
-        onnx_refuse(g, "the values of '%s' are needed here, and %s", t->name,
-                    t->external ? "lie in another file, which is not read" : "are not in the file");
+    if (t->external) {
+        return missing(g, t);
+    }
+    if (t->field == 0 && t->rank != 0) {
+        onnx_refuse(g, "the values of '%s' are needed here, and are not in the file", t->name);
         return NULL;
     }
     numbers *n = numbers_blank(g, t->rank, t->dims, NULL, &room);

@@ -14,11 +14,13 @@ typedef struct numbers {
     int64_t dims[ONNX_RANK], strides[ONNX_RANK];
     uint32_t rank;
     bool real;
+    const char *
+        missing; // the weight whose values are in another file, and of which these are made; NULL: they are known
 } numbers;
 
 // All return NULL with g->status set where memory or a limit says so.
 numbers *numbers_of(onnx_graph *g,
-                    const onnx_tensor *t); // reads the values; refuses those that lie in another file
+                    const onnx_tensor *t); // reads the values; those in another file are missing
 numbers *numbers_list(onnx_graph *g, const int64_t *values, uint32_t count);
 numbers *numbers_scalar(onnx_graph *g, double value, bool real);
 numbers *numbers_again(onnx_graph *g, const numbers *n); // another view of the same

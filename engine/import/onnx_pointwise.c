@@ -350,6 +350,9 @@ bool take_where(walk *w)
     const bool first = a.tensor != NULL && a.tensor->layer->open == OPEN_SCORES;
     const tensor *scores = first ? a.tensor : b.tensor;
     const numbers *mask = walk_numbers(w, 0);
+    if (mask != NULL && !walk_is_known(w, mask, false)) {
+        return false;
+    }
     if (mask == NULL || scores == NULL || scores->layer->open != OPEN_SCORES ||
         !walk_number(w, first ? &b : &a, &number) || number > -1e4) {
         return w->g->status == HR_OK ? walk_refuse(w, "a choice outside of a mask of attention") != NULL

@@ -6,6 +6,16 @@
 
 #include "onnx_layers.h"
 
+// Of a table that is the same for all samples, one.
+static numbers once(const numbers *n)
+{
+    numbers out = *n;
+    for (uint32_t k = 0; k < n->rank; k++) {
+        out.dims[k] = n->strides[k] == 0 ? 1 : n->dims[k];
+    }
+    return out;
+}
+
 // The base of rotary positions is known by their tables: cos and sin of place * base ** (-2i / features).
 static bool find_base(walk *w, const numbers *cosines, const numbers *sines, int64_t features, double *base)
 {
@@ -14,6 +24,12 @@ static bool find_base(walk *w, const numbers *cosines, const numbers *sines, int
         cosines->dims[cosines->rank - 1] != features) {
         return walk_refuse(w, "rotary positions of a head of %lld features in tables of other sizes",
                            (long long)features);
+    }
+    if (cosines->missing != NULL || sines->missing != NULL) {
+        walk_note(w, "The tables of the rotary positions are in another file: their base is written as "
+                     "10000, which changes no size.");
+        *base = 10000;
+        return true;
     }
     const double angle = atan2(numbers_at(sines, features + 1), numbers_at(cosines, features + 1));
     const double exact = angle > 0 ? pow(angle, -(double)half) : 0;
@@ -44,12 +60,13 @@ tensor *rotary_sum(walk *w, const tensor *a, const tensor *b)
         b->layer->inputs[0]->open != OPEN_TURNED) {
         return NULL;
     }
+    const numbers cosines = once(a->layer->table), sines = once(b->layer->table);
     layer *source = a->layer->inputs[0];
     const layer *turned = b->layer->inputs[0]->inputs[0];
     if (source != turned && !(strcmp(turned->kind, "reshape") == 0 && turned->inputs[0] == source)) {
         return NULL;
     }
-    if (!find_base(w, a->layer->table, b->layer->table, dim_size(a, a->rank - 1), &base)) {
+    if (!find_base(w, &cosines, &sines, dim_size(a, a->rank - 1), &base)) {
         return NULL;
     }
     tensor *x = tensor_again(w, a);

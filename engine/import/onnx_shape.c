@@ -245,7 +245,8 @@ bool take_slice(walk *w)
     if (!node_cuts(w, x->rank, have, cuts)) {
         return false;
     }
-    for (uint32_t k = 0; k < x->rank && x != NULL; k++) {
+    const uint32_t rank = x->rank;
+    for (uint32_t k = 0; x != NULL && k < rank; k++) {
         if (have[k] == ONNX_BATCH && w->fixed_batch > 0 && cuts[k].count == w->fixed_batch) {
             continue; // all samples of the batch of the export
         }

@@ -21,7 +21,7 @@ static bool whole_list(walk *w, const char *key, uint32_t k, int64_t list[ONNX_P
     const numbers *n = a == NULL && walk_has(w, k) ? walk_needs_numbers(w, k) : NULL;
     const int64_t many = a != NULL ? a->count : n != NULL ? numbers_count(n) : 0;
     *count = 0;
-    if (w->g->status != HR_OK) {
+    if (w->g->status != HR_OK || (n != NULL && !walk_is_known(w, n, false))) {
         return false;
     }
     if (many > ONNX_PARTS) {
@@ -84,7 +84,7 @@ bool node_reshape(walk *w, uint32_t rank, const int64_t *have, uint32_t *out_ran
     const numbers *n = walk_needs_numbers(w, 1);
     int64_t total = 0, known = 0, unknown = -1;
     const bool keeps_zero = onnx_whole(w->node, "allowzero", 0) != 0;
-    if (n == NULL) {
+    if (n == NULL || !walk_is_known(w, n, false)) {
         return false;
     }
     if (n->rank != 1 || n->dims[0] > ONNX_RANK || !product(rank, have, &total)) {

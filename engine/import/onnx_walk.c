@@ -77,7 +77,14 @@ const numbers *walk_needs_numbers(walk *w, uint32_t k)
         return walk_refuse(w, "its operand %u depends on the input of the model, where numbers are needed",
                            k);
     }
-    return n;
+    return walk_is_known(w, n, w->takes_missing) ? n : NULL;
+}
+
+bool walk_is_known(walk *w, const numbers *n, bool otherwise)
+{
+    return n->missing == NULL || otherwise ||
+           walk_refuse(w, "the values of '%.60s' are needed here, and lie in another file, which is not read",
+                       n->missing) != NULL;
 }
 
 bool walk_number(walk *w, const value *v, double *out)
@@ -86,7 +93,7 @@ bool walk_number(walk *w, const value *v, double *out)
     if (n == NULL && v->weight != NULL && is_small(v->weight)) {
         n = numbers_of(w->g, v->weight);
     }
-    if (n == NULL || !numbers_alike(w->g, n)) {
+    if (n == NULL || n->missing != NULL || !numbers_alike(w->g, n)) {
         return false;
     }
     *out = numbers_first(n);

@@ -112,6 +112,7 @@ typedef struct walk {
     layer *first, **last;
     text notes;
     struct joined *joined; // onnx_concat.c
+    bool takes_missing;    // whether the node in hand makes numbers of others without looking at them
     uint32_t folded_norms;
     int64_t fixed_batch; // which the file says; 0: a symbol
 } walk;
@@ -131,6 +132,8 @@ tensor *walk_tensor_of(walk *w, const value *v);
 const numbers *walk_numbers(walk *w, uint32_t k);
 // The same of small weights as well: a list of whole numbers or a single number. Refused where it is none.
 const numbers *walk_needs_numbers(walk *w, uint32_t k);
+// Refused where the values are in another file and it is not `otherwise`.
+bool walk_is_known(walk *w, const numbers *n, bool otherwise);
 // A single number that v is all over; false where it is none.
 bool walk_number(walk *w, const value *v, double *out);
 bool walk_give(walk *w, uint32_t k, tensor *t);

@@ -386,6 +386,14 @@ START_TEST(what_no_layer_does_is_refused_with_its_node)
 }
 END_TEST
 
+START_TEST(channels_that_change_places_are_refused)
+{
+    unsigned char data[ROOM];
+    put(data, get("shuffle_script", data, sizeof data));
+    assert_refused("(Slice): a piece of a dimension that lies in several places, and no layer permutes");
+}
+END_TEST
+
 START_TEST(sizes_that_are_none_or_too_large_are_refused)
 {
     static message m;
@@ -444,6 +452,7 @@ int main(void)
     tcase_add_loop_test(tests, every_allocation_may_fail, 0, FILES);
     tcase_add_test(tests, a_file_written_by_hand_is_read);
     tcase_add_loop_test(tests, what_no_layer_does_is_refused_with_its_node, 0, ROWS(refused));
+    tcase_add_test(tests, channels_that_change_places_are_refused);
     tcase_add_test(tests, sizes_that_are_none_or_too_large_are_refused);
     tcase_add_test(tests, a_million_nodes_are_refused);
     Suite *suite = suite_create("onnx");

@@ -176,6 +176,21 @@ class Rotary(nn.Module):
         return x + self.down(F.silu(self.gate(y)) * self.up(y))
 
 
+class Shuffle(nn.Module):
+    """Channels that change places and are cut: no layer permutes, so that this is refused."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.out = nn.Conv2d(3, 8, 1), nn.Conv2d(4, 8, 1)
+
+    def forward(self, x):
+        x = self.conv(x)
+        batch, channels, height, width = x.shape
+        x = x.view(batch, 2, channels // 2, height, width).transpose(1, 2).reshape(batch, channels, height, width)
+        a, b = x.chunk(2, 1)
+        return (self.out(a) + self.out(b)).mean([2, 3])
+
+
 def image(size):
     return torch.zeros(BATCH, 3, size, size)
 
@@ -192,6 +207,7 @@ FILES = [
     ("patches_script", Patches, image(16), "script", 14, True), ("patches_dynamo", Patches, image(16), "dynamo", 20, True),
     ("patches_eager", lambda: Patches(eager=True), image(16), "dynamo", 18, True), ("gpt_dynamo", Gpt, ids(), "dynamo", 20, True),
     ("attention_dynamo", Gpt, ids(), "dynamo", 23, True), ("rotary_dynamo", Rotary, ids(), "dynamo", 20, True),
+    ("shuffle_script", Shuffle, image(8), "script", 17, False),
 ]
 
 
