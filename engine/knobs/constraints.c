@@ -364,6 +364,59 @@ static bool divided_by_fraction(const hr_knobs *knobs)
     return divided(knobs, &d) && hr_knob_real(knobs, HR_KNOB_ALLOCATOR_FRACTION) > 0;
 }
 
+// ---- execution.as=pytorch: what its rules do not know yet ---------------------------------------------------
+
+static bool pytorch(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch");
+}
+
+static bool pytorch_graph(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && graph(knobs);
+}
+
+static bool pytorch_two_bytes(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float32") &&
+           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64");
+}
+
+static bool pytorch_checkpoints(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && !hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "none");
+}
+
+static bool pytorch_accumulates(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && accumulates(knobs);
+}
+
+static bool pytorch_offloads_activations(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on");
+}
+
+static bool pytorch_offloads_slots(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_OPTIMIZER, "on");
+}
+
+static bool pytorch_fused_backward(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && fused_backward(knobs);
+}
+
+static bool pytorch_clips(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_CLIP_NORM);
+}
+
+static bool pytorch_averages(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_EMA);
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -552,6 +605,34 @@ static const hr_constraint constraints[] = {
     {schedule_without_end,
      "optimizer.schedule needs its length in optimizer.schedule_updates or train.steps, had neither",
      HR_KNOB_OPTIMIZER_SCHEDULE_UPDATES, "-s optimizer.schedule_updates=1000"},
+    {pytorch_graph,
+     "execution.as=pytorch has the rules of PyTorch's eager mode: needed execution.mode=eager, had graph",
+     HR_KNOB_EXECUTION_MODE, "-s execution.mode=eager"},
+    {pytorch_two_bytes,
+     "execution.as=pytorch has no rules for autocast: needed precision.policy float32 or float64, had "
+     "another",
+     HR_KNOB_PRECISION_POLICY, "-s precision.policy=float32"},
+    {pytorch_checkpoints,
+     "execution.as=pytorch has no rules for recomputation: needed checkpoint.strategy=none, had another",
+     HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=none"},
+    {pytorch_accumulates,
+     "execution.as=pytorch has one backward pass a step: needed batch.accumulate=1, had more",
+     HR_KNOB_BATCH_ACCUMULATE, "-s batch.accumulate=1"},
+    {pytorch_offloads_activations,
+     "execution.as=pytorch keeps on the device what autograd saves: needed offload.activations=off, had on",
+     HR_KNOB_OFFLOAD_ACTIVATIONS, "-s offload.activations=off"},
+    {pytorch_offloads_slots,
+     "execution.as=pytorch keeps the optimizer's state on the device: needed offload.optimizer=off, had on",
+     HR_KNOB_OFFLOAD_OPTIMIZER, "-s offload.optimizer=off"},
+    {pytorch_fused_backward,
+     "execution.as=pytorch updates behind backward: needed optimizer.fused_backward=off, had on",
+     HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
+    {pytorch_clips,
+     "execution.as=pytorch has no rules for a clipped norm: needed optimizer.clip_norm none, had a number",
+     HR_KNOB_OPTIMIZER_CLIP_NORM, "-s optimizer.clip_norm=none"},
+    {pytorch_averages,
+     "execution.as=pytorch has no rules for averaged weights: needed optimizer.ema none, had a number",
+     HR_KNOB_OPTIMIZER_EMA, "-s optimizer.ema=none"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

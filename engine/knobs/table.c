@@ -290,6 +290,17 @@ static const hr_knob_row rows[] = {
             "A copy runs beside the arithmetic. More instructions between hide it better, and keep more of "
             "what is on its way in memory.",
         .applies = "with offload.activations or offload.optimizer on"},
+    ROW(EXECUTION_AS, CHOICE, "headroom", "")
+        .choices = {"headroom", "pytorch"},
+        .line = "whose rules decide what an eager step holds",
+        .explanation =
+            "headroom holds what TensorFlow's tape would, and works in place where that is legal. pytorch holds what "
+            "PyTorch 2.15 would: what autograd saves of each operation, until the gradient of that operation has been "
+            "taken; indices and labels in int64; the loss's logarithms and both their gradients; results over their "
+            "input only where torchvision's networks ask for it, gradients added up in place; and gradients of weights "
+            "until the step ends. What our kernels do without is a `hold` of the listing: bytes that are asked for and "
+            "given back where PyTorch does it. The arithmetic is the same, and so are the weights. It knows "
+            "float32, one backward pass a step and most layers, and says what it does not know."},
     ROW(EXECUTION_MODE, CHOICE, "eager", "")
         .choices = {"eager", "graph"},
         .line = "how long tensors live",

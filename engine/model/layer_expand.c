@@ -168,12 +168,12 @@ void expand_rate(const model_builder *b, double rate, op_attr *attr)
     }
 }
 
-uint32_t expand_dropout(model_builder *b, double rate, uint32_t x, const char *result)
+uint32_t expand_dropout(model_builder *b, double rate, int32_t flags, uint32_t x, const char *result)
 {
     if (rate == 0 || b->broken) {
         return x;
     }
-    model_node node = {.op = HR_OP_DROPOUT, .in_count = 1, .in = {ref_value(x)}};
+    model_node node = {.op = HR_OP_DROPOUT, .attr = {.flags = flags}, .in_count = 1, .in = {ref_value(x)}};
     expand_rate(b, rate, &node.attr);
     return expand_node(b, &node, result);
 }

@@ -57,7 +57,7 @@ uint32_t expand_bias(model_builder *b, const layer_spec *s, int64_t features);
 model_node expand_weighted(hr_op op, const op_attr *attr, uint32_t x, uint32_t weights, uint32_t bias);
 
 // Dropout over x; x itself at rate 0.
-uint32_t expand_dropout(model_builder *b, double rate, uint32_t x, const char *result);
+uint32_t expand_dropout(model_builder *b, double rate, int32_t flags, uint32_t x, const char *result);
 // The rate, and a salt of the present layer, where there is a rate.
 void expand_rate(const model_builder *b, double rate, op_attr *attr);
 

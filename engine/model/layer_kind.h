@@ -119,8 +119,9 @@ typedef enum attr_id {
     ATTR_COPIES, // written `count` too
     ATTR_ROWS,   // of a table of places; 0: as many as there are places
     ATTR_FACTOR,
-    ATTR_INITIAL, // of every gain
-    ATTR_OF,      // reduce: 0 sum, 1 mean
+    ATTR_INITIAL,  // of every gain
+    ATTR_OF,       // reduce: 0 sum, 1 mean
+    ATTR_IN_PLACE, // x += y, dropout_(x): execution.as=pytorch writes over x
     ATTR_ID_COUNT
 } attr_id;
 

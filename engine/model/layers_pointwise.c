@@ -83,14 +83,16 @@ const layer_kind layer_kind_relu6 = {"relu6", 1, 1, LAYER_NEEDS_ANY, {ATTR_NONE}
 
 static uint32_t expand_dropout_layer(model_builder *b, const layer_spec *s)
 {
-    return expand_dropout(b, s->value[ATTR_RATE].real, s->input[0], "out");
+    const int32_t flags = spec_integer(s, ATTR_IN_PLACE) ? OP_FLAG_IN_PLACE : 0;
+    return expand_dropout(b, s->value[ATTR_RATE].real, flags, s->input[0], "out");
 }
 
-const layer_kind layer_kind_dropout = {"dropout", 1, 1, LAYER_NEEDS_ANY, {ATTR_RATE}, expand_dropout_layer};
+const layer_kind layer_kind_dropout = {"dropout",           1, 1, LAYER_NEEDS_ANY, {ATTR_RATE, ATTR_IN_PLACE},
+                                       expand_dropout_layer};
 
 // ---- two inputs -----------------------------------------------------------------------------------------------
 
-static uint32_t expand_pair(model_builder *b, const layer_spec *s, hr_op op, const char *inner)
+static uint32_t expand_pair(model_builder *b, const layer_spec *s, hr_op op, int32_t flags, const char *inner)
 {
     const hr_shape left = spec_shape(b, s, 0);
     const hr_shape right = spec_shape(b, s, 1);
@@ -100,13 +102,16 @@ static uint32_t expand_pair(model_builder *b, const layer_spec *s, hr_op op, con
                         sample_shape_text(&right, c));
         return HR_NO_ID;
     }
-    const model_node node = {.op = op, .in_count = 2, .in = {ref_value(s->input[0]), ref_value(s->input[1])}};
+    const model_node node = {.op = op,
+                             .attr = {.flags = flags},
+                             .in_count = 2,
+                             .in = {ref_value(s->input[0]), ref_value(s->input[1])}};
     return expand_activate(b, s, expand_node(b, &node, expand_result_name(s, inner)));
 }
 
 static uint32_t expand_add(model_builder *b, const layer_spec *s)
 {
-    return expand_pair(b, s, HR_OP_ADD, "add");
+    return expand_pair(b, s, HR_OP_ADD, spec_integer(s, ATTR_IN_PLACE) ? OP_FLAG_IN_PLACE : 0, "add");
 }
 
 // Squeeze and excite: one factor a channel and sample, [C] or [1,1,C], times [H,W,C].
@@ -124,7 +129,7 @@ static uint32_t expand_multiply(model_builder *b, const layer_spec *s)
     const hr_shape left = spec_shape(b, s, 0), right = spec_shape(b, s, 1);
     const bool gates = is_gate(&right, &left), gated = is_gate(&left, &right);
     if (gates == gated) { // neither, or both: of one pixel
-        return expand_pair(b, s, HR_OP_MULTIPLY, "multiply");
+        return expand_pair(b, s, HR_OP_MULTIPLY, 0, "multiply");
     }
     const model_node node = {.op = HR_OP_MULTIPLY_BROADCAST,
                              .in_count = 2,
@@ -132,7 +137,8 @@ static uint32_t expand_multiply(model_builder *b, const layer_spec *s)
     return expand_activate(b, s, expand_node(b, &node, expand_result_name(s, "multiply")));
 }
 
-const layer_kind layer_kind_add = {"add", 2, 2, LAYER_NEEDS_ANY, {ATTR_ACTIVATION}, expand_add};
+const layer_kind layer_kind_add = {"add",     2, 2, LAYER_NEEDS_ANY, {ATTR_ACTIVATION, ATTR_IN_PLACE},
+                                   expand_add};
 const layer_kind layer_kind_multiply = {"multiply",     2, 2, LAYER_NEEDS_ANY, {ATTR_ACTIVATION},
                                         expand_multiply};
 

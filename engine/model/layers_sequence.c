@@ -172,7 +172,7 @@ static uint32_t attend_materialised(model_builder *b, const layer_spec *s, const
     const uint32_t made = expand_node(b, &scores, "scores"), bias = bias_of(b, s);
     const uint32_t biased = bias == HR_NO_ID ? made : expand_biased(b, made, bias);
     uint32_t p = softmax_of(b, s, biased, "probabilities");
-    p = expand_dropout(b, s->value[ATTR_DROPOUT].real, p, "dropped");
+    p = expand_dropout(b, s->value[ATTR_DROPOUT].real, 0, p, "dropped");
     const model_node values = {
         .op = HR_OP_ATTENTION_VALUES, .attr = attr, .in_count = 2, .in = {ref_value(p), ref_value(qkv[2])}};
     return expand_node(b, &values, "mixed");

@@ -16,3 +16,5 @@ const op_row op_row_REPEAT = {.name = "repeat", .flops = no_flops, .in_place = -
 const op_row op_row_END = {.name = "end", .flops = no_flops, .in_place = -1, .control = true};
 const op_row op_row_RETAIN = {
     .name = "retain", .min_in = 1, .max_in = 1, .flops = no_flops, .in_place = -1, .control = true};
+const op_row op_row_HOLD = {
+    .name = "hold", .min_out = 1, .max_out = 1, .flops = no_flops, .in_place = -1, .control = true};

@@ -19,13 +19,14 @@
 // X(ID, "name in listings")
 //                      operands: inputs → outputs ([] optional; = updated in place, same tensor on both sides)
 #define HR_OP_MAP(X)                                                                                              \
-    X(ALLOC, "alloc")     /* → t: takes t's bytes from the allocator */                                         \
-    X(FREE, "free")       /* t → : gives them back */                                                           \
-    X(REPEAT, "repeat")   /* → : what stands up to END runs attr.count times, each round on its batch */        \
-    X(END, "end")         /* → : the end of REPEAT; what was allocated since then is freed before it */         \
-    X(RETAIN, "retain")   /* t → : the executor keeps t's bytes until the build goes: a leak on purpose */      \
-    X(INPUT, "input")     /* → slot: host batch to device; attr.slot 0 = x, 1 = labels */                       \
-    X(READ, "read")       /* t → : one scalar to the host; attr.slot 0 = loss, 1 = correct */                   \
+    X(ALLOC, "alloc")   /* → t: takes t's bytes from the allocator */                                           \
+    X(FREE, "free")     /* t → : gives them back */                                                             \
+    X(REPEAT, "repeat") /* → : what stands up to END runs attr.count times, each round on its batch */          \
+    X(END, "end")       /* → : the end of REPEAT; what was allocated since then is freed before it */           \
+    X(RETAIN, "retain") /* t → : the executor keeps t's bytes until the build goes: a leak on purpose */        \
+    X(HOLD, "hold")   /* → t: what a framework asks for here and our kernels do without (execution.as) */       \
+    X(INPUT, "input") /* → slot: host batch to device; attr.slot 0 = x, 1 = labels */                           \
+    X(READ, "read")   /* t → : one scalar to the host; attr.slot 0 = loss, 1 = correct */                       \
     X(REORDER, "reorder") /* t → t': the layout that a library wants (attr.peer) */                             \
     X(OFFLOAD, "offload") /* t → t in host memory; lane d2h */                                                  \
     X(FETCH, "fetch")     /* t in host memory → t; lane h2d */                                                  \
@@ -245,6 +246,7 @@ enum {
     OP_FLAG_PADDING = 16, // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)
     OP_FLAG_TORCH = 32,   // ADAM, ADAM8BIT: PyTorch's form, epsilon inside of the bias correction; ops/adam.h
     OP_FLAG_ADDED = 64,   // DENSE, DENSE_BWD_DATA: the last input is added to the result; no act with it
+    OP_FLAG_IN_PLACE = 128, // ADD, DROPOUT: over the first input under execution.as=pytorch
 };
 
 // What READ brings to the host.

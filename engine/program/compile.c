@@ -31,6 +31,7 @@ static const struct {
     {pass_dedup, pass_dedup, skip},
     {pass_checkpoint, skip, skip},
     {pass_keep, skip, skip},
+    {pass_pytorch, skip, skip},
     {pass_read, pass_read, skip},
     {pass_accumulate, skip, skip},
     {pass_unscale, skip, skip},
@@ -95,7 +96,15 @@ static bool is_activation(const tensor *t)
     return t->category == HR_CATEGORY_ACTIVATIONS || t->category == HR_CATEGORY_RETAINED;
 }
 
-// Each storage once; weights, labels and statistics are not counted (DESIGN §4).
+// Of a tensor that is saved. As PyTorch counts, everything but parameters and buffers; else activations and images.
+static bool counts_as_saved(const draft *d, const tensor *t)
+{
+    const bool image = t->category == HR_CATEGORY_INPUT && dtype_is_real(t->dtype);
+    return d->pytorch ? t->category == HR_CATEGORY_INPUT || !t->persistent : image || is_activation(t);
+}
+
+// Each storage once; weights, labels and statistics are not counted (DESIGN §4), labels and statistics of a batch under
+// execution.as=pytorch are.
 static hr_status saved_bytes(const draft *d, uint64_t *sum, hr_err *err)
 {
     bool *counted = hr_calloc(d->tensors.count, sizeof *counted);
@@ -106,8 +115,7 @@ static hr_status saved_bytes(const draft *d, uint64_t *sum, hr_err *err)
     for (uint32_t k = 0; k < d->tensors.count; k++) {
         const tensor *t = &d->tensors.data[k];
         uint32_t owner = draft_owner(d, k);
-        bool image = t->category == HR_CATEGORY_INPUT && dtype_is_real(t->dtype);
-        if (t->saved && !counted[owner] && (is_activation(t) || image)) {
+        if (t->saved && !counted[owner] && counts_as_saved(d, &d->tensors.data[owner])) {
             counted[owner] = true;
             (void)hr_add_bytes(*sum, d->tensors.data[owner].bytes, sum);
         }
@@ -200,6 +208,7 @@ static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_m
         .target = target,
         .mode = mode,
         .eager = hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "eager"),
+        .pytorch = hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch"),
         .recorded = mode == PROGRAM_TRAIN && !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none"),
         .batch = batch,
         .ahead = mode == PROGRAM_EVALUATE ? 0 : hr_knob_batches_ahead(knobs),

@@ -30,6 +30,7 @@ typedef struct draft {
     const hr_target *target;
     program_mode mode;
     bool eager;
+    bool pytorch;  // execution.as: an eager step holds what PyTorch's would
     bool recorded; // gradients are taken: training with a tape
     uint32_t batch;
     hr_dtype real;    // type of weights and activations under precision.policy
@@ -86,6 +87,9 @@ HR_MUST_CHECK hr_status draft_count_uses(const draft *d, draft_uses *out, hr_err
 void draft_uses_deinit(draft_uses *u);
 // Is the tensor read once, and by nothing behind the step's instructions?
 bool draft_is_passing(const draft *d, const draft_uses *u, uint32_t tensor_id);
+// By the id of a forward instruction: the id of the last one that takes its gradient, 0 for none. The caller frees it; NULL
+// when memory is short.
+uint32_t *draft_gradients_taken(const draft *d);
 // Closes the gaps of instructions whose operation has become HR_OP_COUNT.
 void draft_close_gaps(draft *d);
 
@@ -101,6 +105,7 @@ hr_status pass_mask(draft *d, hr_err *err);
 hr_status pass_checkpoint(draft *d, hr_err *err);
 hr_status pass_dedup(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
+hr_status pass_pytorch(draft *d, hr_err *err);
 hr_status pass_read(draft *d, hr_err *err);
 hr_status pass_accumulate(draft *d, hr_err *err);
 hr_status pass_clip(draft *d, hr_err *err);

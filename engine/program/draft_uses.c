@@ -53,3 +53,15 @@ void draft_close_gaps(draft *d)
     }
     d->instrs.count = kept;
 }
+
+uint32_t *draft_gradients_taken(const draft *d)
+{
+    uint32_t *taken = hr_calloc(d->next_instr_id + 1u, sizeof *taken);
+    for (uint32_t n = 0; taken != NULL && n < d->instrs.count; n++) {
+        const instr *i = &d->instrs.data[n];
+        if (i->serves != 0) {
+            taken[i->serves] = i->id;
+        }
+    }
+    return taken;
+}

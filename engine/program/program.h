@@ -40,7 +40,7 @@ typedef struct tensor {
     bool persistent;
     bool saved;          // kept from forward to backward
     bool dropped;        // made again for backward: no tape keeps it
-    uint32_t held_until; // eager: id of the instruction whose end a segment's tape lives to see; 0: none
+    uint32_t held_until; // eager: id of the instruction whose end its tape lives to see; 0: none
     float initial;       // persistent tensors that are no parameter: every element at build
 } tensor;
 
@@ -58,6 +58,7 @@ typedef struct instr {
     uint8_t phase, lane; // hr_phase, hr_lane
     uint8_t device;
     bool again;         // a recomputation
+    uint32_t serves;    // backward: id of the forward instruction whose gradient it takes; 0: none
     uint32_t layer;     // HR_NO_ID
     uint32_t workspace; // tensor id (category TEMPORARIES, U8), HR_NO_ID when none
     uint8_t instead;    // target_instead: why no library computes it

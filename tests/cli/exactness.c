@@ -130,16 +130,14 @@ static bool same_host(const hr_report *a, const hr_report *b, char *why, size_t 
 
 // After how many steps the heap is the same again; 0: it need not be. Not with a leak on purpose, which is another heap every
 // time, and not where a segment that has become whole is too large to be split again: the next steps then take more of them.
-// PyTorch 2.12 chooses among equal blocks by when they were made: a step makes the one that it did not choose anew, and two
-// heaps take turns.
+// PyTorch 2.12 chooses among equal blocks by when they were made: a step makes the one that it did not choose anew, so that two
+// heaps take turns, or the first is never seen again.
 static int period_of(const hr_knobs *knobs)
 {
     const bool caching = hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "caching");
     const bool grows = caching && hr_knob_is_set(knobs, HR_KNOB_ALLOCATOR_MAX_SPLIT);
-    if (grows || !hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none")) {
-        return 0;
-    }
-    return caching && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_VERSION, "2.12") ? 2 : 1;
+    const bool takes_turns = caching && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_VERSION, "2.12");
+    return grows || takes_turns || !hr_knob_is(knobs, HR_KNOB_EXECUTION_RETAIN, "none") ? 0 : 1;
 }
 
 static bool same_heaps(const findings *plan, const findings *run, int period, char *why, size_t size)
@@ -221,4 +219,9 @@ exactness exactness_of(const hr_preset *preset, const hr_knobs *wanted, uint64_t
 bool exactness_is_limit(const char *why)
 {
     return strstr(why, "workspace.limit is ") != NULL;
+}
+
+bool exactness_is_without_rule(const char *why)
+{
+    return strstr(why, "execution.as=pytorch has no rule for ") != NULL;
 }

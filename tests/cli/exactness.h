@@ -19,5 +19,7 @@ exactness exactness_of(const hr_preset *preset, const hr_knobs *knobs, uint64_t 
                        size_t size);
 // Is it a workspace.limit that was refused? Nobody knows before the kernels were asked.
 bool exactness_is_limit(const char *why);
+// Is it a framework that is not known to do one of the model's operations?
+bool exactness_is_without_rule(const char *why);
 
 #endif

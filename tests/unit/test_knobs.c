@@ -441,6 +441,15 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "execution.tape=none", "optimizer.fused_backward=on"},
     {"device.vram=64MiB", "optimizer.clip_norm=1", "optimizer.fused_backward=on"},
     {"device.vram=64MiB", "optimizer.schedule=cosine"},
+    {"device.vram=64MiB", "execution.as=pytorch", "execution.mode=graph"},
+    {"device.vram=64MiB", "execution.as=pytorch", "precision.policy=bfloat16"},
+    {"device.vram=64MiB", "execution.as=pytorch", "checkpoint.strategy=sqrt"},
+    {"device.vram=64MiB", "execution.as=pytorch", "batch.accumulate=2"},
+    {"device.vram=64MiB", "execution.as=pytorch", "offload.activations=on"},
+    {"device.vram=64MiB", "execution.as=pytorch", "offload.optimizer=on"},
+    {"device.vram=64MiB", "execution.as=pytorch", "optimizer.fused_backward=on"},
+    {"device.vram=64MiB", "execution.as=pytorch", "optimizer.clip_norm=1"},
+    {"device.vram=64MiB", "execution.as=pytorch", "optimizer.ema=0.9"},
 };
 
 START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)

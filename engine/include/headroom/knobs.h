@@ -41,6 +41,7 @@
     X(OFFLOAD_ACTIVATIONS, "offload.activations")                                                            \
     X(OFFLOAD_OPTIMIZER, "offload.optimizer")                                                                \
     X(OFFLOAD_PREFETCH, "offload.prefetch")                                                                  \
+    X(EXECUTION_AS, "execution.as")                                                                          \
     X(EXECUTION_MODE, "execution.mode")                                                                      \
     X(EXECUTION_FUSE, "execution.fuse")                                                                      \
     X(EXECUTION_INPLACE, "execution.inplace")                                                                \

@@ -4,6 +4,7 @@
 // Gradients that reach a tensor on several ways are added in the order they are met.
 #include <string.h>
 
+#include "ops/pytorch.h"
 #include "program/draft.h"
 
 void draft_mark_watched(const draft *d, bool *needs)
@@ -62,10 +63,14 @@ static hr_status contribute(draft *d, uint32_t primal, uint32_t gradient, hr_err
 
 static uint32_t operand_of(const draft *d, const instr *forward, op_grad_operand o)
 {
+    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(forward->op) : NULL;
     switch ((op_source)o.source) {
     case OP_SRC_IN:
         return forward->in[o.index];
     case OP_SRC_OUT:
+        if (rule != NULL && rule->gradient_of_in && o.index == 0) {
+            return forward->in[0];
+        }
         return forward->out[o.index];
     case OP_SRC_GRAD:
         return d->gradient[forward->out[o.index]];
@@ -86,8 +91,23 @@ static bool rule_applies(const op_grad *rule, const instr *forward, const bool *
     return false;
 }
 
+// What the gradients of one instruction's results give to its inputs.
+typedef struct contributions {
+    uint32_t primal[OP_MAX_GRADS * OP_MAX_OUT], gradient[OP_MAX_GRADS * OP_MAX_OUT];
+    uint32_t count;
+} contributions;
+
+static hr_status contribute_all(draft *d, contributions *c, hr_err *err)
+{
+    for (uint32_t k = 0; k < c->count; k++) {
+        HR_TRY(contribute(d, c->primal[k], c->gradient[k], err));
+    }
+    c->count = 0;
+    return HR_OK;
+}
+
 static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, const bool *needs,
-                           hr_err *err)
+                           contributions *c, hr_err *err)
 {
     uint32_t out[OP_MAX_OUT];
     uint32_t out_count = 0;
@@ -98,6 +118,7 @@ static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, 
     if (i == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     }
+    i->serves = forward->id;
     i->attr = forward->attr;
     if (rule->attr != NULL) {
         op_query q;
@@ -118,7 +139,8 @@ static hr_status emit_rule(draft *d, const op_grad *rule, const instr *forward, 
     for (uint32_t k = 0; k < out_count; k++) {
         uint32_t primal = forward->in[rule->result[k]];
         if (needs[primal]) {
-            HR_TRY(contribute(d, primal, out[k], err));
+            c->primal[c->count] = primal;
+            c->gradient[c->count++] = out[k];
         }
     }
     return HR_OK;
@@ -138,6 +160,30 @@ static bool writes_loss(const draft *d, const instr *forward)
     return false;
 }
 
+static bool comes_before(const op_grad *a, const op_grad *b, bool first_is_last)
+{
+    const bool before = a->result[0] < b->result[0];
+    return first_is_last && (a->result[0] == 0 || b->result[0] == 0) ? !before : before;
+}
+
+// As they stand in the row, which leaves most room for work in place; PyTorch makes gradients in the order of the inputs.
+static void order_rules(const draft *d, const instr *forward, uint8_t order[OP_MAX_GRADS])
+{
+    const op_row *row = op_row_of(forward->op);
+    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(forward->op) : NULL;
+    op_query q;
+    draft_query(d, forward, &q);
+    const bool last = rule != NULL && rule->first_gradient_last != NULL && rule->first_gradient_last(&q);
+    for (uint8_t k = 0; k < row->grad_count; k++) {
+        uint8_t at = k;
+        while (d->pytorch && at > 0 && comes_before(&row->grad[k], &row->grad[order[at - 1]], last)) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = k;
+    }
+}
+
 static hr_status differentiate(draft *d, const instr *forward, const bool *needs, hr_err *err)
 {
     const op_row *row = op_row_of(forward->op);
@@ -150,12 +196,17 @@ static hr_status differentiate(draft *d, const instr *forward, const bool *needs
             HR_TRY(contribute(d, forward->in[k], d->gradient[forward->out[0]], err));
         }
     }
+    contributions given = {.count = 0};
+    uint8_t order[OP_MAX_GRADS];
+    order_rules(d, forward, order);
     for (uint32_t k = 0; k < row->grad_count; k++) {
-        if (rule_applies(&row->grad[k], forward, needs)) {
-            HR_TRY(emit_rule(d, &row->grad[k], forward, needs, err));
+        if (rule_applies(&row->grad[order[k]], forward, needs)) {
+            HR_TRY(emit_rule(d, &row->grad[order[k]], forward, needs, &given, err));
+            // PyTorch adds up when all gradients of an operation are there.
+            HR_TRY(d->pytorch ? HR_OK : contribute_all(d, &given, err));
         }
     }
-    return HR_OK;
+    return contribute_all(d, &given, err);
 }
 
 hr_status pass_autodiff(draft *d, hr_err *err)

@@ -11,6 +11,8 @@
 #include "program/draft.h"
 #include "program/optimizer_rules.h"
 
+enum { INT64_BYTES = 8 };
+
 static op_operand with_real_type(const draft *d, const hr_shape *shape, hr_dtype dtype)
 {
     return (op_operand){
@@ -141,6 +143,16 @@ static op_operand slot_operand(const draft *d, uint32_t value)
     return o;
 }
 
+// What counts is int64 in PyTorch.
+static void widen_integers(const draft *d, tensor *t)
+{
+    if (d->pytorch && !dtype_is_real(t->dtype)) {
+        const uint64_t elements = t->bytes / dtype_bytes(t->dtype);
+        t->padding_bytes = elements * (INT64_BYTES - dtype_bytes(t->dtype));
+        t->bytes = elements * INT64_BYTES;
+    }
+}
+
 // A slot has the bytes of a full batch.size whatever the batch of this program is.
 static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
 {
@@ -149,6 +161,7 @@ static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
     uint32_t *id = &d->value_tensor[value];
     HR_TRY(draft_tensor(d, draft_name(d, v->name), &o, HR_CATEGORY_INPUT, v->layer, id, err));
     d->tensors.data[*id].shape.dim[0] = d->batch;
+    widen_integers(d, &d->tensors.data[*id]);
     return HR_OK;
 }
 
@@ -169,7 +182,9 @@ static hr_status add_ahead_slot(draft *d, uint32_t value, uint32_t place, hr_err
     char suffix[16];
     uint32_t id = 0;
     (void)snprintf(suffix, sizeof suffix, "ahead%u", place);
-    return draft_tensor(d, draft_suffixed(d, v->name, suffix), &o, HR_CATEGORY_INPUT, v->layer, &id, err);
+    HR_TRY(draft_tensor(d, draft_suffixed(d, v->name, suffix), &o, HR_CATEGORY_INPUT, v->layer, &id, err));
+    widen_integers(d, &d->tensors.data[id]);
+    return HR_OK;
 }
 
 static hr_status add_ahead_slots(draft *d, hr_err *err)
@@ -259,13 +274,15 @@ static hr_status add_output(draft *d, const model_node *node, uint32_t k, uint32
 }
 
 // The second output of one byte per element that an execution mode adds for backward. In graph mode a pooling's
-// index stands for x and y; in eager mode a dropout's mask is kept, which a graph draws again.
+// index stands for x and y, as in PyTorch; in eager mode a dropout's mask is kept, which a graph draws again.
 static const char *extra_output(const draft *d, hr_op op)
 {
     if (!d->recorded) {
         return NULL;
     }
-    return op == HR_OP_MAX_POOL && !d->eager ? "index" : op == HR_OP_DROPOUT && d->eager ? "mask" : NULL;
+    return op == HR_OP_MAX_POOL && (!d->eager || d->pytorch) ? "index"
+           : op == HR_OP_DROPOUT && d->eager                 ? "mask"
+                                                             : NULL;
 }
 
 static hr_status add_extra_output(draft *d, hr_op op, uint32_t y, uint32_t *id, hr_err *err)

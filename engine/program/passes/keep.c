@@ -1,28 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass keep: forward tensors that live on for backward are marked `saved`.
 //
-// eager: by the tape's rules, row by row, whether backward will read them or not (reference tensorflow.md D3); the tape
-// records only operations that a variable flows into.
+// eager: by the framework's rules, operation by operation, whether backward will read them or not: those of TensorFlow's
+// tape (op_row.keep_in and keep_out, reference tensorflow.md D3), which records only operations that a variable flows into; or
+// under execution.as=pytorch those of ops/pytorch.h. There each is held until the gradient of its operation has been taken,
+// where the tape holds all to the end of backward.
 // graph: what backward instructions really read.
+#include "ops/pytorch.h"
 #include "program/draft.h"
 
-static void keep_on_tape(draft *d, const instr *i, const bool *watched)
+typedef struct keeper {
+    draft *d;
+    bool *forward;   // [tensors] a forward instruction writes it
+    bool *watched;   // [tensors] a variable flows into it
+    uint32_t *taken; // [instructions by id] forward: the last instruction that takes its gradient; 0: none
+} keeper;
+
+static void keep(tensor *t, uint32_t until)
+{
+    t->saved |= !t->dropped;
+    t->held_until =
+        until > t->held_until ? until : t->held_until; // backward ids rise in the order of the list
+}
+
+static bool is_recorded(const keeper *k, const instr *i)
+{
+    bool watched = false;
+    for (uint32_t n = 0; n < i->in_count; n++) {
+        watched = watched || k->watched[i->in[n]];
+    }
+    return k->d->pytorch ? k->taken[i->id] != 0 : watched;
+}
+
+static void keep_by_rules(const keeper *k, const instr *i)
 {
     const op_row *row = op_row_of(i->op);
-    bool recorded = false;
-    for (uint32_t k = 0; k < i->in_count; k++) {
-        recorded = recorded || watched[i->in[k]];
+    const pytorch_rule *rule = k->d->pytorch ? pytorch_rule_of(i->op) : NULL;
+    const unsigned in = rule != NULL ? rule->keep_in : row->keep_in;
+    const unsigned out = rule != NULL ? rule->keep_out : row->keep_out;
+    const uint32_t until = rule != NULL ? k->taken[i->id] : 0;
+    for (uint32_t n = 0; n < i->in_count; n++) {
+        if ((in >> n & 1) != 0) {
+            keep(&k->d->tensors.data[i->in[n]], until);
+        }
     }
-    if (!recorded) {
-        return;
-    }
-    for (uint32_t k = 0; k < i->in_count; k++) {
-        tensor *t = &d->tensors.data[i->in[k]];
-        t->saved |= (row->keep_in >> k & 1) != 0 && !t->dropped;
-    }
-    for (uint32_t k = 0; k < i->out_count; k++) {
-        tensor *t = &d->tensors.data[i->out[k]];
-        t->saved |= (row->keep_out >> k & 1) != 0 && !t->dropped;
+    for (uint32_t n = 0; n < i->out_count; n++) {
+        if ((out >> n & 1) != 0) {
+            keep(&k->d->tensors.data[i->out[n]], until);
+        }
     }
 }
 
@@ -44,32 +69,42 @@ static void keep_inputs(draft *d)
     }
 }
 
-hr_status pass_keep(draft *d, hr_err *err)
+// What the gradient of each instruction's results needs, in the order of the list.
+static void keep_all(const keeper *k)
 {
-    bool *forward = hr_calloc(d->tensors.count, sizeof *forward);
-    bool *watched = hr_calloc(d->tensors.count, sizeof *watched);
-    if (forward == NULL || watched == NULL) {
-        hr_free(forward);
-        hr_free(watched);
-        return HR_FAIL(err, NOMEM, "no host memory for %u tensors", d->tensors.count);
-    }
-    draft_mark_watched(d, watched);
+    draft *d = k->d;
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
-        if (i->phase == HR_PHASE_FORWARD && d->eager) {
-            keep_on_tape(d, i, watched);
+        if (i->phase == HR_PHASE_FORWARD && d->eager && is_recorded(k, i)) {
+            keep_by_rules(k, i);
         }
-        for (uint32_t k = 0; k < i->out_count; k++) {
-            forward[i->out[k]] |= i->phase == HR_PHASE_INPUT || i->phase == HR_PHASE_FORWARD;
+        for (uint32_t o = 0; o < i->out_count; o++) {
+            k->forward[i->out[o]] |= i->phase == HR_PHASE_INPUT || i->phase == HR_PHASE_FORWARD;
         }
-        for (uint32_t k = 0; i->phase == HR_PHASE_BACKWARD && !d->eager && k < i->in_count; k++) {
-            d->tensors.data[i->in[k]].saved |= forward[i->in[k]];
+        for (uint32_t o = 0; i->phase == HR_PHASE_BACKWARD && !d->eager && o < i->in_count; o++) {
+            d->tensors.data[i->in[o]].saved |= k->forward[i->in[o]];
         }
     }
-    if (d->eager) {
+    if (d->eager && !d->pytorch) {
         keep_inputs(d);
     }
-    hr_free(forward);
-    hr_free(watched);
-    return HR_OK;
+}
+
+hr_status pass_keep(draft *d, hr_err *err)
+{
+    keeper k = {.d = d,
+                .forward = hr_calloc(d->tensors.count, sizeof *k.forward),
+                .watched = hr_calloc(d->tensors.count, sizeof *k.watched),
+                .taken = draft_gradients_taken(d)};
+    hr_status status = HR_OK;
+    if (k.forward == NULL || k.watched == NULL || k.taken == NULL) {
+        status = HR_FAIL(err, NOMEM, "no host memory for %u tensors", d->tensors.count);
+    } else {
+        draft_mark_watched(d, k.watched);
+        keep_all(&k);
+    }
+    hr_free(k.forward);
+    hr_free(k.watched);
+    hr_free(k.taken);
+    return status;
 }

@@ -7,8 +7,11 @@
 // eager: TensorFlow's semantics (reference tensorflow.md D3): what the tape keeps lives until the last gradient
 // has been taken (execution.tape persistent: until the step ends), logits and loss until the step ends, the gradient
 // list until the last update. Inside a loop, the step is the round.
+// eager, execution.as=pytorch: what autograd keeps lives until the gradient of its operation has been taken, gradients of
+// weights until the step ends, when zero_grad lets go of them.
 #include <string.h>
 
+#include "ops/pytorch.h"
 #include "program/draft.h"
 
 typedef struct lifetimes {
@@ -79,7 +82,7 @@ static uint32_t last_gradient_use(const draft *d)
     return last;
 }
 
-// What a segment's own tape holds, until the segment's gradients have been taken.
+// What a tape of its own holds (of a segment; in PyTorch of every operation), until its gradients have been taken.
 static hr_status hold_segment_tapes(const draft *d, lifetimes *l, hr_err *err)
 {
     uint32_t *index = hr_calloc(d->next_instr_id, sizeof *index); // by id
@@ -104,10 +107,10 @@ static void hold_as_eager(const draft *d, lifetimes *l)
     bool persistent = hr_knob_is(d->knobs, HR_KNOB_EXECUTION_TAPE, "persistent");
     uint32_t tape = persistent ? step_end : last_of_phase(d, HR_PHASE_BACKWARD);
     bool listed = hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off");
-    uint32_t update = last_gradient_use(d);
+    uint32_t update = d->pytorch ? step_end : last_gradient_use(d);
     for (uint32_t k = 0; k < d->tensors.count; k++) {
         const tensor *t = &d->tensors.data[k];
-        if (t->saved) {
+        if (t->saved && (!d->pytorch || persistent)) {
             hold(d, l, k, tape);
         }
         if (listed && t->category == HR_CATEGORY_GRADIENTS && l->release[k] > 0) {
@@ -152,15 +155,24 @@ static bool may_overwrite(const draft *d, const lifetimes *l, uint32_t n, uint32
            !reads_twice(d, &d->instrs.data[n], owner);
 }
 
+// PyTorch's networks say which of their operations work in place; gradients that meet are added up in place anyway.
+static bool pytorch_overwrites(const instr *i, bool off)
+{
+    const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD ? pytorch_rule_of(i->op) : NULL;
+    return rule != NULL ? (rule->in_place && !off) || (i->attr.flags & OP_FLAG_IN_PLACE) != 0
+                        : i->phase == HR_PHASE_BACKWARD && i->op == HR_OP_ADD && i->serves == 0;
+}
+
 // A result takes over the storage of an input that is not needed after this instruction.
 static void share_storage(draft *d, lifetimes *l)
 {
-    if (hr_knob_is(d->knobs, HR_KNOB_EXECUTION_INPLACE, "off")) {
+    const bool off = hr_knob_is(d->knobs, HR_KNOB_EXECUTION_INPLACE, "off");
+    if (off && !d->pytorch) {
         return;
     }
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
-        int8_t k = op_row_of(i->op)->in_place;
+        int8_t k = !d->pytorch || pytorch_overwrites(i, off) ? op_row_of(i->op)->in_place : -1;
         uint32_t result = i->out_count == 0 ? HR_NO_ID : i->out[op_row_of(i->op)->in_place_out];
         if (k < 0 || result == HR_NO_ID || d->tensors.data[result].storage != result ||
             d->tensors.data[result].persistent) {
@@ -190,8 +202,10 @@ static hr_status emit(draft *d, instr_list *list, hr_op op, const instr *at, uin
 
 static hr_status emit_births(draft *d, lifetimes *l, instr_list *list, const instr *i, hr_err *err)
 {
+    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(i->op) : NULL;
+    const bool last_first = rule != NULL && rule->last_first;
     for (uint32_t k = 0; k < i->out_count; k++) {
-        uint32_t owner = draft_owner(d, i->out[k]);
+        uint32_t owner = draft_owner(d, i->out[last_first ? i->out_count - 1 - k : k]);
         const tensor *t = &d->tensors.data[owner];
         if (!t->persistent && !tensor_on_host(t) && !l->born[owner]) {
             l->born[owner] = true;

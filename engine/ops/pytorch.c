@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/pytorch.h"
+
+#include <stddef.h>
+
+#include "ops/rows.h"
+
+enum { INT64_BYTES = 8, FLOAT32_BYTES = 4, SCORES_ALIGNED = 32 };
+
+// Places of a pooling's maxima are int64, as every index is.
+static uint64_t index_bytes(const op_query *forward, unsigned k)
+{
+    return k == 1 ? op_out_elements(forward, 1) * INT64_BYTES : 0;
+}
+
+// dropout_ multiplies by what it keeps: the mask, divided by the share that stays, in the type of x.
+static uint64_t mask_bytes(const op_query *forward, unsigned k)
+{
+    const bool multiplies = (forward->attr.flags & OP_FLAG_IN_PLACE) != 0;
+    return k == 1 && multiplies ? op_out_elements(forward, 0) * dtype_bytes((hr_dtype)forward->out[0].dtype)
+                                : 0;
+}
+
+// The memory-efficient kernel's log Σ exp has rows of a multiple of 32 queries (transformers/cuda/attention.cu).
+static uint64_t scores_bytes(const op_query *forward, unsigned k)
+{
+    const int64_t *d = forward->out[1].shape.dim;
+    const uint64_t queries = ((uint64_t)d[2] + SCORES_ALIGNED - 1) / SCORES_ALIGNED * SCORES_ALIGNED;
+    return k == 1 ? (uint64_t)d[0] * (uint64_t)d[1] * queries * FLOAT32_BYTES : 0;
+}
+
+// _conv_depthwise2d_backward makes the gradient of the weights first.
+static bool is_depthwise(const op_query *forward)
+{
+    const hr_shape *x = &forward->in[0].shape;
+    return forward->attr.groups > 1 && forward->attr.groups == x->dim[x->rank - 1];
+}
+
+static uint64_t one_int64(const op_query *forward)
+{
+    (void)forward;
+    return INT64_BYTES;
+}
+
+static uint64_t one_real(const op_query *forward)
+{
+    return dtype_bytes((hr_dtype)forward->out[1].dtype);
+}
+
+static uint64_t like_first_result(const op_query *forward)
+{
+    return op_out_elements(forward, 0) * dtype_bytes((hr_dtype)forward->out[0].dtype);
+}
+
+// clang-format off
+static const pytorch_rule rules[HR_OP_COUNT] = {
+    [HR_OP_RESHAPE] = {"view"},
+    [HR_OP_CONV2D] = {"convolution", .keep_in = 0x3, .first_gradient_last = is_depthwise},
+    [HR_OP_CONV2D_TRANSPOSE] = {"convolution", .keep_in = 0x3},
+    [HR_OP_DENSE] = {"addmm", .keep_in = 0x3},
+    [HR_OP_MATMUL] = {"bmm", .keep_in = 0x3},
+    [HR_OP_BATCH_NORM] = {"cudnn_batch_norm", .keep_in = 0x3, .keep_out = 0x6},
+    [HR_OP_BATCH_NORM_EVAL] = {"native_batch_norm"},
+    [HR_OP_LAYER_NORM] = {"native_layer_norm", .keep_in = 0x7, .keep_out = 0x6},
+    [HR_OP_RMS_NORM] = {"_fused_rms_norm", .keep_in = 0x3, .keep_out = 0x2},
+    [HR_OP_RELU] = {"relu_", .keep_out = 0x1, .in_place = true},
+    // relu6_ keeps a clone of what it writes over: as many bytes as two tensors, of which the input is kept.
+    [HR_OP_RELU6] = {"hardtanh_", .keep_in = 0x1, .gradient_of_in = true},
+    [HR_OP_LEAKY_RELU] = {"leaky_relu", .keep_in = 0x1, .gradient_of_in = true},
+    [HR_OP_GELU] = {"gelu", .keep_in = 0x1},
+    [HR_OP_SILU] = {"silu", .keep_in = 0x1},
+    [HR_OP_TANH] = {"tanh", .keep_out = 0x1},
+    [HR_OP_SIGMOID] = {"sigmoid", .keep_out = 0x1},
+    [HR_OP_HARD_SIGMOID] = {"hardsigmoid", .keep_in = 0x1},
+    [HR_OP_HARD_SWISH] = {"hardswish", .keep_in = 0x1},
+    [HR_OP_SOFTPLUS] = {"softplus", .keep_in = 0x1},
+    [HR_OP_MISH] = {"mish", .keep_in = 0x1},
+    [HR_OP_MAX_POOL] = {"max_pool2d_with_indices", .keep_in = 0x1, .keep_out = 0x2, .out_bytes = index_bytes},
+    [HR_OP_AVG_POOL] = {"avg_pool2d", .keep_in = 0x1},
+    [HR_OP_GLOBAL_AVG_POOL] = {"mean.dim"},
+    [HR_OP_ADD] = {"add.Tensor"},
+    [HR_OP_RELATIVE_BIAS] = {"index.Tensor, permute"}, // by indices that are a buffer
+    [HR_OP_ADD_BROADCAST] = {"add.Tensor"},
+    [HR_OP_BROADCAST] = {"expand"},
+    [HR_OP_MULTIPLY] = {"mul.Tensor", .keep_in = 0x3},
+    [HR_OP_MULTIPLY_BROADCAST] = {"mul.Tensor", .keep_in = 0x3,
+                                  .extra = {{"product", PYTORCH_GRADIENT, like_first_result}}},
+    [HR_OP_SCALE] = {"mul.Scalar"},
+    [HR_OP_CONCAT] = {"cat"},
+    [HR_OP_STACK] = {"stack"},
+    [HR_OP_REDUCE] = {"sum.dim_IntList"},
+    // As products with a cosine and a sine: those of all places are made once a forward pass, and not counted here.
+    [HR_OP_ROTARY] = {"mul.Tensor, neg, cat, add.Tensor"},
+    [HR_OP_SLICE] = {"slice.Tensor"},
+    [HR_OP_ZERO_PAD] = {"constant_pad_nd"},
+    [HR_OP_UPSAMPLE] = {"upsample_nearest2d"},
+    [HR_OP_EMBEDDING] = {"embedding", .keep_in = 0x1},
+    [HR_OP_DROPOUT] = {"native_dropout", .keep_out = 0x2, .last_first = true, .out_bytes = mask_bytes},
+    [HR_OP_SOFTMAX] = {"_softmax", .keep_out = 0x1},
+    [HR_OP_ATTENTION_SCORES] = {"bmm", .keep_in = 0x3},
+    [HR_OP_ATTENTION_VALUES] = {"bmm", .keep_in = 0x3},
+    [HR_OP_ATTENTION] = {"_efficient_attention_forward", .keep_in = 0x7, .keep_out = 0x3, .out_bytes = scores_bytes,
+                         .extra = {{"philox_seed", PYTORCH_KEPT, one_int64}, {"philox_offset", PYTORCH_KEPT, one_int64}}},
+    // The logarithms of the probabilities are as large as our probabilities; the loss keeps the sum of its weights.
+    [HR_OP_SOFTMAX_XENT] = {"_log_softmax, nll_loss_forward", .keep_in = 0x2, .keep_out = 0x1,
+                            .extra = {{"total_weight", PYTORCH_KEPT, one_real},
+                                      {"log_softmax:grad", PYTORCH_GRADIENT, like_first_result}}},
+    [HR_OP_MSE] = {"mse_loss", .keep_in = 0x3},
+    [HR_OP_ACCURACY] = {"argmax, eq, sum"},
+};
+// clang-format on
+
+const pytorch_rule *pytorch_rule_of(hr_op op)
+{
+    return rules[op].aten == NULL ? NULL : &rules[op];
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass pytorch (execution.as=pytorch), behind keep: what PyTorch asks for and our kernels do without (ops/pytorch.h).
+//
+//   results in a wider type get its bytes
+//   hold → what an operation keeps beside its operands and results, behind the operation
+//   hold → what its gradient makes on the way, before the gradient
+//   hold → the gradient of the loss by itself, which backward begins with and has to its end
+//
+// An operation whose rule is not known is refused by name.
+#include "ops/pytorch.h"
+
+#include "program/draft.h"
+
+typedef struct holder {
+    draft *d;
+    instr_list list;
+    const uint32_t
+        *taken; // [instructions by id] forward: the last instruction that takes its gradient; 0: none
+    uint32_t
+        *forward; // [instructions by id] index of a forward instruction in the list before; HR_NO_ID once its
+                  // gradient's extras are there
+    uint32_t *
+        kept; // [instructions by id] of a forward one: the first tensor that it keeps beside its own; HR_NO_ID
+    uint32_t last_backward;
+    bool begun; // backward has
+} holder;
+
+static hr_status no_memory(const draft *d, hr_err *err)
+{
+    return HR_FAIL(err, NOMEM, "no host memory for what PyTorch holds beside %u instructions",
+                   d->instrs.count);
+}
+
+// `bytes` beside `like`, until `until`.
+static hr_status add_hold(holder *h, const instr *at, uint32_t like, const char *name, uint64_t bytes,
+                          uint32_t until, hr_err *err)
+{
+    draft *d = h->d;
+    const op_operand o = {.shape = shape_of(1, (const int64_t[]){(int64_t)bytes}), .dtype = HR_U8};
+    uint32_t id = 0;
+    HR_TRY(draft_tensor(d, draft_suffixed(d, d->tensors.data[like].name, name), &o,
+                        at->phase == HR_PHASE_FORWARD ? HR_CATEGORY_ACTIVATIONS : HR_CATEGORY_TEMPORARIES,
+                        at->layer, &id, err));
+    d->tensors.data[id].held_until = until;
+    d->tensors.data[id].saved = at->phase == HR_PHASE_FORWARD;
+    instr *i = draft_instr(d, &h->list, HR_OP_HOLD, (hr_phase)at->phase, at->layer);
+    if (i == NULL) {
+        return no_memory(d, err);
+    }
+    instr_out(i, id);
+    return HR_OK;
+}
+
+static hr_status widen(draft *d, const pytorch_rule *rule, const instr *i, const op_query *q, hr_err *err)
+{
+    for (unsigned k = 0; rule->out_bytes != NULL && k < i->out_count; k++) {
+        tensor *t = &d->tensors.data[i->out[k]];
+        const uint64_t bytes = rule->out_bytes(q, k);
+        if (bytes != 0 && bytes < t->bytes) {
+            return HR_FAIL(err, MODEL, "%s has %llu B, as PyTorch has it %llu B", t->name,
+                           (unsigned long long)t->bytes, (unsigned long long)bytes);
+        }
+        t->padding_bytes += bytes == 0 ? 0 : bytes - t->bytes;
+        t->bytes = bytes == 0 ? t->bytes : bytes;
+    }
+    return HR_OK;
+}
+
+// Behind forward instruction i.
+static hr_status add_kept(holder *h, const instr *i, hr_err *err)
+{
+    const pytorch_rule *rule = pytorch_rule_of(i->op);
+    op_query q;
+    draft_query(h->d, i, &q);
+    HR_TRY(widen(h->d, rule, i, &q, err));
+    for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS && h->taken[i->id] != 0; k++) {
+        const pytorch_extra *extra = &rule->extra[k];
+        if (extra->name != NULL && extra->when == PYTORCH_KEPT) {
+            h->kept[i->id] = h->kept[i->id] == HR_NO_ID ? h->d->tensors.count : h->kept[i->id];
+            HR_TRY(add_hold(h, i, i->out[0], extra->name, extra->bytes(&q), h->taken[i->id], err));
+        }
+    }
+    return HR_OK;
+}
+
+// Before backward instruction i, the first that takes the gradient of `forward`.
+static hr_status add_on_the_way(holder *h, const instr *i, const instr *forward, hr_err *err)
+{
+    const pytorch_rule *rule = pytorch_rule_of(forward->op);
+    op_query q;
+    draft_query(h->d, forward, &q);
+    for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS; k++) {
+        const pytorch_extra *extra = &rule->extra[k];
+        if (extra->name != NULL && extra->when == PYTORCH_GRADIENT) {
+            HR_TRY(
+                add_hold(h, i, forward->out[0], extra->name, extra->bytes(&q), h->taken[forward->id], err));
+            if (h->kept[forward->id] != HR_NO_ID) { // the extras of forward are done with
+                h->d->tensors.data[h->kept[forward->id]].held_until = h->list.data[h->list.count - 1].id;
+            }
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status add_before(holder *h, const instr *i, hr_err *err)
+{
+    const draft *d = h->d;
+    if (i->phase != HR_PHASE_BACKWARD) {
+        return HR_OK;
+    }
+    if (!h->begun) {
+        const uint32_t loss = d->value_tensor[d->model->losses[0].value];
+        h->begun = true;
+        HR_TRY(add_hold(h, i, loss, "grad", d->tensors.data[loss].bytes, h->last_backward, err));
+    }
+    uint32_t *at = &h->forward[i->serves];
+    if (i->serves == 0 || *at == HR_NO_ID) {
+        return HR_OK;
+    }
+    const instr forward = d->instrs.data[*at];
+    *at = HR_NO_ID;
+    return add_on_the_way(h, i, &forward, err);
+}
+
+static hr_status check_known(const draft *d, const instr *i, hr_err *err)
+{
+    if (pytorch_rule_of(i->op) != NULL) {
+        return HR_OK;
+    }
+    const char *layer = i->layer == HR_NO_ID ? "the loss" : d->model->layers[i->layer].name;
+    const hr_status status =
+        HR_FAIL(err, MODEL, "execution.as=pytorch has no rule for %s (%s)", op_name(i->op), layer);
+    hr_err_try(err, "-s execution.as=headroom");
+    return status;
+}
+
+static hr_status add_all(holder *h, hr_err *err)
+{
+    for (uint32_t n = 0; n < h->d->instrs.count; n++) {
+        const instr i = h->d->instrs.data[n];
+        const bool computes = i.phase == HR_PHASE_FORWARD;
+        HR_TRY(computes ? check_known(h->d, &i, err) : HR_OK);
+        HR_TRY(add_before(h, &i, err));
+        instr *placed = vec_push(&h->list);
+        if (placed == NULL) {
+            return no_memory(h->d, err);
+        }
+        *placed = i;
+        HR_TRY(computes ? add_kept(h, &i, err) : HR_OK);
+    }
+    return HR_OK;
+}
+
+static void note_places(holder *h)
+{
+    for (uint32_t n = 0; n < h->d->instrs.count; n++) {
+        const instr *i = &h->d->instrs.data[n];
+        h->forward[i->id] = n;
+        h->kept[i->id] = HR_NO_ID;
+        h->last_backward = i->phase == HR_PHASE_BACKWARD ? i->id : h->last_backward;
+    }
+}
+
+hr_status pass_pytorch(draft *d, hr_err *err)
+{
+    if (!d->pytorch) {
+        return HR_OK;
+    }
+    uint32_t *taken = draft_gradients_taken(d);
+    holder h = {.d = d,
+                .taken = taken,
+                .forward = hr_calloc(d->next_instr_id + 1u, sizeof *h.forward),
+                .kept = hr_calloc(d->next_instr_id + 1u, sizeof *h.kept)};
+    hr_status status = HR_OK;
+    if (taken == NULL || h.forward == NULL || h.kept == NULL) {
+        status = no_memory(d, err);
+    } else {
+        note_places(&h);
+        status = add_all(&h, err);
+    }
+    hr_free(taken);
+    hr_free(h.forward);
+    hr_free(h.kept);
+    if (status != HR_OK) {
+        vec_deinit(&h.list);
+        return status;
+    }
+    vec_deinit(&d->instrs);
+    d->instrs = h.list;
+    return HR_OK;
+}

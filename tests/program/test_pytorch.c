@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// What execution.as=pytorch promises of a program: what autograd keeps is there until the gradient of its operation has been
+// taken, and nobody keeps it longer; results lie over their input only where networks ask for it; counts are int64. What PyTorch
+// itself did is tests/program/pytorch_rules.py's.
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/event.h"
+
+#include "base/host_mem.h"
+#include "ops/pytorch.h"
+#include "program/compile.h"
+#include "program/model_from_text.h"
+
+enum { BATCH = 3, INT64_BYTES = 8 };
+
+// Convolutions of both kinds, both additions, both dropouts, a gate, pools, activations that keep inputs or results.
+static const char image_model[] = "device: {vram: 1GiB}\n"
+                                  "model:\n"
+                                  "  name: images\n"
+                                  "  input: {shape: [8, 8, 4]}\n"
+                                  "  classes: 5\n"
+                                  "  loss: softmax_cross_entropy\n"
+                                  "  layers:\n"
+                                  "    - {name: conv, kind: conv2d, filters: 8, kernel: 3, padding: same}\n"
+                                  "    - {name: norm, kind: batch_norm, activation: relu6}\n"
+                                  "    - {name: pool, kind: max_pool, size: 2}\n"
+                                  "    - {name: deep, kind: depthwise_conv2d, kernel: 3, padding: same}\n"
+                                  "    - {name: sum, kind: add, inputs: [deep, pool], in_place: true}\n"
+                                  "    - {name: act, kind: silu}\n"
+                                  "    - {name: twice, kind: add, inputs: [act, sum], activation: gelu}\n"
+                                  "    - {name: squeeze, kind: global_avg_pool}\n"
+                                  "    - {name: gate, kind: dense, units: 8, activation: sigmoid}\n"
+                                  "    - {name: scale, kind: multiply, inputs: [twice, gate]}\n"
+                                  "    - {name: mean, kind: global_avg_pool}\n"
+                                  "    - {name: drop, kind: dropout, rate: 0.5, in_place: true}\n"
+                                  "    - {name: wide, kind: dense, units: 16, activation: relu}\n"
+                                  "    - {name: drop2, kind: dropout, rate: 0.5}\n"
+                                  "    - {name: head, kind: dense, units: 5}\n";
+
+static const char language_model[] = "device: {vram: 1GiB}\n"
+                                     "model:\n"
+                                     "  name: words\n"
+                                     "  input: {type: int32, classes: 11, shape: [6]}\n"
+                                     "  classes: 11\n"
+                                     "  loss: softmax_cross_entropy\n"
+                                     "  layers:\n"
+                                     "    - {name: wte, kind: embedding, units: 8}\n"
+                                     "    - {name: ln, kind: layer_norm}\n"
+                                     "    - {name: attention, kind: attention, heads: 2, causal: true}\n"
+                                     "    - {name: sum, kind: add, inputs: [previous, wte]}\n"
+                                     "    - {name: head, kind: dense, units: 11}\n";
+
+static const char *const models[] = {image_model, language_model};
+enum { MODELS = sizeof models / sizeof *models };
+
+static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
+                             hr_err *err)
+{
+    (void)context, (void)q, (void)limit, (void)err;
+    *out = (target_answer){0};
+    return HR_OK;
+}
+
+static bool fuses_all(void *context, hr_op op, hr_act act)
+{
+    (void)context, (void)op, (void)act;
+    return true;
+}
+
+static const hr_target target = {.name = "willing", .key = 117, .ask = ask_nothing, .fuses = fuses_all};
+
+static hr_knobs pytorch_knobs(const char *pair)
+{
+    hr_knobs knobs;
+    hr_knobs_init(&knobs);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_BATCH_SIZE, "3", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_AS, "pytorch", NULL), HR_OK);
+    ck_assert_int_eq(pair == NULL ? HR_OK : hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
+    return knobs;
+}
+
+static program *compile_with(const char *text, const char *pair)
+{
+    hr_err err = {0};
+    const hr_knobs knobs = pytorch_knobs(pair);
+    program *p = NULL;
+    hr_model *model = model_from_text(text);
+    ck_assert_msg(program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, &err) == HR_OK, "%s",
+                  err.sentence);
+    ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
+    model_destroy(model);
+    return p;
+}
+
+static uint32_t owner_of(const program *p, uint32_t id)
+{
+    while (p->tensors[id].storage != id) {
+        id = p->tensors[id].storage;
+    }
+    return id;
+}
+
+static bool uses(const program *p, const instr *i, uint32_t owner)
+{
+    bool used = false;
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        used = used || owner_of(p, i->in[k]) == owner;
+    }
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        used = used || owner_of(p, i->out[k]) == owner;
+    }
+    return used && i->op != HR_OP_ALLOC && i->op != HR_OP_FREE;
+}
+
+// Index of the last instruction that takes the gradient of forward instruction i; 0: none does.
+static uint32_t gradient_taken(const program *p, const instr *i)
+{
+    uint32_t last = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        last = p->instrs[n].serves == i->id && i->id != 0 ? n : last;
+    }
+    return last;
+}
+
+static uint32_t freed_at(const program *p, uint32_t owner)
+{
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        if (p->instrs[n].op == HR_OP_FREE && p->instrs[n].in[0] == owner) {
+            return n;
+        }
+    }
+    return p->instr_count;
+}
+
+// Whether autograd keeps this storage for instruction i.
+static bool keeps(const program *p, const instr *i, uint32_t owner)
+{
+    const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD ? pytorch_rule_of(i->op) : NULL;
+    bool kept = false;
+    for (uint32_t k = 0; rule != NULL && k < i->in_count; k++) {
+        kept = kept || ((rule->keep_in >> k & 1) != 0 && owner_of(p, i->in[k]) == owner);
+    }
+    for (uint32_t k = 0; rule != NULL && k < i->out_count; k++) {
+        kept = kept || ((rule->keep_out >> k & 1) != 0 && owner_of(p, i->out[k]) == owner);
+    }
+    return kept;
+}
+
+START_TEST(what_is_kept_lives_until_its_gradient_has_been_taken_and_no_longer)
+{
+    program *p = compile_with(models[_i], NULL);
+    unsigned kept = 0;
+    for (uint32_t id = p->persistent_count; id < p->tensor_count; id++) {
+        uint32_t until = 0, used = 0;
+        for (uint32_t n = 0; p->tensors[id].storage == id && n < p->instr_count; n++) {
+            const uint32_t taken = keeps(p, &p->instrs[n], id) ? gradient_taken(p, &p->instrs[n]) : 0;
+            until = taken > until ? taken : until;
+            used = uses(p, &p->instrs[n], id) ? n : used;
+        }
+        if (until == 0) {
+            continue;
+        }
+        kept++;
+        const uint32_t freed = freed_at(p, id), last = until > used ? until : used;
+        ck_assert_uint_gt(freed, last);
+        for (uint32_t n = last + 1; n < freed; n++) {
+            ck_assert_msg(p->instrs[n].op == HR_OP_FREE, "%s outlives its gradient", p->tensors[id].name);
+        }
+    }
+    ck_assert_uint_gt(kept, 4);
+    program_destroy(p);
+}
+END_TEST
+
+static uint64_t sum_of_saved(const program *p)
+{
+    uint64_t sum = 0;
+    for (uint32_t id = 0; id < p->tensor_count; id++) {
+        bool saved = false;
+        for (uint32_t k = 0; k < p->tensor_count; k++) {
+            saved = saved || (p->tensors[k].saved && owner_of(p, k) == id);
+        }
+        const bool counted = !p->tensors[id].persistent || p->tensors[id].category == HR_CATEGORY_INPUT;
+        sum += saved && counted ? p->tensors[id].bytes : 0;
+    }
+    return sum;
+}
+
+START_TEST(saved_bytes_count_every_storage_but_parameters_and_buffers)
+{
+    program *p = compile_with(models[_i], NULL);
+    ck_assert_uint_eq(p->saved_for_backward_bytes, sum_of_saved(p));
+    program_destroy(p);
+}
+END_TEST
+
+// Over its input lies: a ReLU, and what the model file says to be written in place.
+START_TEST(results_lie_over_their_input_where_networks_ask_for_it)
+{
+    static const char *const over[] = {"wide/out", "sum/out", "drop/out"};
+    program *on = compile_with(image_model, NULL), *off = compile_with(image_model, "execution.inplace=off");
+    unsigned seen = 0, relus_apart = 0;
+    for (uint32_t n = 0; n < on->instr_count; n++) {
+        const instr *i = &on->instrs[n];
+        if (i->phase != HR_PHASE_FORWARD || !op_needs_kernel(i->op)) {
+            continue;
+        }
+        const char *name = on->tensors[i->out[0]].name;
+        bool expected = false;
+        for (size_t k = 0; k < sizeof over / sizeof *over; k++) {
+            expected = expected || strcmp(over[k], name) == 0;
+        }
+        ck_assert_msg((owner_of(on, i->out[0]) == owner_of(on, i->in[0])) == expected, "%s", name);
+        seen += expected;
+    }
+    ck_assert_uint_eq(seen, 3);
+    for (uint32_t n = 0; n < off->instr_count; n++) {
+        const instr *i = &off->instrs[n];
+        relus_apart += i->op == HR_OP_RELU && owner_of(off, i->out[0]) != owner_of(off, i->in[0]);
+    }
+    ck_assert_uint_eq(relus_apart, 1);
+    program_destroy(on);
+    program_destroy(off);
+}
+END_TEST
+
+static const tensor *named(const program *p, const char *name)
+{
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        if (strcmp(p->tensors[k].name, name) == 0) {
+            return &p->tensors[k];
+        }
+    }
+    ck_abort_msg("no tensor %s", name);
+}
+
+START_TEST(counts_are_int64_and_a_mask_that_multiplies_is_as_wide_as_its_input)
+{
+    program *p = compile_with(image_model, NULL), *words = compile_with(language_model, NULL);
+    ck_assert_uint_eq(named(p, "labels")->bytes, BATCH * INT64_BYTES);
+    ck_assert_uint_eq(named(p, "pool/out:index")->bytes, UINT64_C(8) * 4 * 4 * BATCH * INT64_BYTES);
+    ck_assert_uint_eq(named(p, "drop/out:mask")->bytes, UINT64_C(8) * BATCH * sizeof(float));
+    ck_assert_uint_eq(named(p, "drop2/out:mask")->bytes, UINT64_C(16) * BATCH);
+    ck_assert_uint_eq(named(words, "input")->bytes, UINT64_C(6) * BATCH * INT64_BYTES);
+    ck_assert_uint_eq(named(words, "attention/lse")->bytes, UINT64_C(2) * 32 * BATCH * sizeof(float));
+    program_destroy(p);
+    program_destroy(words);
+}
+END_TEST
+
+// The bytes of a `hold`, and the instructions between which they are there.
+static void assert_hold(const program *p, const char *name, uint64_t bytes, hr_op from, hr_op to)
+{
+    uint32_t id = (uint32_t)(named(p, name) - p->tensors), first = p->instr_count, last = 0;
+    const uint32_t freed = freed_at(p, id);
+    ck_assert_uint_eq(p->tensors[id].bytes, bytes);
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        first = p->instrs[n].op == from && n < first ? n : first;
+        last = p->instrs[n].op == to ? n : last;
+    }
+    ck_assert_uint_gt(freed, last);
+    bool held = false;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        held = held || (p->instrs[n].op == HR_OP_HOLD && p->instrs[n].out[0] == id);
+    }
+    ck_assert(held);
+    ck_assert_uint_lt(first, freed);
+}
+
+START_TEST(the_loss_has_its_weight_and_both_its_gradients)
+{
+    program *p = compile_with(image_model, NULL);
+    assert_hold(p, "loss:grad", sizeof(float), HR_OP_SOFTMAX_XENT, HR_OP_CONV2D_BWD_WEIGHTS);
+    assert_hold(p, "probs:total_weight", sizeof(float), HR_OP_SOFTMAX_XENT, HR_OP_SOFTMAX_XENT);
+    assert_hold(p, "probs:log_softmax:grad", UINT64_C(5) * BATCH * sizeof(float), HR_OP_SOFTMAX_XENT,
+                HR_OP_SOFTMAX_XENT_BWD);
+    program_destroy(p);
+}
+END_TEST
+
+START_TEST(gradients_of_weights_live_until_the_step_ends)
+{
+    program *p = compile_with(models[_i], NULL);
+    uint32_t last = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        last = p->instrs[n].op != HR_OP_FREE ? n : last;
+    }
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        const tensor *t = &p->tensors[k];
+        ck_assert(t->category != HR_CATEGORY_GRADIENTS || freed_at(p, k) > last);
+    }
+    program_destroy(p);
+}
+END_TEST
+
+START_TEST(what_has_no_rule_is_refused_by_name)
+{
+    static const char recurrent[] = "device: {vram: 1GiB}\n"
+                                    "model:\n"
+                                    "  name: recurrent\n"
+                                    "  input: {type: int32, classes: 11, shape: [6]}\n"
+                                    "  classes: 11\n"
+                                    "  loss: softmax_cross_entropy\n"
+                                    "  layers:\n"
+                                    "    - {name: wte, kind: embedding, units: 8}\n"
+                                    "    - {name: memory, kind: lstm, units: 8}\n"
+                                    "    - {name: head, kind: dense, units: 11}\n";
+    hr_err err = {0};
+    const hr_knobs knobs = pytorch_knobs(NULL);
+    program *p = NULL;
+    hr_model *model = model_from_text(recurrent);
+    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, &err), HR_MODEL);
+    ck_assert_str_eq(err.sentence, "execution.as=pytorch has no rule for lstm (memory)");
+    ck_assert_str_eq(err.hint, "-s execution.as=headroom");
+    ck_assert_ptr_null(p);
+    model_destroy(model);
+}
+END_TEST
+
+START_TEST(every_combination_without_rules_is_refused)
+{
+    static const char *const pairs[] = {
+        "execution.mode=graph",        "precision.policy=mixed_bfloat16", "checkpoint.strategy=sqrt",
+        "batch.accumulate=2",          "offload.activations=on",          "offload.optimizer=on",
+        "optimizer.fused_backward=on", "optimizer.clip_norm=1",           "optimizer.ema=0.9",
+    };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        hr_err err = {0};
+        hr_knobs knobs = pytorch_knobs(pairs[k]);
+        ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_CONSTRAINT);
+        ck_assert_ptr_nonnull(strstr(err.sentence, "execution.as=pytorch"));
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, err.hint + 3, NULL), HR_OK); // "-s key=value"
+        ck_assert_int_eq(hr_knobs_validate(&knobs, NULL), HR_OK);
+    }
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail_once)
+{
+    hr_model *model = model_from_text(models[_i]);
+    const hr_knobs knobs = pytorch_knobs(NULL);
+    program *p = NULL;
+    target_forget();
+    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, 2, &target, &p, NULL), HR_OK);
+    program_destroy(p);
+    const int64_t live = hr_host_mem_live();
+    hr_status status = HR_NOMEM;
+    for (uint64_t nth = 1; status != HR_OK; nth++) {
+        hr_host_mem_fail_at(nth);
+        status = program_compile(model, &knobs, PROGRAM_TRAIN, 2, &target, &p, NULL);
+        const uint64_t seen = hr_host_mem_fail_at(0);
+        ck_assert_int_eq(status, nth <= seen ? HR_NOMEM : HR_OK);
+        program_destroy(p);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+    model_destroy(model);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pytorch");
+    TCase *tests = tcase_create("pytorch");
+    tcase_add_loop_test(tests, what_is_kept_lives_until_its_gradient_has_been_taken_and_no_longer, 0, MODELS);
+    tcase_add_loop_test(tests, saved_bytes_count_every_storage_but_parameters_and_buffers, 0, MODELS);
+    tcase_add_test(tests, results_lie_over_their_input_where_networks_ask_for_it);
+    tcase_add_test(tests, counts_are_int64_and_a_mask_that_multiplies_is_as_wide_as_its_input);
+    tcase_add_test(tests, the_loss_has_its_weight_and_both_its_gradients);
+    tcase_add_loop_test(tests, gradients_of_weights_live_until_the_step_ends, 0, MODELS);
+    tcase_add_test(tests, what_has_no_rule_is_refused_by_name);
+    tcase_add_test(tests, every_combination_without_rules_is_refused);
+    tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
