@@ -8,7 +8,7 @@
 #include "onnx_layers.h"
 #include "onnx_write.h"
 
-enum { OPSET_FIRST = 13, OPSET_LAST = 23 };
+enum { OPSET_FIRST = 13, OPSET_LAST = 23, INPUTS_MAX = 64 };
 
 typedef bool (*handler)(walk *w);
 
@@ -280,6 +280,24 @@ static bool run_node(walk *w)
 
 // ---- the file -------------------------------------------------------------------------------------------------
 
+static bool add_inputs(walk *w)
+{
+    uint32_t inputs = 0;
+    for (const onnx_value *v = w->g->inputs; v != NULL; v = v->next) {
+        if (v->value == ONNX_NOTHING || is_weight(w, v->value)) {
+            continue;
+        }
+        if (inputs++ == INPUTS_MAX) {
+            onnx_refuse(w->g, "it has more than %d inputs, which is the limit", INPUTS_MAX);
+            return false;
+        }
+        if (!add_input(w, v)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool prepare(walk *w)
 {
     onnx_graph *g = w->g;
@@ -309,12 +327,7 @@ static bool prepare(walk *w)
             w->reads[v->value]++;
         }
     }
-    for (const onnx_value *v = g->inputs; v != NULL; v = v->next) {
-        if (v->value != ONNX_NOTHING && !is_weight(w, v->value) && !add_input(w, v)) {
-            return false;
-        }
-    }
-    return true;
+    return add_inputs(w);
 }
 
 static bool read_model(walk *w, const char *name, text *model, text *knobs)

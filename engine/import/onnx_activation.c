@@ -6,6 +6,8 @@
 #include "onnx_fold.h"
 #include "onnx_layers.h"
 
+enum { OUTPUTS_LOOKED = 64 }; // of a graph, for one that a log-softmax gives
+
 static bool give_alike(walk *w, const char *kind)
 {
     tensor *x = walk_tensor(w, 0);
@@ -80,7 +82,7 @@ static bool clip_end(walk *w, uint32_t k, double otherwise, double *out)
 bool take_clip(walk *w)
 {
     double low = 0, high = 0;
-    if (!clip_end(w, 1, -INFINITY, &low) || !clip_end(w, 2, INFINITY, &high)) {
+    if (!clip_end(w, 1, -HUGE_VAL, &low) || !clip_end(w, 2, HUGE_VAL, &high)) {
         return walk_refuse(w, "needs its ends as constant numbers");
     }
     if (low != 0 || (high != 6 && high < 3e38)) {
@@ -141,7 +143,8 @@ bool take_softmax(walk *w)
 
 bool take_log_softmax(walk *w)
 {
-    for (const onnx_value *o = w->g->outputs; o != NULL; o = o->next) {
+    uint32_t looked = 0;
+    for (const onnx_value *o = w->g->outputs; o != NULL && looked++ < OUTPUTS_LOOKED; o = o->next) {
         if (w->node->output_count > 0 && o->value == w->node->outputs[0]) {
             walk_note(w, "The last log_softmax is left out: our cross entropy has its own.");
             return take_identity(w);

@@ -402,7 +402,7 @@ static numbers *missing(onnx_graph *g, const onnx_tensor *t)
     }
     numbers *n = numbers_blank(g, t->rank, t->dims, same, &room);
     if (n != NULL) {
-        room[0] = NAN;
+        room[0] = nan("");
         n->real = is_real(t->type);
         n->missing = t->name;
     }
@@ -442,4 +442,36 @@ numbers *numbers_of(onnx_graph *g, const onnx_tensor *t)
         widen(t->type, count, room);
     }
     return g->status == HR_OK ? n : NULL;
+}
+
+static bool is_at_hand(const onnx_tensor *t)
+{
+    return t->rank == 2 && t->type == ONNX_FLOAT && t->field == 9 && !t->external &&
+           t->bytes == (uint64_t)(t->dims[0] * t->dims[1]) * 4;
+}
+
+bool numbers_are_turned(onnx_graph *g, const onnx_tensor *a, const onnx_tensor *b)
+{
+    enum { PLACES = 64 };
+    if (!is_at_hand(a) || !is_at_hand(b) || a->dims[0] != b->dims[1] || a->dims[1] != b->dims[0] ||
+        a->bytes == 0) {
+        return false;
+    }
+    const int64_t rows = a->dims[0], columns = a->dims[1], last = rows * columns - 1;
+    for (int64_t k = 0; k < PLACES; k++) {
+        const int64_t at = last / PLACES * k + last % PLACES * k / PLACES;
+        const uint64_t other = (uint64_t)(at % columns * rows + at / columns);
+        unsigned char one[4], two[4];
+        hr_status status = file_read_at(g->fd, a->at + (uint64_t)at * 4, one, sizeof one, g->path, g->err);
+        status = status != HR_OK ? status
+                                 : file_read_at(g->fd, b->at + other * 4, two, sizeof two, g->path, g->err);
+        if (status != HR_OK) {
+            g->status = status;
+            return false;
+        }
+        if (memcmp(one, two, sizeof one) != 0) {
+            return false;
+        }
+    }
+    return true;
 }

@@ -21,6 +21,9 @@ typedef struct numbers {
 // All return NULL with g->status set where memory or a limit says so.
 numbers *numbers_of(onnx_graph *g,
                     const onnx_tensor *t); // reads the values; those in another file are missing
+// Whether b is a turned, both float32 matrices whose values lie in the file: 64 places are compared. False with g->status set where
+// the file cannot be read.
+bool numbers_are_turned(onnx_graph *g, const onnx_tensor *a, const onnx_tensor *b);
 numbers *numbers_list(onnx_graph *g, const int64_t *values, uint32_t count);
 numbers *numbers_scalar(onnx_graph *g, double value, bool real);
 numbers *numbers_again(onnx_graph *g, const numbers *n); // another view of the same

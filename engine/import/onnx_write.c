@@ -48,9 +48,14 @@ static bool same_layer_shape(const layer *a, const layer *b)
 static bool find_outputs(writer *r)
 {
     walk *w = r->w;
+    uint32_t left = 0;
     for (const onnx_value *o = w->g->outputs; o != NULL; o = o->next) {
         const tensor *t = o->value == ONNX_NOTHING ? NULL : w->values[o->value].tensor;
         if (t == NULL || t->layer->open == OPEN_PARAMETER) {
+            continue;
+        }
+        if (t->layer->open != OPEN_NOT && r->output_count > 0) {
+            left++;
             continue;
         }
         if (!walk_is_closed(w, t)) {
@@ -61,11 +66,13 @@ static bool find_outputs(writer *r)
         }
         if (r->output_count > 0 &&
             (!same_layer_shape(t->layer, r->outputs[0]) || r->output_count == OUTPUTS_MAX)) {
-            walk_note(w, "The output %.60s is left out: the loss judges the first and those of its shape.",
-                      o->name);
+            left++;
         } else {
             r->outputs[r->output_count++] = t->layer;
         }
+    }
+    if (left > 0) {
+        walk_note(w, "%u more outputs are left out: the loss judges the first and those of its shape.", left);
     }
     return r->output_count > 0 || walk_refuse(w, "it has no output that a loss could judge") != NULL;
 }
@@ -232,6 +239,23 @@ static uint64_t elements(const onnx_tensor *t)
         count *= (uint64_t)t->dims[k]; // counted by the reader
     }
     return count;
+}
+
+// The exporter by TorchScript writes a table that the output shares with the embedding again, turned.
+static bool find_tied(writer *r, layer *l)
+{
+    if (!is_kind(l, "dense") || l->stored || l->param_count == 0 ||
+        strncmp(l->params[0]->name, "onnx::MatMul", 12) != 0) {
+        return true;
+    }
+    for (uint32_t k = 0; k < r->count && !l->stored && numbers_work(r->w->g, 1); k++) {
+        const layer *table = r->layers[k];
+        if (is_kind(table, "embedding") && numbers_are_turned(r->w->g, table->params[0], l->params[0])) {
+            l->params[0] = table->params[0];
+            l->stored = true;
+        }
+    }
+    return r->w->g->status == HR_OK;
 }
 
 // Who holds the matrix, or that the layer does now. Vectors are never shared: exporters write those of equal values once.
@@ -459,7 +483,7 @@ static bool prepare(writer *r)
         return false;
     }
     for (uint32_t k = 0; k < r->count; k++) {
-        if (!count_weights(r, r->layers[k])) {
+        if (!find_tied(r, r->layers[k]) || !count_weights(r, r->layers[k])) {
             return false;
         }
     }

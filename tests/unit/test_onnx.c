@@ -112,6 +112,7 @@ static const struct {
      "embedding position_embedding layer_norm attention add layer_norm dense dense add layer_norm dense"},
     {"attention_dynamo", 147440,
      "embedding position_embedding layer_norm attention add layer_norm dense dense add layer_norm dense"},
+    {"tied_script", 432, "embedding dense dense"},
     {"rotary_dynamo", 11200, "embedding rms_norm attention add rms_norm dense dense multiply dense add"},
 };
 enum { FILES = sizeof files / sizeof *files };
@@ -164,6 +165,7 @@ static const struct {
     {"gpt_dynamo", "units: 64, activation: gelu_tanh"},
     {"gpt_dynamo", "transpose: true, share: "},
     {"gpt_dynamo", "input: {type: int32, classes: 9000, shape: [8]}"},
+    {"tied_script", "{name: head, kind: dense, units: 40, bias: own, transpose: true, share: tokens}"},
     {"rotary_dynamo", "heads: 4, kv_heads: 2, causal: true, rotary: 10000, bias: false}"},
     {"rotary_dynamo", "kind: rms_norm, epsilon: 1e-06}"},
 };

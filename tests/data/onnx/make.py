@@ -176,6 +176,18 @@ class Rotary(nn.Module):
         return x + self.down(F.silu(self.gate(y)) * self.up(y))
 
 
+class Tied(nn.Module):
+    """A table that the output shares; the exporter by TorchScript writes it twice. Its values stay in the file."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.mid, self.head = nn.Embedding(40, 8), nn.Linear(8, 8), nn.Linear(8, 40)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, ids):
+        return self.head(F.relu(self.mid(self.tokens(ids))))
+
+
 class Shuffle(nn.Module):
     """Channels that change places and are cut: no layer permutes, so that this is refused."""
 
@@ -207,7 +219,7 @@ FILES = [
     ("patches_script", Patches, image(16), "script", 14, True), ("patches_dynamo", Patches, image(16), "dynamo", 20, True),
     ("patches_eager", lambda: Patches(eager=True), image(16), "dynamo", 18, True), ("gpt_dynamo", Gpt, ids(), "dynamo", 20, True),
     ("attention_dynamo", Gpt, ids(), "dynamo", 23, True), ("rotary_dynamo", Rotary, ids(), "dynamo", 20, True),
-    ("shuffle_script", Shuffle, image(8), "script", 17, False),
+    ("tied_script", Tied, ids(), "script", 17, True), ("shuffle_script", Shuffle, image(8), "script", 17, False),
 ]
 
 
@@ -253,7 +265,7 @@ def write(folder, name, make, example, exporter, opset, is_open):
                                   dynamic_axes={"x": {0: "batch"}} if is_open else None)
         finally:
             sys.stdout = before
-    onnx.save(strip(onnx.load(path)), path)
+    onnx.save(onnx.load(path) if name.startswith("tied") else strip(onnx.load(path)), path)
     print('    {"%s", %d},' % (name, sum(p.numel() for p in module.parameters())))
 
 
