@@ -31,6 +31,8 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_EDGES] =
         {.name = "padding", .type = ATTR_TYPE_EDGES, .required = true, .min = 0, .max = MAX_WINDOW},
     [ATTR_GROUPS] = {.name = "groups", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_COUNT, .fallback = 1},
+    [ATTR_NORM_GROUPS] =
+        {.name = "groups", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = MAX_COUNT},
     [ATTR_MULTIPLIER] =
         {.name = "multiplier", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_WINDOW, .fallback = 1},
     [ATTR_BIAS] = {.name = "bias", .type = ATTR_TYPE_CHOICE, .fallback = 1, .choices = {BOOLEAN, "own"}},

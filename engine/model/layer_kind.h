@@ -25,6 +25,7 @@
     X(global_avg_pool)                                                                                       \
     X(layer_norm)                                                                                            \
     X(rms_norm)                                                                                              \
+    X(group_norm)                                                                                            \
     X(batch_norm)                                                                                            \
     X(relu)                                                                                                  \
     X(relu6)                                                                                                 \
@@ -85,6 +86,7 @@ typedef enum attr_id {
     ATTR_PADDING,
     ATTR_EDGES, // written `padding` too
     ATTR_GROUPS,
+    ATTR_NORM_GROUPS, // written `groups` too
     ATTR_MULTIPLIER,
     ATTR_BIAS,         // layer_bias
     ATTR_KEY_BIAS,     // of an attention's keys: 0 as the others, 1 false, 2 true

@@ -190,7 +190,11 @@
     X(RELATIVE_BIAS,                                                                                              \
       "relative_bias") /* table[V,heads] → bias[P*heads,Lq,Lk]: what every score of a query and a key is \
                                      given by where they stand to one another; attr.rule, see ops/relative.h */      \
-    X(RELATIVE_BIAS_BWD, "relative_bias_bwd") /* dbias → dtable */
+    X(RELATIVE_BIAS_BWD, "relative_bias_bwd") /* dbias → dtable */                                              \
+    X(GROUP_NORM,                                                                                                 \
+      "group_norm") /* x[N,...,C], gamma[C], beta[C] → y, mean[N,groups], rstd[N,groups];        \
+                                     attr.groups, attr.epsilon */              \
+    X(GROUP_NORM_BWD, "group_norm_bwd") /* x, dy, gamma, mean, rstd → dx, dgamma, dbeta */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,

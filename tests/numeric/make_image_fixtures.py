@@ -153,6 +153,17 @@ def convolutions():
     ]
 
 
+def group_norm_case(name, x, groups, epsilon):
+    def forward(image, gamma, beta):
+        y = F.group_norm(image.movedim(-1, 1), groups, gamma, beta, epsilon).movedim(1, -1)
+        rows = image.reshape(x[0], -1, groups, x[-1] // groups)
+        variance, mean = torch.var_mean(rows, dim=(1, 3), correction=0)
+        return [y, mean, (variance + epsilon).rsqrt()]
+
+    attr = {"groups": groups, "epsilon": epsilon}
+    return op_fixture(name, "group_norm", attr, [x, (x[-1],), (x[-1],)], forward)
+
+
 def main():
     torch.set_num_threads(1)
     cases = convolutions() + [
@@ -162,6 +173,9 @@ def main():
         avg_pool_case("avg_pool_padded", (2, 7, 6, 4), window((3, 3), (2, 2), 1, 1, 1, 1)),
         avg_pool_case("avg_pool_counts_padding", (2, 7, 6, 4), window((3, 3), (2, 2), 1, 1, 1, 1), PADDING),
         avg_pool_case("avg_pool_one_sided", (1, 5, 8, 2), window((3, 2), (1, 2), 0, 1, 1, 0)),
+        group_norm_case("group_norm", (2, 3, 4, 12), 4, 1e-5),
+        group_norm_case("group_norm_of_one", (2, 5, 6), 1, 1e-6),
+        group_norm_case("instance_norm", (3, 4, 3, 5), 5, 1e-3),
         relu6_case("relu6", (3, 4, 2, 5), 12.0),
         op_fixture("multiply", "multiply", {}, [(2, 3, 4, 5), (2, 3, 4, 5)], lambda a, b: [a * b]),
         op_fixture("gate", "multiply_broadcast", {}, [(2, 3, 4, 5), (2, 1, 1, 5)], lambda a, b: [a * b]),

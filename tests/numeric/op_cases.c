@@ -186,6 +186,7 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_ATTENTION_VALUES] = op_case_attention,
     [HR_OP_ATTENTION] = op_case_attention,
     [HR_OP_ROTARY] = op_case_rotary,
+    [HR_OP_GROUP_NORM] = op_case_group_norm,
     [HR_OP_RELATIVE_BIAS] = op_case_relative,
     [HR_OP_BATCH_NORM_APPLY] = batch_norm,
     [HR_OP_SOFTMAX_XENT] = op_case_loss,

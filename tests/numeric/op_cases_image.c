@@ -253,3 +253,19 @@ op_trial op_case_loss(hr_op op, op_draw *d)
     op_trial_infer_out(&t, op_row_of(op)->min_out);
     return t;
 }
+
+// Groups of one channel, of some and of all, at least four elements each; images, volumes and sequences.
+op_trial op_case_group_norm(hr_op op, op_draw *d)
+{
+    const int64_t groups = op_draw_int(d, 1, 2 * d->size), size = d->size;
+    const int64_t channels =
+        groups * (op_draw_int(d, 0, 9) == 0 ? 300 / groups + 1 : op_draw_int(d, 1, size));
+    const int64_t n = op_draw_int(d, 1, 3), h = op_draw_int(d, 2, size + 1), w = op_draw_int(d, 2, size + 1);
+    op_trial t = op_trial_make(op, (op_attr){.groups = (int32_t)groups, .epsilon = 1e-5});
+    const bool flat = op_draw_int(d, 0, 2) == 0;
+    op_draw_in(d, &t, flat ? DIMS(n, 2 * h, channels) : DIMS(n, h, w, channels), -1.0, 3.0);
+    op_draw_in(d, &t, DIMS(channels), 0.5, 1.5);
+    op_draw_in(d, &t, DIMS(channels), -1.0, 1.0);
+    op_trial_infer_out(&t, 3);
+    return t;
+}

@@ -54,6 +54,7 @@ op_trial op_case_matmul(hr_op op, op_draw *d);
 op_trial op_case_softmax(hr_op op, op_draw *d);
 op_trial op_case_attention(hr_op op, op_draw *d);
 op_trial op_case_rotary(hr_op op, op_draw *d);
+op_trial op_case_group_norm(hr_op op, op_draw *d);
 op_trial op_case_relative(hr_op op, op_draw *d);
 op_trial op_case_dropout(hr_op op, op_draw *d);
 op_trial op_case_update(hr_op op, op_draw *d);

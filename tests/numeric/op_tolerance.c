@@ -109,6 +109,8 @@ static const struct {
     {HR_OP_ATTENTION, 1e-6, 0, 0},
     {HR_OP_ROTARY, 2e-7, 0, 0},
     {HR_OP_ROTARY_BWD, 2e-7, 0, 0},
+    {HR_OP_GROUP_NORM, 2e-6, 0, 0},
+    {HR_OP_GROUP_NORM_BWD, 5e-6, 0, 0},
     {HR_OP_RELATIVE_BIAS, 2e-7, 0, 0},
     {HR_OP_RELATIVE_BIAS_BWD, 1e-6, 0, 0},
     // dp less its mean, which are nearly equal where one weight is nearly 1; a library rounds weights and ds on the way.

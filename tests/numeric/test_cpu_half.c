@@ -127,6 +127,7 @@ static const hr_op operations[] = {
     HR_OP_BROADCAST,
     HR_OP_ATTENTION,
     HR_OP_ROTARY,
+    HR_OP_GROUP_NORM,
     HR_OP_RELATIVE_BIAS,
     HR_OP_SGD,
     HR_OP_MOMENTUM,

@@ -315,6 +315,7 @@ static const char every_kind[] =
     "    - {name: wide, kind: conv2d_transpose, filters: 3, kernel: 3, stride: 2, padding: same}\n"
     "    - {name: cut, kind: slice, axis: 1, from: 2, count: 5}\n"
     "    - {kind: layer_norm}\n"
+    "    - {name: grouped_norm, kind: group_norm, groups: 3, activation: silu}\n"
     "    - {kind: rms_norm}\n"
     "    - {kind: relu}\n"
     "    - {kind: relu6}\n"
@@ -463,6 +464,12 @@ static const bad_model bad_models[] = {
     {TWO("{name: b, kind: relu, input: before}"), 6, 1, {"no layer above it is called 'before'"}},
     {TWO("{name: b, kind: add, inputs: [a]}"), 6, 1, {"needs two inputs"}},
     {TWO("{name: b, kind: concat, inputs: [a]}"), 6, 1, {"needs 2 to 6 inputs"}},
+    {TWO("{kind: group_norm, groups: 2}"), 6, 1, {"[places", "had 6"}},
+    {FEATURES("6") "    - {kind: reshape, shape: [2, 3]}\n    - {kind: group_norm, groups: 2}\n    - {kind: "
+                   "flatten}\n" OUT,
+     6,
+     1,
+     {"2 groups divide", "had 2x3"}},
     // biases
     {BIAS("{kind: attention, heads: 3, inputs: [r, b]}"), 7, 1, {"form: materialised"}},
     {BIAS("{kind: attention, heads: 1, form: materialised, inputs: [r, b]}"),

@@ -138,6 +138,7 @@ extern const cpu_impl cpu_leaky_relu, cpu_leaky_relu_bwd, cpu_softplus, cpu_soft
     cpu_mish_bwd;
 extern const cpu_impl cpu_embedding, cpu_embedding_bwd, cpu_add_broadcast, cpu_broadcast;
 extern const cpu_impl cpu_relative_bias, cpu_relative_bias_bwd;
+extern const cpu_impl cpu_group_norm, cpu_group_norm_bwd;
 extern const cpu_impl cpu_dropout, cpu_dropout_bwd, cpu_dropout_bwd_mask;
 
 #endif

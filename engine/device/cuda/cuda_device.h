@@ -122,6 +122,7 @@ typedef struct cuda_family {
     X(dropout)                                                                                               \
     X(embedding)                                                                                             \
     X(norm) /* layer and RMS norm, softmax */                                                                \
+    X(group_norm)                                                                                            \
     X(batch_norm)                                                                                            \
     X(pool)                                                                                                  \
     X(loss)                                                                                                  \

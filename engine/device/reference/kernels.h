@@ -155,6 +155,8 @@ void reference_mish(const reference_call *call);
 void reference_mish_bwd(const reference_call *call);
 void reference_relative_bias(const reference_call *call);
 void reference_relative_bias_bwd(const reference_call *call);
+void reference_group_norm(const reference_call *call);
+void reference_group_norm_bwd(const reference_call *call);
 void reference_embedding(const reference_call *call);
 void reference_embedding_bwd(const reference_call *call);
 void reference_add_broadcast(const reference_call *call);
