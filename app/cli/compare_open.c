@@ -91,7 +91,8 @@ static bool is_trace(const char *base)
             return true;
         }
     }
-    return is_file(base) && !ends_with(base, ".yaml") && !ends_with(base, ".onnx") && !is_config(base);
+    return is_file(base) && !ends_with(base, ".yaml") && !ends_with(base, ".onnx") &&
+           !ends_with(base, ".keras") && !is_config(base);
 }
 
 // ---- a plan ---------------------------------------------------------------------------------------------------

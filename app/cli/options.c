@@ -184,7 +184,7 @@ static void help_of_all(bool whole)
         return;
     }
     puts("PRESET is a name from `headroom presets`, a path with '/' or .yaml, a config.json of Hugging Face "
-         "or its folder, or an .onnx file.");
+         "or its folder, an .onnx file, or a .keras file or to_json() of Keras.");
     print_exit_codes();
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "data/listing.h"
-#include "data/reader.h"
+#include "base/reader.h"
 
 enum { LEAF_TEXT_MAX = 64 };
 

@@ -9,7 +9,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "data/blob.h"
-#include "data/reader.h"
+#include "base/reader.h"
 #include "data/record.h"
 #include "data/source.h"
 

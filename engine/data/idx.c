@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/reader.h"
+#include "base/reader.h"
 
 enum {
     IDX_TYPE_BYTES = 0x08,

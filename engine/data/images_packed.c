@@ -9,7 +9,7 @@
 #include "base/host_mem.h"
 #include "data/blob.h"
 #include "data/image_members.h"
-#include "data/reader.h"
+#include "base/reader.h"
 
 typedef struct packed_walk {
     image_index *index;

@@ -55,16 +55,12 @@ static hr_status refuse_json(const char *path, const json_error_t *error, hr_err
     return status;
 }
 
-hr_status config_open(const char *path, config *out, hr_err *err)
+hr_status config_open_bytes(const char *path, const char *data, size_t bytes, config *out, hr_err *err)
 {
-    char *data = NULL;
-    size_t bytes = 0;
     json_error_t error = {.line = 1};
-    *out = (config){.path = path, .err = err};
-    HR_TRY(file_read(path, CONFIG_MAX_BYTES, &data, &bytes, err));
     bool nomem = false;
+    *out = (config){.path = path, .err = err};
     out->root = config_parse(data, bytes, &error, &nomem);
-    hr_free(data);
     if (out->root == NULL) {
         return nomem ? HR_FAIL(err, NOMEM, "%s: no memory to read it", path) : refuse_json(path, &error, err);
     }
@@ -77,6 +73,17 @@ hr_status config_open(const char *path, config *out, hr_err *err)
         return status;
     }
     return HR_OK;
+}
+
+hr_status config_open(const char *path, config *out, hr_err *err)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    *out = (config){.path = path, .err = err};
+    HR_TRY(file_read(path, CONFIG_MAX_BYTES, &data, &bytes, err));
+    const hr_status status = config_open_bytes(path, data, bytes, out, err);
+    hr_free(data);
+    return status;
 }
 
 void config_close(config *c)

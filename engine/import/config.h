@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A config.json of strangers: at most 1 MiB of JSON, one object, and typed values under limits. A key that is missing or
+// A config.json of strangers: at most 4 MiB of JSON, one object, and typed values under limits. A key that is missing or
 // null means the library's default, which the caller gives; where null is a value of its own config_is_null tells. The first value that does not do is refused in one sentence;
 // what is read after that stays within its limits and means nothing, so that keys are read without a test after each.
 // Ask config_status behind them.
@@ -12,7 +12,7 @@
 
 #include "headroom/status.h"
 
-enum { CONFIG_MAX_BYTES = 1 << 20 };
+enum { CONFIG_MAX_BYTES = 4 << 20 };
 
 typedef struct config {
     const char *path; // borrowed
@@ -23,6 +23,9 @@ typedef struct config {
 
 // READ, PRESET (no JSON, no object) and NOMEM errors. config_close in every case.
 HR_MUST_CHECK hr_status config_open(const char *path, config *out, hr_err *err);
+// The same of bytes, which say they are of `path`. PRESET, NOMEM.
+HR_MUST_CHECK hr_status config_open_bytes(const char *path, const char *data, size_t bytes, config *out,
+                                          hr_err *err);
 void config_close(config *c);
 static inline hr_status config_status(const config *c)
 {

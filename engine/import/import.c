@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another program's file as a preset: an ONNX file, or a config.json: which family writes it, and what stands around the layers.
+// Another program's file as a preset: which reader takes it; of a config.json of Hugging Face which family writes it, and what
+// stands around the layers.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "importer.h"
+#include "keras.h"
 #include "knobs/preset_import.h"
 #include "onnx.h"
 #include "weights.h"
@@ -85,6 +87,12 @@ static const char *const lacking[][2] = {
     {"SwinForImageClassification", "attention within shifted windows"},
     {"CLIPModel", "a loss between two encoders"},
 };
+
+static bool ends_with(const char *path, const char *ending)
+{
+    const size_t length = strlen(path), tail = strlen(ending);
+    return length >= tail && strcmp(path + length - tail, ending) == 0;
+}
 
 // ---- which family ---------------------------------------------------------------------------------------------
 
@@ -202,8 +210,7 @@ static void put_model(const importer *m, const char *name, text *model)
         (void)snprintf(length, sizeof length, ", %" PRId64 " tokens", m->sequence);
     }
     text_append(model, "title: \"%s: %s%s\"\n", name, m->architecture, length);
-    text_append(model, "description: \"%s as its Hugging Face config.json says it: %s parameters.\"\n", name,
-                parameters);
+    text_append(model, "description: \"%s as its %s says it: %s parameters.\"\n", name, m->file, parameters);
     if (m->t.notes.length > 0) {
         text_append(model, "note: \"%s\"\n", m->t.notes.data);
     }
@@ -213,9 +220,12 @@ static void put_model(const importer *m, const char *name, text *model)
     text_append_bytes(model, m->t.layers.data, m->t.layers.length);
 }
 
-static hr_status finish(importer *m, const char *name, text *model, text *knobs, hr_err *err)
+// The groups of a preset, and what any family says of them.
+static hr_status read_around(importer *m, text *knobs)
 {
-    char plain[MODEL_NAME + 1];
+    if (config_status(&m->c) != HR_OK) {
+        return config_status(&m->c);
+    }
     const char *policy = policy_of(m);
     refuse_what_changes_parameters(&m->c);
     if (config_find(&m->c, "quantization_config") != NULL) {
@@ -229,10 +239,16 @@ static hr_status finish(importer *m, const char *name, text *model, text *knobs,
     }
     HR_TRY(config_status(&m->c));
     HR_TRY(weights_compare(&m->c, &m->t));
+    text_append(knobs, "device: {kind: plan}\nprecision: {policy: %s}\n%s", policy, m->knobs);
+    return HR_OK;
+}
+
+static hr_status finish(const importer *m, const char *name, text *model, const text *knobs, hr_err *err)
+{
+    char plain[MODEL_NAME + 1];
     model_name(name, plain);
     if (!model_text_failed(&m->t)) {
         put_model(m, plain, model);
-        text_append(knobs, "device: {kind: plan}\nprecision: {policy: %s}\n%s", policy, m->knobs);
     }
     if (model_text_failed(&m->t) || model->failed || knobs->failed) {
         return HR_FAIL(err, NOMEM, "%s: no memory to make a preset of it", m->c.path);
@@ -240,30 +256,58 @@ static hr_status finish(importer *m, const char *name, text *model, text *knobs,
     return HR_OK;
 }
 
-static hr_status import_config(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+// ---- which reader ---------------------------------------------------------------------------------------------
+
+static hr_status import_hugging_face(importer *m, text *knobs)
+{
+    const import_family write = find_family(m);
+    if (write != NULL) {
+        write(m);
+    }
+    return read_around(m, knobs);
+}
+
+static bool is_keras(const config *c)
+{
+    return json_is_string(json_object_get(c->root, "class_name")) &&
+           json_object_get(c->root, "config") != NULL;
+}
+
+static bool is_any(const config *c)
+{
+    return c->root != NULL;
+}
+
+// Of a file of JSON: what is in it decides. The first that knows it reads it.
+static const struct {
+    bool (*knows)(const config *c);
+    hr_status (*read)(importer *m, text *knobs);
+    const char *file; // what the file is called in a description
+} json_readers[] = {
+    {is_keras, import_keras, "Keras file"},
+    {is_any, import_hugging_face, "Hugging Face config.json"},
+};
+
+static hr_status import_json(const char *path, const char *name, text *model, text *knobs, hr_err *err)
 {
     importer m = {.knobs = ""};
-    hr_status status = config_open(path, &m.c, err);
-    const import_family write = status == HR_OK ? find_family(&m) : NULL;
-    if (write != NULL) {
-        write(&m);
+    size_t k = 0;
+    hr_status status = ends_with(path, ".keras") ? keras_open(path, &m.c, err) : config_open(path, &m.c, err);
+    if (status == HR_OK) {
+        while (!json_readers[k].knows(&m.c)) {
+            k++;
+        }
+        m.file = json_readers[k].file;
+        status = json_readers[k].read(&m, knobs);
     }
-    status = status == HR_OK ? config_status(&m.c) : status;
     status = status == HR_OK ? finish(&m, name, model, knobs, err) : status;
     model_text_deinit(&m.t);
     config_close(&m.c);
     return status;
 }
 
-static bool is_onnx(const char *path)
-{
-    static const char ending[] = ".onnx";
-    const size_t length = strlen(path);
-    return length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0;
-}
-
 hr_status preset_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
 {
-    return is_onnx(path) ? onnx_import(path, name, model, knobs, err)
-                         : import_config(path, name, model, knobs, err);
+    return ends_with(path, ".onnx") ? onnx_import(path, name, model, knobs, err)
+                                    : import_json(path, name, model, knobs, err);
 }

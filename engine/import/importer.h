@@ -12,6 +12,7 @@ typedef struct importer {
     config c;
     model_text t;
     const char *architecture; // "LlamaForCausalLM"
+    const char *file;         // what the file is called: "Keras file"
     int64_t sequence;         // tokens of a sample; 0: images
     const char *knobs;        // `batch` and `optimizer` as the shipped presets of the family have them
 } importer;

@@ -299,7 +299,8 @@ static bool may_visit(const loader *l, const visit *here, const yaml_node *at)
 static bool is_import(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    return dot != NULL && (strcmp(dot, ".json") == 0 || strcmp(dot, ".onnx") == 0);
+    return dot != NULL &&
+           (strcmp(dot, ".json") == 0 || strcmp(dot, ".onnx") == 0 || strcmp(dot, ".keras") == 0);
 }
 
 // "Qwen3-8B" of Qwen3-8B/config.json, which all such files are called; "mine" of mine.json.
@@ -459,7 +460,7 @@ static hr_status collect(const hr_preset *preset, char **problems, hr_err *err)
 // A file is named with its ending: a name alone is one of ours. How to name the one that lies here; "": there is none.
 static const char *ending_here(const char *name)
 {
-    static const char *const endings[] = {".yaml", ".onnx", "/config.json"};
+    static const char *const endings[] = {".yaml", ".onnx", ".keras", "/config.json"};
     for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
         char path[SEARCH_PATH_MAX];
         const int length = snprintf(path, sizeof path, "%s%s", name, endings[k]);

@@ -8,10 +8,11 @@
 
 #include "base/text.h"
 
-// An ONNX file (a path that ends in .onnx; weights are not read), or a Hugging Face config.json (and, for its count of parameters, the index or the header of the safetensors beside it) as a
+// An ONNX file (a path that ends in .onnx; weights are not read), a model of Keras (a .keras archive, or JSON that has class_name
+// and config; weights are not read), or a Hugging Face config.json (and, for its count of parameters, the index or the header of the safetensors beside it) as a
 // preset of our own: into *model the keys title, description, note and model, into *knobs the groups, which a preset has
-// behind them. `name` is what the model is called. READ error when the file cannot be read; PRESET error, one sentence with
-// the key or the node, where it is no such file or says what our layers cannot hold; NOMEM. The texts are the caller's to free, also
+// behind them. `name` is what the model is called. READ error when the file cannot be read, DATA where a .keras is no archive; PRESET error, one sentence with
+// the key, the node or the layer, where it is no such file or says what our layers cannot hold; NOMEM. The texts are the caller's to free, also
 // after a failure. Any thread.
 HR_MUST_CHECK hr_status preset_import(const char *path, const char *name, text *model, text *knobs,
                                       hr_err *err);

@@ -60,7 +60,8 @@ bool search_is_path(const char *preset)
 
 bool search_is_preset_path(const char *preset)
 {
-    return search_is_path(preset) || ends_with(preset, ".json") || ends_with(preset, ".onnx") || strcmp(preset, ".") == 0;
+    return search_is_path(preset) || ends_with(preset, ".json") || ends_with(preset, ".onnx") ||
+           ends_with(preset, ".keras") || strcmp(preset, ".") == 0;
 }
 
 bool hr_preset_is_path(const char *word)

@@ -64,6 +64,9 @@ static hr_status import(const char *path, bool reads)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char path[64];
+    if (memmem(data, size, "class_name", strlen("class_name")) != NULL) {
+        return 0; // of Keras: fuzz_keras.c
+    }
     const int64_t live = hr_host_mem_live();
     const int fd = memfd_create("config.json", MFD_CLOEXEC);
     must(fd >= 0 && write(fd, data, size) == (ssize_t)size, "no file in memory", "");

@@ -433,7 +433,7 @@ END_TEST
 
 START_TEST(deep_and_long_files_are_refused)
 {
-    enum { LONG = (1 << 20) + 1 };
+    enum { LONG = (4 << 20) + 1 };
     char *data = malloc(LONG);
     memset(data, '[', LONG);
     ck_assert_int_eq(hr_preset_open(put_bytes("a.json", data, LONG - 1), false, &preset, NULL, &err),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/reader.h"
+#include "base/reader.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -74,9 +74,8 @@ static hr_status need_archives(hr_err *err)
 {
     static shared_state state = SHARED_STATE_INIT;
     static const shared_library wanted = {.soname = HEADROOM_ARCHIVE_SONAME,
-                                          .needed_by = "a packed data set",
-                                          .hint = "apt install " HEADROOM_ARCHIVE_PACKAGE
-                                                  ", or -s pipeline.source=generated",
+                                          .needed_by = "a packed file",
+                                          .hint = "apt install " HEADROOM_ARCHIVE_PACKAGE,
                                           .calls = archive_calls,
                                           .call_count = sizeof archive_calls / sizeof *archive_calls};
     return shared_library_need(&wanted, &state, &archive, err);

@@ -2,8 +2,8 @@
 // Reads members of an archive (tar or zip, plain or gzip), or one .gz file, from front to back. Nothing is
 // extracted, members are known by their leaf name only, and how much can come out of the file is known before
 // anything is taken: deflate cannot make more than 1032 bytes of one.
-#ifndef DATA_READER_H
-#define DATA_READER_H
+#ifndef BASE_READER_H
+#define BASE_READER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keras' layers of images: sizes as keras/src/ops/operation_utils.py and backend/common/backend_utils.py (Keras 3.15) have them.
+#include <string.h>
+
+#include "keras_rows.h"
+
+typedef struct window {
+    int64_t kernel[2], stride[2];
+    bool same;
+} window;
+
+static void take_window(keras_walk *w, const char *kernel, window *out)
+{
+    const char *padding = keras_word(w, "padding", "valid");
+    keras_pair(w, kernel, 2, 1, out->kernel);
+    keras_pair(w, "strides", 1, 1, out->stride);
+    out->same = strcmp(padding, "same") == 0;
+    if (!out->same && strcmp(padding, "valid") != 0) {
+        (void)keras_refuse(w, "a padding called %.20s", padding);
+    }
+}
+
+// An image with its channels last; false: refused.
+static bool is_image(keras_walk *w)
+{
+    const char *format = keras_word(w, "data_format", "channels_last");
+    if (strcmp(format, "channels_last") != 0) {
+        (void)keras_refuse(w, "images with their channels first");
+    } else if (keras_input(w, 0)->shape.rank != 3) {
+        (void)keras_refuse(w, "needs an image, height and width and channels");
+    }
+    return w->why[0] == '\0';
+}
+
+static void refuse_dilation(keras_walk *w)
+{
+    int64_t dilation[2];
+    keras_pair(w, "dilation_rate", 1, 1, dilation);
+    if (dilation[0] != 1 || dilation[1] != 1) {
+        (void)keras_refuse(w, "a dilation of %lld", (long long)(dilation[0] > 1 ? dilation[0] : dilation[1]));
+    }
+}
+
+static keras_shape slid(const keras_shape *in, const window *v, int64_t channels)
+{
+    keras_shape out = {.rank = 3, .side = {0, 0, channels}};
+    for (int k = 0; k < 2; k++) {
+        out.side[k] = v->same                      ? (in->side[k] + v->stride[k] - 1) / v->stride[k]
+                      : in->side[k] < v->kernel[k] ? 0
+                                                   : (in->side[k] - v->kernel[k]) / v->stride[k] + 1;
+    }
+    return out;
+}
+
+static keras_shape spread(const keras_shape *in, const window *v, int64_t channels)
+{
+    keras_shape out = {.rank = 3, .side = {0, 0, channels}};
+    for (int k = 0; k < 2; k++) {
+        const int64_t more = v->kernel[k] > v->stride[k] ? v->kernel[k] - v->stride[k] : 0;
+        out.side[k] = in->side[k] * v->stride[k] + (v->same ? 0 : more);
+    }
+    return out;
+}
+
+static void say_window(keras_walk *w, uint32_t line, const window *v, bool bias)
+{
+    keras_say_pair(w, line, "kernel", v->kernel, 0);
+    keras_say_pair(w, line, "stride", v->stride, 1);
+    keras_say(w, line, "%s%s", v->same ? ", padding: same" : "", bias ? "" : ", bias: false");
+}
+
+// The kinds of convolution. A group for every channel is a depthwise one.
+uint32_t keras_convolution(keras_walk *w)
+{
+    const char *of = w->layer->class_name;
+    const bool plain = strcmp(of, "Conv2D") == 0, separable = strcmp(of, "SeparableConv2D") == 0;
+    window v;
+    if (!is_image(w)) {
+        return KERAS_NONE;
+    }
+    take_window(w, "kernel_size", &v);
+    refuse_dilation(w);
+    const bool bias = keras_flag(w, "use_bias", true);
+    const int64_t channels = keras_input(w, 0)->shape.side[2];
+    const int64_t filters = keras_int(w, "filters", plain || separable ? 0 : 1, 1, MODEL_TEXT_COUNT);
+    const int64_t groups = plain ? keras_int(w, "groups", 1, 1, MODEL_TEXT_COUNT) : 1;
+    const bool each = plain && groups == channels && channels > 1;
+    const int64_t multiplier =
+        each ? filters / groups : keras_int(w, "depth_multiplier", 1, 1, KERAS_WINDOW_MAX);
+    const bool depthwise = each || strcmp(of, "DepthwiseConv2D") == 0;
+    if (filters < 1 || channels % groups != 0 || filters % groups != 0) {
+        return keras_refuse(w, "filters and groups that do not share the channels out");
+    }
+    const int64_t deep = channels * multiplier, results = depthwise ? deep : filters;
+    const keras_shape shape = slid(&keras_input(w, 0)->shape, &v, results);
+    const uint32_t line = keras_emit(w,
+                                     depthwise   ? "depthwise_conv2d"
+                                     : separable ? "separable_conv2d"
+                                                 : "conv2d",
+                                     &shape);
+    if (!depthwise) {
+        keras_say(w, line, ", filters: %lld", (long long)filters);
+    }
+    say_window(w, line, &v, bias);
+    if (groups > 1 && !each) {
+        keras_say(w, line, ", groups: %lld", (long long)groups);
+    }
+    if (multiplier > 1 && (depthwise || separable)) {
+        keras_say(w, line, ", multiplier: %lld", (long long)multiplier);
+    }
+    const int64_t taps[] = {v.kernel[0], v.kernel[1], depthwise || separable ? deep : channels / groups,
+                            depthwise || separable ? 1 : filters};
+    const int64_t points[] = {deep, filters};
+    keras_own(w, line,
+              keras_weights(taps, 4) + (separable ? keras_weights(points, 2) : 0) +
+                  (bias ? (uint64_t)results : 0));
+    return keras_activated(w, line, keras_function(keras_value(w, "activation"), "linear"));
+}
+
+uint32_t keras_transposed(keras_walk *w)
+{
+    window v;
+    if (!is_image(w)) {
+        return KERAS_NONE;
+    }
+    take_window(w, "kernel_size", &v);
+    refuse_dilation(w);
+    const bool bias = keras_flag(w, "use_bias", true);
+    const int64_t filters = keras_int(w, "filters", 0, 1, MODEL_TEXT_COUNT);
+    if (keras_value(w, "output_padding") != NULL || filters < 1) {
+        return keras_refuse(w, "an output padding of its own, or no filters");
+    }
+    const keras_shape shape = spread(&keras_input(w, 0)->shape, &v, filters);
+    const int64_t sides[] = {v.kernel[0], v.kernel[1], keras_input(w, 0)->shape.side[2], filters};
+    const uint32_t line = keras_emit(w, "conv2d_transpose", &shape);
+    keras_say(w, line, ", filters: %lld", (long long)filters);
+    say_window(w, line, &v, bias);
+    keras_own(w, line, keras_weights(sides, 4) + (bias ? (uint64_t)filters : 0));
+    return keras_activated(w, line, keras_function(keras_value(w, "activation"), "linear"));
+}
+
+uint32_t keras_pool(keras_walk *w)
+{
+    window v;
+    if (!is_image(w)) {
+        return KERAS_NONE;
+    }
+    take_window(w, "pool_size", &v);
+    if (keras_value(w, "strides") == NULL) {
+        memcpy(v.stride, v.kernel, sizeof v.stride);
+    }
+    const bool most = strncmp(w->layer->class_name, "Max", 3) == 0;
+    const keras_shape shape = slid(&keras_input(w, 0)->shape, &v, keras_input(w, 0)->shape.side[2]);
+    const uint32_t line = keras_emit(w, most ? "max_pool" : "avg_pool", &shape);
+    keras_say_pair(w, line, "size", v.kernel, 0);
+    if (memcmp(v.kernel, v.stride, sizeof v.stride) != 0) {
+        keras_say_pair(w, line, "stride", v.stride, 0);
+    }
+    keras_say(w, line, "%s", v.same ? ", padding: same" : "");
+    return line;
+}
+
+uint32_t keras_global_pool(keras_walk *w)
+{
+    if (!is_image(w)) {
+        return KERAS_NONE;
+    }
+    const int64_t channels = keras_input(w, 0)->shape.side[2];
+    const keras_shape flat = {.rank = 1, .side = {channels}}, kept = {.rank = 3, .side = {1, 1, channels}};
+    const bool keeps = keras_flag(w, "keepdims", false);
+    return keras_reshaped(w, keras_emit(w, "global_avg_pool", &flat), keeps ? &kept : &flat, "_reshape");
+}
+
+// Keras writes [[top, bottom], [left, right]].
+uint32_t keras_zero_pad(keras_walk *w)
+{
+    const json_t *sides = keras_value(w, "padding");
+    int64_t edges[4] = {0};
+    if (!is_image(w)) {
+        return KERAS_NONE;
+    }
+    for (size_t k = 0; k < 4; k++) {
+        const json_t *edge = json_array_get(json_array_get(sides, k / 2), k % 2);
+        if (!json_is_integer(edge) || json_integer_value(edge) < 0 ||
+            json_integer_value(edge) > KERAS_WINDOW_MAX) {
+            return keras_refuse(w, "a padding that is not [[top, bottom], [left, right]]");
+        }
+        edges[k] = json_integer_value(edge);
+    }
+    keras_shape shape = keras_input(w, 0)->shape;
+    shape.side[0] += edges[0] + edges[1];
+    shape.side[1] += edges[2] + edges[3];
+    if (edges[0] + edges[1] + edges[2] + edges[3] == 0) {
+        return w->inputs[0];
+    }
+    const uint32_t line = keras_emit(w, "zero_pad", &shape);
+    if (edges[0] == edges[1] && edges[0] == edges[2] && edges[0] == edges[3]) {
+        keras_say(w, line, ", padding: %lld", (long long)edges[0]);
+    } else {
+        keras_say(w, line, ", padding: [%lld, %lld, %lld, %lld]", (long long)edges[0], (long long)edges[1],
+                  (long long)edges[2], (long long)edges[3]);
+    }
+    return line;
+}
+
+uint32_t keras_upsample(keras_walk *w)
+{
+    const char *how = keras_word(w, "interpolation", "nearest");
+    int64_t size[2];
+    if (strcmp(how, "nearest") != 0) {
+        return keras_refuse(w, "an upsampling that is %.20s", how);
+    }
+    if (!is_image(w)) {
+        return KERAS_NONE;
+    }
+    keras_pair(w, "size", 2, 1, size);
+    keras_shape shape = keras_input(w, 0)->shape;
+    shape.side[0] *= size[0];
+    shape.side[1] *= size[1];
+    const uint32_t line = keras_emit(w, "upsample", &shape);
+    keras_say_pair(w, line, "size", size, 0);
+    return line;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines as the layers of a preset.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "keras.h"
+
+static const char *const takes_activation[] = {
+    "dense",      "conv2d", "depthwise_conv2d", "separable_conv2d", "conv2d_transpose",
+    "batch_norm", "add",    "multiply"};
+static const char *const is_activation[] = {"relu",    "relu6",      "gelu", "silu",     "tanh",
+                                            "sigmoid", "hard_swish", "mish", "softplus", "hard_sigmoid"};
+
+static bool is_one_of(const char *kind, const char *const *words, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (strcmp(words[k], kind) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// What the outputs need; lines read only lines before them.
+static void mark_alive(keras_walk *w, const uint32_t *outputs, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        w->lines.data[outputs[k]].alive = w->lines.data[outputs[k]].is_output = true;
+    }
+    for (uint32_t k = w->lines.count; k-- > 0;) {
+        const keras_line *line = &w->lines.data[k];
+        for (uint32_t s = 0; line->alive && s < line->input_count; s++) {
+            w->lines.data[line->inputs[s]].alive = true;
+            w->lines.data[line->inputs[s]].readers++;
+        }
+    }
+}
+
+static uint32_t standing(const keras_walk *w, uint32_t line)
+{
+    const uint32_t instead = w->lines.data[line].instead;
+    return instead > 0 ? instead - 1 : line;
+}
+
+// A layer that only an activation reads takes it as its own.
+static void move_activations(keras_walk *w)
+{
+    for (uint32_t k = 0; k < w->lines.count; k++) {
+        keras_line *line = &w->lines.data[k];
+        if (!line->alive || line->input_count == 0) {
+            continue;
+        }
+        const uint32_t from = standing(w, line->inputs[0]);
+        keras_line *before = &w->lines.data[from];
+        const keras_line *source = &w->lines.data[line->inputs[0]];
+        if (is_one_of(line->kind, is_activation, sizeof is_activation / sizeof *is_activation) &&
+            is_one_of(before->kind, takes_activation, sizeof takes_activation / sizeof *takes_activation) &&
+            before->activation == NULL && source->readers == 1 && !source->is_output) {
+            before->activation = line->kind;
+            line->instead = from + 1;
+        }
+        for (uint32_t s = 0; s < line->input_count; s++) {
+            line->inputs[s] = standing(w, line->inputs[s]);
+        }
+    }
+}
+
+// Weights stand where they are first used of what is left; *line is told whose it shares.
+static void settle_owner(keras_walk *w, uint32_t at)
+{
+    keras_line *line = &w->lines.data[at];
+    if (line->share == 0) {
+        return;
+    }
+    keras_line *first = &w->lines.data[line->share - 1];
+    if (!first->alive && first->share == 0) { // from now on this one has them
+        first->share = at + 1;
+        line->share = 0;
+    } else if (!first->alive) {
+        line->share = first->share;
+    }
+}
+
+static const char *name_of(const keras_walk *w, uint32_t line)
+{
+    const char *name = intern_text(&w->names, w->lines.data[line].name);
+    return name != NULL ? name : "input";
+}
+
+static void put_layer(keras_walk *w, uint32_t at, uint32_t above)
+{
+    const keras_line *line = &w->lines.data[at];
+    text *out = &w->t->layers;
+    text_append(out, "    - {name: %s, kind: %s", name_of(w, at), line->kind);
+    if (line->input_count > 1) {
+        for (uint32_t k = 0; k < line->input_count; k++) {
+            text_append(out, "%s%s", k == 0 ? ", inputs: [" : ", ", name_of(w, line->inputs[k]));
+        }
+        text_append(out, "]");
+    } else if (line->inputs[0] != above) {
+        text_append(out, ", input: %s", name_of(w, line->inputs[0]));
+    }
+    text_append(out, "%s", line->attrs);
+    if (line->classes > 0 && line->classes != w->lines.data[line->inputs[0]].classes) {
+        text_append(out, ", vocabulary: %lld", (long long)line->classes);
+    }
+    if (line->activation != NULL) {
+        text_append(out, ", activation: %s", line->activation);
+    }
+    if (line->share > 0) {
+        text_append(out, ", share: %s", name_of(w, line->share - 1));
+    } else {
+        w->t->parameters += line->parameters;
+    }
+    text_append(out, "}\n");
+}
+
+static void put_input(keras_walk *w, uint32_t at, bool alone)
+{
+    const keras_line *line = &w->lines.data[at];
+    text *out = &w->t->head;
+    text_append(out, alone ? "  input: {" : "    - {name: %s, ", name_of(w, at));
+    if (line->classes > 0) {
+        text_append(out, "type: int32, classes: %lld, ", (long long)line->classes);
+    }
+    text_append(out, "shape: [");
+    for (uint32_t k = 0; k < line->shape.rank; k++) {
+        text_append(out, "%s%lld", k > 0 ? ", " : "", (long long)line->shape.side[k]);
+    }
+    text_append(out, "]}\n");
+}
+
+// The labels and losses: one for each output.
+static void put_losses(keras_walk *w, const uint32_t *outputs, uint32_t count)
+{
+    const keras_shape *s = &w->lines.data[outputs[0]].shape;
+    const long long last = s->rank > 0 ? (long long)s->side[s->rank - 1] : 1;
+    const bool ids = last > 1 && !w->squared;
+    const char *loss = ids ? "softmax_cross_entropy" : "mean_squared_error";
+    if (count == 1 && s->rank < 3) {
+        if (ids) {
+            model_line(w->t, "classes: %lld", last);
+        }
+        model_line(w->t, "loss: %s", loss);
+        return;
+    }
+    if (ids) {
+        model_line(w->t, "labels: {type: int32, classes: %lld}", last);
+    } else {
+        model_line(w->t, "labels: {type: float32}");
+    }
+    if (count == 1) {
+        model_line(w->t, "loss: %s", loss);
+        return;
+    }
+    model_line(w->t, "losses:");
+    for (uint32_t k = 0; k < count; k++) {
+        model_line(w->t, "  - {kind: %s, prediction: %s}", loss, name_of(w, standing(w, outputs[k])));
+    }
+}
+
+void keras_write(keras_walk *w, const uint32_t *outputs, uint32_t count)
+{
+    const uint32_t inputs = w->top->inputs.count;
+    uint32_t above = 0; // the inputs are the first lines
+    mark_alive(w, outputs, count);
+    move_activations(w);
+    if (inputs > 1) {
+        model_line(w->t, "inputs:");
+    }
+    for (uint32_t k = 0; k < inputs; k++) {
+        put_input(w, k, inputs == 1);
+    }
+    put_losses(w, outputs, count);
+    for (uint32_t k = inputs; k < w->lines.count; k++) {
+        if (w->lines.data[k].alive && w->lines.data[k].instead == 0) {
+            settle_owner(w, k);
+            put_layer(w, k, above);
+            above = k;
+        }
+    }
+}

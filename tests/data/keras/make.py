@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the files beside it.   make.py keras   those of Keras 3;   make.py tf_keras   those of Keras 2 (the package tf_keras)."""
+import importlib
+import math
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+keras = importlib.import_module(sys.argv[1])
+L = keras.layers
+
+
+def separable():
+    return keras.Sequential([
+        keras.Input((32, 32, 3)), L.Rescaling(1 / 255), L.SeparableConv2D(16, 3, padding="same", activation="relu"),
+        L.BatchNormalization(momentum=0.9), L.MaxPooling2D(), L.Conv2DTranspose(8, 3, strides=2), L.UpSampling2D(),
+        L.ZeroPadding2D(((0, 1), (2, 3))), L.AveragePooling2D(3, strides=2, padding="same"), L.Flatten(), L.Dropout(0.2),
+        L.Dense(10, activation="softmax")], name="separable")
+
+
+def gates():
+    """Squeeze and excite, a hard sigmoid in steps, concatenation and a leaky ReLU."""
+    x = keras.Input((16, 16, 8))
+    y = L.Conv2D(16, 3, padding="same", use_bias=False)(x)
+    y = L.ReLU(6.0)(L.BatchNormalization()(y))
+    gate = L.Dense(16, activation="hard_sigmoid")(L.GlobalAveragePooling2D(keepdims=True)(y))
+    y = L.Multiply()([y, gate])
+    y = L.Concatenate()([y, L.LeakyReLU()(x), L.DepthwiseConv2D(3, padding="same", depth_multiplier=2)(x)])
+    return keras.Model(x, L.Dense(5)(L.GlobalAveragePooling2D()(y)), name="gates")
+
+
+def shared():
+    """One layer called three times, and a model within the model called twice."""
+    x = keras.Input((8, 8, 4))
+    once = L.Conv2D(4, 3, padding="same", name="once")
+    inner_in = keras.Input((8, 8, 4))
+    inner = keras.Model(inner_in, L.Add()([L.Conv2D(4, 1)(inner_in), inner_in]), name="inner")
+    tail = keras.Sequential([keras.Input((8, 8, 4)), L.Conv2D(4, 3, padding="same"), L.ReLU()], name="tail")
+    y = once(once(once(x)))
+    y = tail(inner(inner(y)))
+    return keras.Model(x, L.Dense(3, activation="softmax")(L.Flatten()(y)), name="shared")
+
+
+def words():
+    ids = keras.Input((12,), dtype="int32")
+    x = L.Embedding(50, 16)(ids)
+    y = L.MultiHeadAttention(2, 8)(x, x)
+    x = L.LayerNormalization(epsilon=1e-6)(L.Add()([x, y]))
+    x = L.LSTM(8, return_sequences=True)(x)
+    return keras.Model(ids, L.Dense(50)(L.LSTM(8)(x)), name="words")
+
+
+def compiled():
+    model = keras.Sequential([keras.Input((20,), batch_size=16), L.Dense(32, activation="gelu"), L.Dense(1)], name="compiled")
+    model.compile(optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0), loss="mse")
+    return model
+
+
+def cropped():
+    return keras.Sequential([keras.Input((16, 16, 3)), L.Cropping2D(1), L.Conv2D(4, 3, dilation_rate=2), L.Cropping2D(1), L.Flatten(),
+                             L.Dense(2)], name="cropped")
+
+
+def write(name, model):
+    print(name, sum(math.prod(w.shape) for w in model.trainable_weights))
+    if name.endswith(".keras"):
+        model.save(os.path.join(HERE, name))
+    else:
+        with open(os.path.join(HERE, name), "w", encoding="utf-8") as file:
+            file.write(model.to_json() + "\n")
+
+
+if sys.argv[1] == "keras":
+    write("separable.json", separable())
+    write("gates.json", gates())
+    write("shared.json", shared())
+    write("words.json", words())
+    write("compiled.keras", compiled())
+    write("cropped.json", cropped())
+else:
+    write("separable_2.json", separable())
+    write("shared_2.json", shared())
+    write("words_2.json", words())
