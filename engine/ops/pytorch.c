@@ -62,6 +62,7 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_BATCH_NORM] = {"cudnn_batch_norm", .keep_in = 0x3, .keep_out = 0x6},
     [HR_OP_BATCH_NORM_EVAL] = {"native_batch_norm"},
     [HR_OP_LAYER_NORM] = {"native_layer_norm", .keep_in = 0x7, .keep_out = 0x6},
+    [HR_OP_GROUP_NORM] = {"native_group_norm", .keep_in = 0x3, .keep_out = 0x6},
     [HR_OP_RMS_NORM] = {"_fused_rms_norm", .keep_in = 0x3, .keep_out = 0x2},
     [HR_OP_RELU] = {"relu_", .keep_out = 0x1, .in_place = true},
     // relu6_ keeps a clone of what it writes over: as many bytes as two tensors, of which the input is kept.

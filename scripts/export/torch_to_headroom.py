@@ -35,7 +35,7 @@ aten = torch.ops.aten
 HEAD = "# Written by torch_to_headroom.py"
 MAX_INPUTS = 6  # of a concat
 ACTIVATIONS = {"relu", "relu6", "gelu", "silu", "tanh", "sigmoid", "hard_swish", "hard_sigmoid", "mish", "softplus"}
-TAKE_ACTIVATION = {"conv2d", "depthwise_conv2d", "conv2d_transpose", "dense", "batch_norm", "add", "multiply"}
+TAKE_ACTIVATION = {"conv2d", "depthwise_conv2d", "conv2d_transpose", "dense", "batch_norm", "group_norm", "add", "multiply"}
 # Half-built layers: what stands in the graph until the layer that completes it.
 OPEN = {"heads": "attention without an output projection", "scores": "a product of two tensors",
         "parameter": "a parameter by itself", "rotary": "queries or keys with rotary positions", "negated": "a negative",
@@ -902,6 +902,27 @@ def batch_norm(walk, x, weight, bias, mean, variance, training, momentum, eps, *
     return Tensor(out, x.axes, x.dims)
 
 
+def grouped(walk, x, groups, weight, bias, eps):
+    if not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
+        raise NotHeld("a norm without a weight and a bias", "affine=True")
+    layer, _ = walk.rows(x, x.dims[1])
+    out = walk.emit("group_norm", [layer], layer.shape, {"groups": groups, "epsilon": eps},
+                    weight.layer.params + bias.layer.params)
+    return Tensor(out, x.axes, x.dims)
+
+
+@takes("group_norm")
+def group_norm(walk, x, groups, weight=None, bias=None, eps=1e-5, *_):
+    return grouped(walk, x, groups, weight, bias, eps)
+
+
+@takes("instance_norm")
+def instance_norm(walk, x, weight, bias, mean, variance, own, momentum, eps, *_):
+    if mean is not None or not own:
+        raise NotHeld("an instance norm with running statistics", "track_running_stats=False")
+    return grouped(walk, x, walk.node.args[0].meta["val"].shape[1], weight, bias, eps)
+
+
 # ---- images -----------------------------------------------------------------------------------------------------
 
 def pair(value, default=None):
@@ -1559,7 +1580,8 @@ def scalar(value):
 def written(layer):
     """The layer's attributes that differ from what headroom takes anyway."""
     attrs = {key: value for key, value in layer.attrs.items() if key != "left_out" and
-             (OTHERWISE.get(key) != value or (key == "stride" and layer.kind.endswith("_pool")))}
+             (OTHERWISE.get(key) != value or (key == "stride" and layer.kind.endswith("_pool")) or
+              (key == "groups" and layer.kind == "group_norm"))}
     if layer.kind == "embedding" and layer.attrs["vocabulary"] == layer.inputs[0].attrs["classes"]:
         del attrs["vocabulary"]
     if attrs.get("transpose") is False:

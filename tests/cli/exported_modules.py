@@ -99,6 +99,21 @@ class Excite(nn.Module):
         return self.head(F.softplus(F.mish(self.mish(x))))
 
 
+class Norms(nn.Module):
+    """Norms over a sample's own places: groups of channels, one group, and every channel by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.inner, self.head = nn.Conv2d(3, 12, 3, 2, 1), nn.Conv2d(12, 12, 3, 1, 1), nn.Linear(12, 10)
+        self.groups, self.one = nn.GroupNorm(4, 12, eps=1e-6), nn.GroupNorm(1, 12)
+        self.instance = nn.InstanceNorm2d(12, affine=True)
+
+    def forward(self, x):
+        x = F.silu(self.groups(self.stem(x)))
+        x = x + self.instance(self.inner(self.one(x)))
+        return self.head(x.mean((2, 3)))
+
+
 class Inception(nn.Module):
     """Branches, kernels of one row or column, paddings by side, windows over the edge, and an auxiliary head."""
 
@@ -329,7 +344,7 @@ class Short(nn.Module):
 IMAGES, TOKENS = torch.zeros(8, 3, 16, 16), torch.zeros(8, 16, dtype=torch.long)
 MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inverted": (Inverted, (IMAGES,)), "excite": (Excite, (IMAGES,)),
            "inception": (Inception, (torch.zeros(8, 3, 25, 25),)), "patches": (Patches, (IMAGES,)), "gpt": (Gpt, (TOKENS,)),
-           "grouped": (Grouped, (TOKENS,)),
+           "norms": (Norms, (IMAGES,)), "grouped": (Grouped, (TOKENS,)),
            "rotary": (Rotary, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
            "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
 
