@@ -205,6 +205,13 @@ bool take_add(walk *w)
     tensor *out = step_add(w, o.a.tensor, &o.b);
     out = out == NULL && w->g->status == HR_OK && o.b.tensor != NULL ? step_add(w, o.b.tensor, &a) : out;
     double number = 0;
+    if (o.a.tensor->layer->open == OPEN_SCORES &&
+        o.b.weight != NULL) { // a mask that the exporter has computed
+        o.b = (value){.numbers = numbers_of(w->g, o.b.weight)};
+        if (o.b.numbers == NULL) {
+            return false;
+        }
+    }
     const bool bias = o.b.weight != NULL && o.b.weight->rank > 0 && o.a.tensor->layer->units == 1;
     const bool constant =
         o.b.numbers != NULL || (o.b.weight != NULL && !bias && walk_number(w, &o.b, &number));

@@ -112,6 +112,8 @@ static const struct {
      "embedding position_embedding layer_norm attention add layer_norm dense dense add layer_norm dense"},
     {"attention_dynamo", 147440,
      "embedding position_embedding layer_norm attention add layer_norm dense dense add layer_norm dense"},
+    {"gpt_fixed", 147440,
+     "embedding position_embedding layer_norm attention add layer_norm dense dense add layer_norm dense"},
     {"tied_script", 432, "embedding dense dense"},
     {"rotary_dynamo", 11200, "embedding rms_norm attention add rms_norm dense dense multiply dense add"},
 };
@@ -162,6 +164,7 @@ static const struct {
     {"patches_dynamo", "kind: attention, heads: 2}"},
     {"patches_eager", "kind: attention, heads: 2, form: materialised}"},
     {"gpt_dynamo", "kind: attention, heads: 2, causal: true}"},
+    {"gpt_fixed", "kind: attention, heads: 2, causal: true}"},
     {"gpt_dynamo", "units: 64, activation: gelu_tanh"},
     {"gpt_dynamo", "transpose: true, share: "},
     {"gpt_dynamo", "input: {type: int32, classes: 9000, shape: [8]}"},
