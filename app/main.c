@@ -21,7 +21,7 @@
 
 enum { PROGRAM_PATH_MAX = 4096 };
 
-#define OF_A_PRESET (APP_OPTION(SET) | APP_OPTION(TRUST))
+#define OF_A_PRESET (APP_OPTION(SET) | APP_OPTION(AS) | APP_OPTION(TRUST))
 
 // clang-format off
 static const app_command commands[] = {

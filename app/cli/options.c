@@ -286,7 +286,10 @@ static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)
     if (id == APP_SWEEP) {
         args->sweeps[args->sweep_count++] = value;
     }
-    if (id != APP_SET) {
+    if (id == APP_AS) {
+        (void)snprintf(args->as, sizeof args->as, "execution.as=%s", value);
+        value = args->as;
+    } else if (id != APP_SET) {
         return HR_OK;
     }
     if (args->set_count == CLI_SETS_MAX) {

@@ -20,6 +20,7 @@ typedef struct cli_args {
     const char *value[APP_OPTION_COUNT]; // of options that have one; the last when repeated
     const char *sets[CLI_SETS_MAX];      // of every --set, in order
     unsigned set_count;
+    char as[64];                        // --as, as one of `sets`
     const char *sweeps[CLI_SWEEPS_MAX]; // of every --sweep, in order
     unsigned sweep_count;
     const char *words[CLI_WORDS_MAX]; // what is not an option; NULL beyond word_count

@@ -417,6 +417,27 @@ static bool pytorch_averages(const hr_knobs *knobs)
     return pytorch(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_EMA);
 }
 
+// torch.optim's that are also ours.
+static bool pytorch_optimizes(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "sgd") ||
+           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "momentum") ||
+           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "rmsprop") ||
+           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "adam") ||
+           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "adamw");
+}
+
+static bool pytorch_other_optimizer(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && !pytorch_optimizes(knobs);
+}
+
+static bool fused_rmsprop(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_OPTIMIZER_IMPLEMENTATION, "fused") &&
+           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "rmsprop");
+}
+
 static const hr_constraint constraints[] = {
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
@@ -633,6 +654,16 @@ static const hr_constraint constraints[] = {
     {pytorch_averages,
      "execution.as=pytorch has no rules for averaged weights: needed optimizer.ema none, had a number",
      HR_KNOB_OPTIMIZER_EMA, "-s optimizer.ema=none"},
+    {pytorch_other_optimizer,
+     "execution.as=pytorch has rules for optimizer.kind sgd, momentum, rmsprop, adam and adamw: needed one "
+     "of them, had "
+     "another",
+     HR_KNOB_OPTIMIZER_KIND, "-s optimizer.kind=adamw"},
+    {fused_rmsprop,
+     "optimizer.implementation=fused is there for optimizer.kind sgd, momentum, adam and adamw: needed one "
+     "of them, had "
+     "rmsprop",
+     HR_KNOB_OPTIMIZER_IMPLEMENTATION, "-s optimizer.implementation=foreach"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

@@ -401,6 +401,16 @@ static const hr_knob_row rows[] = {
             "Memory is the same.",
         .applies = "with optimizer.kind adam, adamw and adam8bit",
         .needs = {{"adam adamw adam8bit", HR_KNOB_OPTIMIZER_KIND}}},
+    ROW(OPTIMIZER_IMPLEMENTATION, CHOICE, "foreach", "")
+        .choices = {"foreach", "loop", "fused"},
+        .line = "how PyTorch's optimizer goes through the weights",
+        .explanation =
+            "foreach, which PyTorch takes on a card, has lists of all weights at once: Adam, AdamW and RMSprop make a "
+            "list of denominators as large as the weights, and a weight decay that is added to gradients makes another. "
+            "loop (foreach=False) makes them for one weight after the other; fused (fused=True) makes none. The update "
+            "is the same.",
+        .applies = "with execution.as pytorch and execution.tape once or persistent",
+        .needs = {{"pytorch", HR_KNOB_EXECUTION_AS}, {"once persistent", HR_KNOB_EXECUTION_TAPE}}},
     ROW(OPTIMIZER_BETA1, REAL, "", "")
         .min = 0, .max = 0.999999,
         .line = "share of the first moment that an update keeps; rmsprop: of the only one",

@@ -102,3 +102,16 @@ void draft_query(const draft *d, const instr *i, op_query *q)
         q->out[k] = tensor_operand(&d->tensors.data[i->out[k]]);
     }
 }
+
+hr_status draft_hold(draft *d, instr_list *list, const draft_held *held, uint32_t *id, hr_err *err)
+{
+    const op_operand o = {.shape = shape_of(1, (const int64_t[]){(int64_t)held->bytes}), .dtype = HR_U8};
+    HR_TRY(draft_tensor(d, held->name, &o, held->category, held->layer, id, err));
+    d->tensors.data[*id].held_until = held->until;
+    instr *i = draft_instr(d, list, HR_OP_HOLD, held->phase, held->layer);
+    if (i == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
+    }
+    instr_out(i, *id);
+    return HR_OK;
+}

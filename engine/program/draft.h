@@ -87,6 +87,19 @@ HR_MUST_CHECK hr_status draft_count_uses(const draft *d, draft_uses *out, hr_err
 void draft_uses_deinit(draft_uses *u);
 // Is the tensor read once, and by nothing behind the step's instructions?
 bool draft_is_passing(const draft *d, const draft_uses *u, uint32_t tensor_id);
+// A tensor that nobody reads or writes, made by a HOLD.
+typedef struct draft_held {
+    const char *name; // lives as long as the program
+    uint64_t bytes;
+    hr_category category;
+    hr_phase phase;
+    uint32_t layer;
+    uint32_t until; // tensor.held_until
+} draft_held;
+
+// Appends the HOLD to `list`. *id is the tensor's.
+HR_MUST_CHECK hr_status draft_hold(draft *d, instr_list *list, const draft_held *held, uint32_t *id,
+                                   hr_err *err);
 // By the id of a forward instruction: the id of the last one that takes its gradient, 0 for none. The caller frees it; NULL
 // when memory is short.
 uint32_t *draft_gradients_taken(const draft *d);

@@ -764,13 +764,18 @@ def gelu(walk, x, approximate="none"):
     return walk.alike("gelu", x, {"approximate": True} if approximate == "tanh" else {})
 
 
+def in_place(walk):
+    """x += y, dropout(x, inplace=True): under execution.as=pytorch the result lies over x."""
+    return {"in_place": True} if str(walk.node.target).replace("aten.", "").split(".")[0].endswith("_") else {}
+
+
 @takes("dropout")
 def dropout(walk, x, p, train):
     if not train or p == 0:
         return x
     if x.layer.kind == "scores":
         return scores_with(x, dropout=p)
-    return walk.alike("dropout", x, {"rate": p})
+    return walk.alike("dropout", x, {"rate": p, **in_place(walk)})
 
 
 def marked(walk, kind, x, **attrs):
@@ -1133,7 +1138,8 @@ def both(walk, kind, x, y):
     if is_expanded(x) or is_expanded(y):
         raise Unsupported("works on an expanded tensor, which headroom's layers would have to copy")
     x, y = aligned(x, y)
-    layer = walk.emit(kind, [x.layer, walk.reshaped(y.layer, x.layer.shape)], x.layer.shape)
+    attrs = in_place(walk) if kind == "add" else {}
+    layer = walk.emit(kind, [x.layer, walk.reshaped(y.layer, x.layer.shape)], x.layer.shape, attrs)
     return Tensor(layer, x.axes, x.dims)
 
 

@@ -56,6 +56,12 @@ static const struct {
     {"plan demo --listing --json", 2, "--listing stands alone", "headroom plan demo --listing"},
     {"plan demo --repeat 0", 2, "--repeat needs a whole number of at least 1, had '0'", "--repeat 1"},
     {"plan demo -s batch.szie=3", 2, "knob failed: no knob is called 'batch.szie'", "batch.size"},
+    {"plan demo --as jax", 2, "execution.as: needs one of headroom, pytorch, had 'jax'",
+     "-s execution.as=headroom"},
+    {"plan demo --as pytorch -s execution.mode=graph", 2, "needed execution.mode=eager, had graph",
+     "-s execution.mode=eager"},
+    {"plan lstm_lm_medium_tiny --as pytorch", 2, "execution.as=pytorch has no rule for lstm (lstm0)",
+     "-s execution.as=headroom"},
     {"plan demo -s batch.size=0", 2, "needs a whole number from 1 to 1048576", "batch.size"},
     {"plan demo -s batch.size", 2, "knob failed: batch.size: needs a value behind '='", "-s batch.size="},
     {"plan demo -s optimizer.kind=adm", 2, "knob failed", "adam"},
@@ -303,6 +309,8 @@ static const struct {
     {"plan demo --repeat 16", "distinct peaks       16"},
     {"plan demo -s device.kind=plan -s device.card=rtx3070-8g -s device.vram=64MiB", "ms s"},
     {"plan -sbatch.size=64 demo --set=execution.mode=graph", "batch 64, float32, graph"},
+    {"plan demo --as pytorch -s batch.size=64", "demo: batch 64, float32, eager as PyTorch, adam\n"},
+    {"plan demo --as=pytorch -s batch.size=64 --listing", "/hold  probs:total_weight"},
     {"plan -- demo", "fits: "},
 };
 

@@ -4,7 +4,7 @@
 
 pytorch_saved.json    what autograd keeps of networks that are presets too: equal to the byte, but for those in DIFFERENT
 pytorch_steps/*.json  every request of a step: those of a plan are as large, in the same order, and what is alive is never another
-                      number of bytes; of networks in PARTLY, which are not made alike, a part
+                      number of bytes, the optimizer's among them; of networks in PARTLY, which are not made alike, a part
 
 Workspaces are left out on both sides: they are the libraries', and a planned device has its own. So is what a training loop does
 beside the step: our count of right answers, and in PyTorch's the last batch, answer and loss, which live until they are replaced.
@@ -103,11 +103,11 @@ def renumbered(events):
             yield PHASES[phase], -number[-value]
 
 
-def planned(program, preset, batch):
+def planned(program, preset, batch, phases=("forward", "backward"), *words):
     events, live, count = [], {}, 0
-    for line in output(program, preset, batch, "--listing").splitlines():
+    for line in output(program, preset, batch, "--listing", *words).splitlines():
         match = LINE.match(line)
-        if match is None or match.group(1) not in ("forward", "backward"):
+        if match is None or match.group(1) not in phases:
             continue
         phase, what, size, name = match.groups()
         if name.endswith("workspace") or name == "correct":
@@ -116,7 +116,7 @@ def planned(program, preset, batch):
             count += 1
             live.setdefault(name, []).append(count)  # gradients that are added up have one name, and one size
             events.append((phase, int(size)))
-        else:
+        elif name in live:  # what is older than the phases is none of theirs
             events.append((phase, -live[name].pop()))
     return events
 
@@ -166,12 +166,42 @@ def check_part(program, network, preset, least, within):
     print("%s: %d of %d requests, peak %d beside PyTorch's %d" % (network, shared, len(sizes(theirs)), peaks[1], peaks[0]))
 
 
+# ---- the optimizer --------------------------------------------------------------------------------------------------
+
+OPTIMIZERS = {"sgd": ["optimizer.kind=momentum"], "adamw": ["optimizer.kind=adamw"],
+              "adamw_loop": ["optimizer.kind=adamw", "optimizer.implementation=loop"],
+              "adamw_fused": ["optimizer.kind=adamw", "optimizer.implementation=fused"]}
+
+
+def updates_of(line):
+    """Requests, and behind each how many bytes are alive."""
+    events, made = [], 0
+    for word in line.split():
+        if word[0] == "-":
+            events.append(("update", -(made + 1 - int(word[1:]))))
+        else:
+            made += 1
+            events.append(("update", int(word.split("@")[0])))
+    return sizes(events), alive(events)
+
+
+def check_optimizers(program, network, preset):
+    with open(RESULTS + "pytorch_steps/%s.json" % network, encoding="utf-8") as file:
+        step = json.load(file)
+    for optimizer, knobs in OPTIMIZERS.items():
+        words = [word for knob in knobs for word in ("-s", knob)]
+        events = planned(program, preset, step["batch"], ("update",), *words)
+        if updates_of(step["optimizers"][optimizer]) != (sizes(events), alive(events)):
+            sys.exit("%s, %s: other requests than PyTorch's" % (network, optimizer))
+
+
 def main():
     program = sys.argv[1]
     kept = check_saved(program)
     for network, (preset, most) in WHOLE.items():
         theirs, ours = check_whole(program, network, preset)
         check_alive(network, theirs, ours, most)
+        check_optimizers(program, network, preset)
     for network, (preset, least, within) in PARTLY.items():
         check_part(program, network, preset, least, within)
     print("%d networks keep what autograd keeps; %d make PyTorch's requests, %d a part of them" % (kept, len(WHOLE), len(PARTLY)))

@@ -295,6 +295,69 @@ START_TEST(gradients_of_weights_live_until_the_step_ends)
 }
 END_TEST
 
+// The most bytes of what torch.optim makes on the way that are alive at once.
+static uint64_t most_on_the_way(const char *form, const char *kind, double decay)
+{
+    char pairs[3][64];
+    snprintf(pairs[0], sizeof pairs[0], "optimizer.implementation=%s", form);
+    snprintf(pairs[1], sizeof pairs[1], "optimizer.kind=%s", kind);
+    snprintf(pairs[2], sizeof pairs[2], "optimizer.weight_decay=%g", decay);
+    hr_knobs knobs = pytorch_knobs(pairs[0]);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[1], NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[2], NULL), HR_OK);
+    hr_model *model = model_from_text(image_model);
+    program *p = NULL;
+    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, NULL), HR_OK);
+    ck_assert_int_eq(program_check(p, NULL), HR_OK);
+    uint64_t now = 0, most = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        const bool made = i->op == HR_OP_ALLOC && i->phase == HR_PHASE_UPDATE;
+        const bool gone = i->op == HR_OP_FREE && p->tensors[i->in[0]].category == HR_CATEGORY_TEMPORARIES &&
+                          i->phase == HR_PHASE_UPDATE;
+        now += made ? p->tensors[i->out[0]].bytes : 0;
+        now -= gone ? p->tensors[i->in[0]].bytes : 0;
+        most = now > most ? now : most;
+    }
+    ck_assert_uint_eq(now, 0);
+    program_destroy(p);
+    model_destroy(model);
+    return most;
+}
+
+static uint64_t trained_bytes(uint64_t *largest)
+{
+    hr_model *model = model_from_text(image_model);
+    const uint64_t bytes = model->trainable_parameters * sizeof(float);
+    *largest = 0;
+    for (uint32_t k = 0; k < model->param_count; k++) {
+        uint64_t elements = 0;
+        ck_assert(shape_elements(&model->params[k].shape, &elements));
+        *largest = elements * sizeof(float) > *largest ? elements * sizeof(float) : *largest;
+    }
+    model_destroy(model);
+    return bytes;
+}
+
+START_TEST(an_optimizer_makes_lists_or_one_after_the_other_or_nothing)
+{
+    uint64_t largest = 0;
+    const uint64_t all = trained_bytes(&largest);
+    ck_assert_uint_eq(most_on_the_way("foreach", "adamw", 0.1), all);
+    ck_assert_uint_eq(most_on_the_way("foreach", "adam", 0), all);
+    ck_assert_uint_eq(most_on_the_way("foreach", "adam", 0.1), 2 * all);
+    ck_assert_uint_eq(most_on_the_way("foreach", "rmsprop", 0), all);
+    ck_assert_uint_eq(most_on_the_way("foreach", "momentum", 0), 0);
+    ck_assert_uint_eq(most_on_the_way("foreach", "sgd", 0.1), all);
+    ck_assert_uint_eq(most_on_the_way("loop", "sgd", 0.1), largest);
+    ck_assert_uint_ge(most_on_the_way("loop", "adamw", 0.1), 2 * largest);
+    ck_assert_uint_le(most_on_the_way("loop", "adamw", 0.1), 3 * largest);
+    ck_assert_uint_ge(most_on_the_way("loop", "rmsprop", 0), largest);
+    ck_assert_uint_eq(most_on_the_way("fused", "adam", 0.1), 0);
+    ck_assert_uint_eq(most_on_the_way("fused", "momentum", 0.1), 0);
+}
+END_TEST
+
 START_TEST(what_has_no_rule_is_refused_by_name)
 {
     static const char recurrent[] = "device: {vram: 1GiB}\n"
@@ -322,9 +385,10 @@ END_TEST
 START_TEST(every_combination_without_rules_is_refused)
 {
     static const char *const pairs[] = {
-        "execution.mode=graph",        "precision.policy=mixed_bfloat16", "checkpoint.strategy=sqrt",
-        "batch.accumulate=2",          "offload.activations=on",          "offload.optimizer=on",
-        "optimizer.fused_backward=on", "optimizer.clip_norm=1",           "optimizer.ema=0.9",
+        "execution.mode=graph", "precision.policy=mixed_bfloat16", "checkpoint.strategy=sqrt",
+        "batch.accumulate=2",   "offload.activations=on",          "offload.optimizer=on",
+        "optimizer.kind=lion",  "optimizer.fused_backward=on",     "optimizer.clip_norm=1",
+        "optimizer.ema=0.9",
     };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         hr_err err = {0};
@@ -340,7 +404,7 @@ END_TEST
 START_TEST(every_allocation_may_fail_once)
 {
     hr_model *model = model_from_text(models[_i]);
-    const hr_knobs knobs = pytorch_knobs(NULL);
+    const hr_knobs knobs = pytorch_knobs(_i == 0 ? NULL : "optimizer.implementation=loop");
     program *p = NULL;
     target_forget();
     ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, 2, &target, &p, NULL), HR_OK);
@@ -369,6 +433,7 @@ int main(void)
     tcase_add_test(tests, counts_are_int64_and_a_mask_that_multiplies_is_as_wide_as_its_input);
     tcase_add_test(tests, the_loss_has_its_weight_and_both_its_gradients);
     tcase_add_loop_test(tests, gradients_of_weights_live_until_the_step_ends, 0, MODELS);
+    tcase_add_test(tests, an_optimizer_makes_lists_or_one_after_the_other_or_nothing);
     tcase_add_test(tests, what_has_no_rule_is_refused_by_name);
     tcase_add_test(tests, every_combination_without_rules_is_refused);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS);

@@ -93,6 +93,8 @@ static const turning turnings[] = {
     {HR_KNOB_OPTIMIZER_MOMENTUM, {"optimizer.kind=momentum"}, "0.9", "0.5"},
     {HR_KNOB_OPTIMIZER_FORM, {NULL}, "keras", "torch"},
     {HR_KNOB_OPTIMIZER_FORM, {"optimizer.kind=adam8bit"}, "keras", "torch"},
+    {HR_KNOB_OPTIMIZER_IMPLEMENTATION, {"execution.as=pytorch"}, "foreach", "fused"},
+    {HR_KNOB_OPTIMIZER_IMPLEMENTATION, {"execution.as=pytorch"}, "loop", "fused"},
     {HR_KNOB_OPTIMIZER_BETA1, {NULL}, "none", "0.5"},
     {HR_KNOB_OPTIMIZER_BETA1, {"optimizer.kind=rmsprop"}, "none", "0.5"},
     {HR_KNOB_OPTIMIZER_BETA2, {NULL}, "none", "0.95"},

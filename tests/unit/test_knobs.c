@@ -450,6 +450,8 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "execution.as=pytorch", "optimizer.fused_backward=on"},
     {"device.vram=64MiB", "execution.as=pytorch", "optimizer.clip_norm=1"},
     {"device.vram=64MiB", "execution.as=pytorch", "optimizer.ema=0.9"},
+    {"device.vram=64MiB", "execution.as=pytorch", "optimizer.kind=lion"},
+    {"device.vram=64MiB", "optimizer.implementation=fused", "optimizer.kind=rmsprop"},
 };
 
 START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)

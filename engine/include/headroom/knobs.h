@@ -53,6 +53,7 @@
     X(OPTIMIZER_LEARNING_RATE, "optimizer.learning_rate")                                                    \
     X(OPTIMIZER_MOMENTUM, "optimizer.momentum")                                                              \
     X(OPTIMIZER_FORM, "optimizer.form")                                                                      \
+    X(OPTIMIZER_IMPLEMENTATION, "optimizer.implementation")                                                  \
     X(OPTIMIZER_BETA1, "optimizer.beta1")                                                                    \
     X(OPTIMIZER_BETA2, "optimizer.beta2")                                                                    \
     X(OPTIMIZER_EPSILON, "optimizer.epsilon")                                                                \

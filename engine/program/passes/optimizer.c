@@ -45,13 +45,120 @@ static hr_status add_average(draft *d, uint32_t param, hr_err *err)
     return HR_OK;
 }
 
+// ---- execution.as=pytorch: what torch.optim makes on the way (adam.py, rmsprop.py, sgd.py of 2.15) --------------
+
+// As large as a variable: its gradient with the decay added to it, the root of its second moment, and that over a correction.
+typedef enum on_the_way { DECAYED, ROOT, DENOMINATOR, WAYS } on_the_way;
+
+static bool optimizes_as(const draft *d, const char *kind)
+{
+    return hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_KIND, kind);
+}
+
+static bool is_made(const draft *d, on_the_way what)
+{
+    const bool loop = hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_IMPLEMENTATION, "loop");
+    const bool adam = optimizes_as(d, "adam") || optimizes_as(d, "adamw");
+    if (!d->pytorch || hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_IMPLEMENTATION, "fused")) {
+        return false;
+    }
+    switch (what) {
+    case DECAYED: { // AdamW takes it from the variable, in place
+        const optimizer_rule *rule = optimizer_rule_for(d->knobs, &d->model->params[0].shape);
+        return !optimizes_as(d, "adamw") && optimizer_attr(rule, d->knobs).rate != 0;
+    }
+    case ROOT:
+        return adam || optimizes_as(d, "rmsprop");
+    case DENOMINATOR:
+        return adam && loop;
+    case WAYS:
+        break;
+    }
+    return false;
+}
+
+static bool is_updated(const draft *d, uint32_t param)
+{
+    return d->model->params[param].trainable && d->gradient[d->param_tensor[param]] != HR_NO_ID;
+}
+
+static uint32_t last_id(const draft *d)
+{
+    return d->instrs.data[d->instrs.count - 1].id;
+}
+
+static hr_status add_on_the_way(draft *d, uint32_t param, on_the_way what, uint32_t *id, hr_err *err)
+{
+    static const char *const names[WAYS] = {"decayed", "root", "denominator"};
+    const tensor *variable = &d->tensors.data[d->param_tensor[param]];
+    const draft_held held = {.name = draft_suffixed(d, variable->name, names[what]),
+                             .bytes = variable->bytes,
+                             .category = HR_CATEGORY_TEMPORARIES,
+                             .phase = HR_PHASE_UPDATE,
+                             .layer = variable->layer};
+    return draft_hold(d, &d->instrs, &held, id, err);
+}
+
+// Lists of all variables, in front of the first update; *first is their first tensor.
+static hr_status add_lists(draft *d, uint32_t *first, hr_err *err)
+{
+    *first = d->tensors.count;
+    for (on_the_way what = DECAYED; what < DENOMINATOR; what++) {
+        for (uint32_t k = 0; is_made(d, what) && k < d->model->param_count; k++) {
+            uint32_t id = 0;
+            HR_TRY(is_updated(d, k) ? add_on_the_way(d, k, what, &id, err) : HR_OK);
+        }
+    }
+    return HR_OK;
+}
+
+// For one variable. What has a name in the loop lives until the next one has it: before[WAYS] are those of the variable before.
+static hr_status add_for_one(draft *d, uint32_t param, uint32_t before[WAYS], hr_err *err)
+{
+    for (on_the_way what = DECAYED; what < WAYS; what++) {
+        if (!is_made(d, what)) {
+            continue;
+        }
+        uint32_t id = 0;
+        HR_TRY(add_on_the_way(d, param, what, &id, err));
+        if (before[what] != HR_NO_ID && what != DECAYED) {
+            d->tensors.data[before[what]].held_until = last_id(d);
+        }
+        before[what] = id;
+    }
+    if (is_made(d, DENOMINATOR)) {
+        d->tensors.data[before[ROOT]].held_until = last_id(d); // it has no name
+        before[ROOT] = HR_NO_ID;
+    }
+    return HR_OK;
+}
+
+static void hold_to_here(draft *d, uint32_t before[WAYS], on_the_way first, on_the_way end)
+{
+    for (on_the_way what = first; what < end; what++) {
+        if (before[what] != HR_NO_ID) {
+            d->tensors.data[before[what]].held_until = last_id(d);
+        }
+    }
+}
+
 hr_status pass_optimizer(draft *d, hr_err *err)
 {
+    const bool loop = hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_IMPLEMENTATION, "loop");
+    uint32_t first = d->tensors.count, before[WAYS] = {HR_NO_ID, HR_NO_ID, HR_NO_ID};
+    HR_TRY(loop ? HR_OK : add_lists(d, &first, err));
+    const uint32_t end = d->tensors.count;
     for (uint32_t k = 0; k < d->model->param_count; k++) {
-        if (d->model->params[k].trainable && d->gradient[d->param_tensor[k]] != HR_NO_ID) {
+        if (is_updated(d, k)) {
+            HR_TRY(loop ? add_for_one(d, k, before, err) : HR_OK);
             HR_TRY(add_update(d, k, err));
+            hold_to_here(d, before, DECAYED, ROOT);
             HR_TRY(optimizer_averages(d->knobs) ? add_average(d, k, err) : HR_OK);
         }
+    }
+    hold_to_here(d, before, ROOT, WAYS);
+    for (uint32_t k = first; k < end; k++) {
+        d->tensors.data[k].held_until = last_id(d);
     }
     return HR_OK;
 }

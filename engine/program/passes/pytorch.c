@@ -36,18 +36,16 @@ static hr_status add_hold(holder *h, const instr *at, uint32_t like, const char 
                           uint32_t until, hr_err *err)
 {
     draft *d = h->d;
-    const op_operand o = {.shape = shape_of(1, (const int64_t[]){(int64_t)bytes}), .dtype = HR_U8};
+    const bool kept = at->phase == HR_PHASE_FORWARD;
+    const draft_held held = {.name = draft_suffixed(d, d->tensors.data[like].name, name),
+                             .bytes = bytes,
+                             .category = kept ? HR_CATEGORY_ACTIVATIONS : HR_CATEGORY_TEMPORARIES,
+                             .phase = (hr_phase)at->phase,
+                             .layer = at->layer,
+                             .until = until};
     uint32_t id = 0;
-    HR_TRY(draft_tensor(d, draft_suffixed(d, d->tensors.data[like].name, name), &o,
-                        at->phase == HR_PHASE_FORWARD ? HR_CATEGORY_ACTIVATIONS : HR_CATEGORY_TEMPORARIES,
-                        at->layer, &id, err));
-    d->tensors.data[id].held_until = until;
-    d->tensors.data[id].saved = at->phase == HR_PHASE_FORWARD;
-    instr *i = draft_instr(d, &h->list, HR_OP_HOLD, (hr_phase)at->phase, at->layer);
-    if (i == NULL) {
-        return no_memory(d, err);
-    }
-    instr_out(i, id);
+    HR_TRY(draft_hold(d, &h->list, &held, &id, err));
+    d->tensors.data[id].saved = kept;
     return HR_OK;
 }
 
