@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/listing.h"
 #include "base/reader.h"
+#include "data/listing.h"
 
 enum { LEAF_TEXT_MAX = 64 };
 

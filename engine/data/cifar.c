@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #include "base/host_mem.h"
+#include "base/reader.h"
 #include "base/text.h"
 #include "data/blob.h"
-#include "base/reader.h"
 #include "data/record.h"
 #include "data/source.h"
 

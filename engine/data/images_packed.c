@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/host_mem.h"
+#include "base/reader.h"
 #include "data/blob.h"
 #include "data/image_members.h"
-#include "base/reader.h"
 
 typedef struct packed_walk {
     image_index *index;
