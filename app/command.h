@@ -10,7 +10,7 @@
 // X(ID, letter, "name", "VALUE", "line"): letter 0: no short form; VALUE NULL: a switch.
 #define APP_OPTION_MAP(X)                                                                                    \
     X(SET, 's', "set", "KEY=VALUE", "turn a knob; may be given again (see `headroom knobs`)")                \
-    X(AS, 0, "as", "FRAMEWORK", "whose rules decide what is held: -s execution.as=FRAMEWORK")                \
+    X(AS, 0, "as", "FRAMEWORK", "whose rules decide what is held (execution.as), on whose allocator")        \
     X(STEPS, 0, "steps", "N", "training steps, counted from the beginning of the training")                  \
     X(JSON, 0, "json", NULL, "the result as JSON on stdout")                                                 \
     X(TRACE, 0, "trace", "FILE", "write every allocation and release to a file: .csv, .json, NAME:FILE")     \

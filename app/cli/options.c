@@ -276,6 +276,28 @@ static const char *word_behind(const reader *r)
     return r->next < r->argc ? r->argv[r->next] : NULL;
 }
 
+static hr_status keep_pair(cli_args *args, const char *pair, hr_err *err)
+{
+    if (args->set_count == CLI_SETS_MAX) {
+        return HR_FAIL(err, USAGE, "--set: at most %d knobs can be turned, had more", CLI_SETS_MAX);
+    }
+    args->sets[args->set_count++] = pair;
+    return HR_OK;
+}
+
+// The framework's rules, and its allocator unless one was named before; one that is named later wins.
+static hr_status keep_framework(cli_args *args, const char *value, hr_err *err)
+{
+    static const char allocator[] = "allocator.kind=";
+    bool named = false;
+    for (unsigned k = 0; k < args->set_count; k++) {
+        named |= strncmp(args->sets[k], allocator, sizeof allocator - 1) == 0;
+    }
+    (void)snprintf(args->as, sizeof args->as, "execution.as=%s", value);
+    HR_TRY(keep_pair(args, args->as, err));
+    return strcmp(value, "pytorch") == 0 && !named ? keep_pair(args, "allocator.kind=caching", err) : HR_OK;
+}
+
 static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)
 {
     args->given |= UINT64_C(1) << id;
@@ -286,17 +308,9 @@ static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)
     if (id == APP_SWEEP) {
         args->sweeps[args->sweep_count++] = value;
     }
-    if (id == APP_AS) {
-        (void)snprintf(args->as, sizeof args->as, "execution.as=%s", value);
-        value = args->as;
-    } else if (id != APP_SET) {
-        return HR_OK;
-    }
-    if (args->set_count == CLI_SETS_MAX) {
-        return HR_FAIL(err, USAGE, "--set: at most %d knobs can be turned, had more", CLI_SETS_MAX);
-    }
-    args->sets[args->set_count++] = value;
-    return HR_OK;
+    return id == APP_AS    ? keep_framework(args, value, err)
+           : id == APP_SET ? keep_pair(args, value, err)
+                           : HR_OK;
 }
 
 // `attached`: the value that stood in the same word; NULL: none.

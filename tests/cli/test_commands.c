@@ -309,8 +309,14 @@ static const struct {
     {"plan demo --repeat 16", "distinct peaks       16"},
     {"plan demo -s device.kind=plan -s device.card=rtx3070-8g -s device.vram=64MiB", "ms s"},
     {"plan -sbatch.size=64 demo --set=execution.mode=graph", "batch 64, float32, graph"},
-    {"plan demo --as pytorch -s batch.size=64", "demo: batch 64, float32, eager as PyTorch, adam\n"},
-    {"plan demo --as=pytorch -s batch.size=64 --listing", "/hold  probs:total_weight"},
+    {"plan demo --as pytorch -s batch.size=64 -s device.vram=1GiB",
+     "demo: batch 64, float32, eager as PyTorch, adam\n"},
+    {"plan demo --as pytorch -s batch.size=64 -s device.vram=1GiB", "44.00 MiB p  taken"},
+    {"plan demo --as pytorch -s allocator.kind=bfc -s batch.size=64 -s device.vram=1GiB",
+     "1.00 GiB p  taken"},
+    {"plan demo -s allocator.kind=bfc --as pytorch -s batch.size=64 -s device.vram=1GiB",
+     "1.00 GiB p  taken"},
+    {"plan demo --as=pytorch -s batch.size=64 -s device.vram=1GiB --listing", "/hold  probs:total_weight"},
     {"plan -- demo", "fits: "},
 };
 
