@@ -187,8 +187,9 @@ static exactness compare_refusals(const hr_err *plan, const hr_err *run, char *w
 static void measure_engines(const hr_preset *preset, const hr_knobs *knobs)
 {
     findings run = {0};
+    hr_err refusal = {0}; // said again by what follows
     if (hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda") && hr_knob_is(knobs, HR_KNOB_WORKSPACE_SEARCH, "on")) {
-        (void)find_out(preset, knobs, false, &run, NULL);
+        (void)find_out(preset, knobs, false, &run, &refusal);
         hr_report_deinit(&run.report);
     }
 }
