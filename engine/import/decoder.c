@@ -9,7 +9,7 @@
 
 #include "importer.h"
 
-typedef enum decoder_mlp { MLP_GATED, MLP_FUSED, MLP_PLAIN } decoder_mlp;
+typedef enum decoder_mlp { MLP_GATED, MLP_FUSED, MLP_PLAIN, MLP_EXPERTS } decoder_mlp;
 typedef enum decoder_bias { BIAS_NONE, BIAS_INPUTS, BIAS_KEY, BIAS_INPUTS_KEY, BIAS_ALL_KEY } decoder_bias;
 
 typedef struct decoder_form {
@@ -39,6 +39,11 @@ typedef struct decoder_form {
     double rate;      // of dropout
     double range;     // initializer_range; 0: 0.02
     bool multipliers; // Granite's: of embedding, of what is added, of scores and logits
+    // Of MLP_EXPERTS: their number and its key, those of a token, and the key of the width of one, which `inner` is. The
+    // gates of a token sum to 1, or where `norm_topk_prob` says so.
+    int64_t experts, choices;
+    const char *experts_key, *inner_key;
+    bool shares;
 } decoder_form;
 
 static const decoder_form forms[] = {
@@ -50,6 +55,29 @@ static const decoder_form forms[] = {
      .act = "silu", .bias = BIAS_INPUTS, .window_flag = true, .window = 4096},
     {"Qwen3ForCausalLM", 151936, 4096, 22016, 32, 32, .head_dim = 128, .positions = 32768, .epsilon = 1e-6,
      .theta = 1e4, .act = "silu", .bias = BIAS_KEY, .qk_norm = true, .window_flag = true, .window = 4096},
+    {"MixtralForCausalLM", 32000, 4096, 14336, 32, 32, .kv_heads = 8, .positions = 131072, .epsilon = 1e-5,
+     .theta = 1e6, .act = "silu", .mlp = MLP_EXPERTS, .experts = 8, .choices = 2,
+     .experts_key = "num_local_experts", .inner_key = "intermediate_size", .shares = true},
+    {"Qwen3MoeForCausalLM",
+     151936,
+     2048,
+     768,
+     24,
+     32,
+     .kv_heads = 4,
+     .positions = 32768,
+     .epsilon = 1e-6,
+     .theta = 1e4,
+     .act = "silu",
+     .bias = BIAS_KEY,
+     .qk_norm = true,
+     .window_flag = true,
+     .window = 4096,
+     .mlp = MLP_EXPERTS,
+     .experts = 128,
+     .choices = 8,
+     .experts_key = "num_experts",
+     .inner_key = "moe_intermediate_size"},
     {"GemmaForCausalLM", 256000, 3072, 24576, 28, 16, .head_dim = 256, .positions = 8192, .epsilon = 1e-6,
      .theta = 1e4, .act = "gelu_pytorch_tanh", .bias = BIAS_KEY, .tied = true, .scaled = true},
     {"Gemma2ForCausalLM",
@@ -96,6 +124,9 @@ typedef struct decoder {
     double embedding_scale, residual_scale; // 1: none
     bool tied, bias, output_bias, mlp_bias;
     const char *act;
+    int64_t experts, choices; // of MLP_EXPERTS
+    double balance;           // weight of each layer's loss
+    bool shares;
 } decoder;
 
 // ---- keys -----------------------------------------------------------------------------------------------------
@@ -255,13 +286,43 @@ static void read_heads(decoder *d)
     }
 }
 
+// The library's loss of balance is one of all layers together: each has a share of its weight.
+static void read_experts(decoder *d)
+{
+    config *c = &d->m->c;
+    if (d->form->mlp != MLP_EXPERTS) {
+        return;
+    }
+    d->experts = config_count(c, d->form->experts_key, d->form->experts, 1, MODEL_TEXT_EXPERTS);
+    d->choices = config_count(c, "num_experts_per_tok", d->form->choices, 1, MODEL_TEXT_CHOICES);
+    d->shares = d->form->shares || config_flag(c, "norm_topk_prob", false);
+    const double weight = config_real(c, "router_aux_loss_coef", 0.001, 0, 1e6);
+    d->balance = config_flag(c, "output_router_logits", false) ? weight / (double)d->layers : 0;
+    if (d->choices > d->experts) {
+        config_refuse(c, "num_experts_per_tok", "needs at most the %" PRId64 " %s, had %" PRId64, d->experts,
+                      d->form->experts_key, d->choices);
+    }
+    const json_t *dense = config_find(c, "mlp_only_layers");
+    if (config_count(c, "decoder_sparse_step", 1, 1, INT64_MAX) != 1 || json_array_size(dense) > 0) {
+        config_refuse(c, json_array_size(dense) > 0 ? "mlp_only_layers" : "decoder_sparse_step",
+                      "makes layers differ from each other, which this reader does not write");
+    }
+    if (config_real(c, "router_jitter_noise", 0, 0, 1) > 0) {
+        model_note(&d->m->t, "router_jitter_noise is left out, which changes no size.");
+    }
+    model_note(&d->m->t,
+               "An expert has as many slots as its share of a sample's tokens, so that all together hold the "
+               "tokens that the library's hold; a token that finds none free goes without.");
+}
+
 static void read_keys(decoder *d)
 {
     config *c = &d->m->c;
     const decoder_form *f = d->form;
     d->vocabulary = config_count(c, "vocab_size", f->vocabulary, 2, MODEL_TEXT_COUNT);
     d->hidden = config_count(c, "hidden_size", f->hidden, 1, MODEL_TEXT_COUNT);
-    d->inner = config_count(c, "intermediate_size", f->inner, 1, MODEL_TEXT_COUNT / 2);
+    d->inner = config_count(c, f->inner_key == NULL ? "intermediate_size" : f->inner_key, f->inner, 1,
+                            MODEL_TEXT_COUNT / 2);
     d->layers = config_count(c, "num_hidden_layers", f->layers, 1, MODEL_TEXT_ROUNDS);
     read_heads(d);
     d->positions = config_count(c, "max_position_embeddings", f->positions, 1, INT64_MAX);
@@ -275,6 +336,7 @@ static void read_keys(decoder *d)
     // Gemma's files say hidden_act for what was written before the activation was corrected.
     d->act = import_activation(
         d->m, config_find(c, "hidden_activation") != NULL ? "hidden_activation" : "hidden_act", f->act);
+    read_experts(d);
     read_biases(d);
     read_rope(d);
     read_window(d);
@@ -384,11 +446,30 @@ static void write_fused_gate(const decoder *d)
     model_layer(t, "name: \"layers_{i}_gated\", kind: multiply, inputs: [\"layers_{i}_act\", previous]");
 }
 
-static void write_network(const decoder *d)
+static void write_experts(const decoder *d)
 {
     model_text *t = &d->m->t;
+    char range[CONFIG_REAL_TEXT], balance[CONFIG_REAL_TEXT], more[64] = "";
+    if (d->balance > 0) {
+        (void)snprintf(more, sizeof more, ", balance: %s", config_real_text(d->balance, balance));
+    }
+    model_layer(t,
+                "name: \"layers_{i}_experts\", kind: mixture_of_experts, experts: %" PRId64
+                ", top_k: %" PRId64 ", units: %" PRId64
+                ", capacity_factor: 1, normalise: %s%s, activation: %s, init: normal, "
+                "init_scale: %s",
+                d->experts, d->choices, d->inner, d->shares ? "true" : "false", more, d->act,
+                config_real_text(d->range, range));
+    model_weights(t, d->hidden, d->experts, false);
+    for (int k = 0; k < 3; k++) {
+        model_weights(t, d->experts * d->hidden, d->inner, false);
+    }
+}
+
+// A network that all tokens go through.
+static void write_dense_network(const decoder *d)
+{
     char act[48];
-    write_norm(d, "\"layers_{i}_post_norm\"");
     if (d->form->mlp == MLP_PLAIN) {
         (void)snprintf(act, sizeof act, ", activation: %s", d->act);
         write_dense(d, "layers_{i}_c_fc", d->hidden, d->inner, act);
@@ -397,6 +478,13 @@ static void write_network(const decoder *d)
     }
     write_dense(d, d->form->mlp == MLP_PLAIN ? "layers_{i}_c_proj" : "layers_{i}_down_proj", d->inner,
                 d->hidden, "");
+}
+
+static void write_network(const decoder *d)
+{
+    model_text *t = &d->m->t;
+    write_norm(d, "\"layers_{i}_post_norm\"");
+    (d->form->mlp == MLP_EXPERTS ? write_experts : write_dense_network)(d);
     if (d->form->post_norms) {
         write_norm(d, "\"layers_{i}_post_mlp_norm\"");
     }

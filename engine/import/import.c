@@ -22,6 +22,8 @@ static const struct {
     {"MistralForCausalLM", "mistral", import_decoder},
     {"Qwen2ForCausalLM", "qwen2", import_decoder},
     {"Qwen3ForCausalLM", "qwen3", import_decoder},
+    {"MixtralForCausalLM", "mixtral", import_decoder},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", import_decoder},
     {"GemmaForCausalLM", "gemma", import_decoder},
     {"Gemma2ForCausalLM", "gemma2", import_decoder},
     {"Phi3ForCausalLM", "phi3", import_decoder},
@@ -60,13 +62,11 @@ enum { FAMILIES = sizeof families / sizeof *families };
 
 // Well-known ones, and what our layer language lacks for them.
 static const char *const lacking[][2] = {
-    {"MixtralForCausalLM", "mixture of experts"},
-    {"Qwen2MoeForCausalLM", "mixture of experts"},
-    {"Qwen3MoeForCausalLM", "mixture of experts"},
-    {"OlmoeForCausalLM", "mixture of experts"},
-    {"DeepseekV2ForCausalLM", "mixture of experts and latent attention"},
-    {"DeepseekV3ForCausalLM", "mixture of experts and latent attention"},
-    {"GptOssForCausalLM", "mixture of experts"},
+    {"Qwen2MoeForCausalLM", "an expert of all tokens behind a gate"},
+    {"OlmoeForCausalLM", "a norm over all heads of queries together"},
+    {"DeepseekV2ForCausalLM", "latent attention"},
+    {"DeepseekV3ForCausalLM", "latent attention"},
+    {"GptOssForCausalLM", "attention with sinks"},
     {"PhiForCausalLM", "rotary positions over a part of each head"},
     {"GPTNeoXForCausalLM", "rotary positions over a part of each head"},
     {"GPTJForCausalLM", "rotary positions over a part of each head"},

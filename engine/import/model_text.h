@@ -11,6 +11,7 @@
 
 // What the layer language takes (engine/model): the largest count, and elements of one tensor; blocks are model.depth.
 enum { MODEL_TEXT_COUNT = 16777216, MODEL_TEXT_HEADS = 65535, MODEL_TEXT_ROUNDS = 256 };
+enum { MODEL_TEXT_EXPERTS = 1024, MODEL_TEXT_CHOICES = 16 };
 #define MODEL_TEXT_ELEMENTS (INT64_C(1) << 40)
 
 typedef struct model_text {

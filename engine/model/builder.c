@@ -14,6 +14,8 @@ void builder_deinit(model_builder *b)
     vec_deinit(&b->values);
     vec_deinit(&b->nodes);
     vec_deinit(&b->layers);
+    vec_deinit(&b->losses);
+    vec_deinit(&b->layer_losses);
     arena_deinit(&b->names);
 }
 
@@ -232,4 +234,14 @@ uint32_t builder_reshape(model_builder *b, uint32_t input, const hr_shape *shape
     op_operand output = operand_of(b, node.in[0]);
     output.shape = *shape;
     return append_node(b, &node, &(node_out){suffix, true}, &output);
+}
+
+void builder_layer_loss(model_builder *b, uint32_t value, uint32_t prediction, double weight)
+{
+    model_loss *added = b->broken ? NULL : vec_push(&b->layer_losses);
+    if (added) {
+        *added = (model_loss){.value = value, .prediction = prediction, .labels = HR_NO_ID, .weight = weight};
+    } else if (!b->broken) {
+        builder_nomem(b);
+    }
 }

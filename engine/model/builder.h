@@ -41,14 +41,15 @@ typedef struct model_builder {
     VEC(model_value) values;
     VEC(model_node) nodes;
     VEC(model_layer) layers;
-    yaml_file *file;       // while building
-    model_sizes sizes;     // the same
-    const yaml_node *node; // of the layer in hand; NULL outside layers
-    uint32_t layer;        // in hand; HR_NO_ID outside layers
-    param_span shared;     // what the layer in hand takes its parameters from; layer HR_NO_ID: it has its own
-    uint32_t problems;     // reported so far
-    bool broken;           // the layer in hand has a problem
-    bool nomem;            // host memory ran short: nothing of the model is valid
+    VEC(model_loss) losses, layer_losses; // that were written, of layers
+    yaml_file *file;                      // while building
+    model_sizes sizes;                    // the same
+    const yaml_node *node;                // of the layer in hand; NULL outside layers
+    uint32_t layer;                       // in hand; HR_NO_ID outside layers
+    param_span shared; // what the layer in hand takes its parameters from; layer HR_NO_ID: it has its own
+    uint32_t problems; // reported so far
+    bool broken;       // the layer in hand has a problem
+    bool nomem;        // host memory ran short: nothing of the model is valid
 } model_builder;
 
 // An output of a node: "LAYER/suffix", or the bare suffix outside layers.
@@ -74,6 +75,8 @@ uint32_t builder_value(model_builder *b, const node_out *out, const op_operand *
 // `node` is complete but for layer and outputs, whose shapes are inferred; out[0..node->out_count) names them.
 // Returns the first output.
 uint32_t builder_node(model_builder *b, const model_node *node, const node_out *out);
+// A loss that layers have by themselves, beside those that are written: the value that a node gave, and what it judges.
+void builder_layer_loss(model_builder *b, uint32_t value, uint32_t prediction, double weight);
 // A view of `input` with `shape` (batch included) and as many elements.
 uint32_t builder_reshape(model_builder *b, uint32_t input, const hr_shape *shape, const char *suffix);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/layer_expand.h"
+#include "ops/experts.h"
 
 // Largest counts: of units, filters and image sides; and of window sides, strides and padding.
 #define MAX_COUNT   16777216
@@ -75,6 +76,14 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_FACTOR] = {.name = "factor", .type = ATTR_TYPE_REAL, .required = true, .min = -1e6, .max = 1e6},
     [ATTR_INITIAL] = {.name = "initial", .type = ATTR_TYPE_REAL, .min = -1e6, .max = 1e6, .fallback = 1},
     [ATTR_OF] = {.name = "of", .type = ATTR_TYPE_CHOICE, .choices = {"sum", "mean"}},
+    [ATTR_EXPERTS] =
+        {.name = "experts", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = OP_MAX_EXPERTS},
+    [ATTR_TOP_K] = {.name = "top_k", .type = ATTR_TYPE_INT, .min = 1, .max = OP_MAX_CHOICES, .fallback = 2},
+    [ATTR_CAPACITY_FACTOR] =
+        {.name = "capacity_factor", .type = ATTR_TYPE_REAL, .min = 0.01, .max = 1024, .fallback = 1.25},
+    [ATTR_GATED] = {.name = "gated", .type = ATTR_TYPE_CHOICE, .fallback = 1, .choices = {BOOLEAN}},
+    [ATTR_NORMALISE] = {.name = "normalise", .type = ATTR_TYPE_CHOICE, .fallback = 1, .choices = {BOOLEAN}},
+    [ATTR_BALANCE] = {.name = "balance", .type = ATTR_TYPE_REAL, .min = 0, .max = 1e6},
 };
 
 static const layer_kind *const kinds[LAYER_KIND_COUNT] = {

@@ -55,6 +55,7 @@
     X(attention)                                                                                             \
     X(relative_bias)                                                                                         \
     X(lstm)                                                                                                  \
+    X(mixture_of_experts)                                                                                    \
     X(flatten)                                                                                               \
     X(reshape)
 
@@ -124,6 +125,12 @@ typedef enum attr_id {
     ATTR_INITIAL,  // of every gain
     ATTR_OF,       // reduce: 0 sum, 1 mean
     ATTR_IN_PLACE, // x += y, dropout_(x): execution.as=pytorch writes over x
+    ATTR_EXPERTS,
+    ATTR_TOP_K,           // experts of a token
+    ATTR_CAPACITY_FACTOR, // slots of an expert over its share of the choices
+    ATTR_GATED,
+    ATTR_NORMALISE, // gates of a token sum to 1
+    ATTR_BALANCE,   // weight of the loss that spreads tokens over experts; 0: none
     ATTR_ID_COUNT
 } attr_id;
 

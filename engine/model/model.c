@@ -36,10 +36,12 @@ static void publish(model_builder *b)
     m->values = b->values.data;
     m->nodes = b->nodes.data;
     m->layers = b->layers.data;
+    m->losses = b->losses.data;
     m->param_count = b->params.count;
     m->value_count = b->values.count;
     m->node_count = b->nodes.count;
     m->layer_count = b->layers.count;
+    m->loss_count = b->losses.count;
     b->file = NULL;
     b->sizes = (model_sizes){.knobs = NULL};
     b->node = NULL;

@@ -82,21 +82,21 @@ typedef struct model_slot {
 typedef struct model_loss {
     uint32_t value;      // [1]
     uint32_t prediction; // what the loss judges: logits, or the values themselves
-    uint32_t labels;     // value of a slot
+    uint32_t labels;     // value of a slot; HR_NO_ID: of a layer's own loss, which has none
     double weight;
     bool classifies; // accuracy has a meaning
 } model_loss;
 
-enum { MODEL_MAX_SLOTS = 4, MODEL_MAX_LOSSES = 4 };
+enum { MODEL_MAX_SLOTS = 4, MODEL_MAX_LOSSES = 4 }; // losses that may be written
 
 typedef struct hr_model {
     const char *name;
     model_slot slots[MODEL_MAX_SLOTS];
-    model_loss losses[MODEL_MAX_LOSSES];
-    uint32_t slot_count, loss_count; // at least one input, one label and one loss
+    const model_loss *losses;        // those that were written, then those of layers
+    uint32_t slot_count, loss_count; // at least one input, one label and one loss that was written
     const model_param *params;
     const model_value *values;
-    const model_node *nodes; // forward, in program order; the losses stand last
+    const model_node *nodes; // forward, in program order; the losses that were written stand last
     const model_layer *layers;
     uint32_t param_count, value_count, node_count, layer_count;
     uint64_t parameters, trainable_parameters;

@@ -303,6 +303,16 @@ static void add_label(model_reader *r, const label_spec *label, const loss_spec 
     slot->value = builder_value(b, &(node_out){label->name, true}, &operand);
 }
 
+static void push_loss(model_builder *b, const model_loss *loss)
+{
+    model_loss *added = vec_push(&b->losses);
+    if (added) {
+        *added = *loss;
+    } else {
+        builder_nomem(b);
+    }
+}
+
 static void add_loss(model_reader *r, const loss_spec *loss, uint32_t layer, uint32_t labels)
 {
     static const struct {
@@ -312,7 +322,7 @@ static void add_loss(model_reader *r, const loss_spec *loss, uint32_t layer, uin
                 [LOSS_SQUARED_ERROR] = {HR_OP_MSE, 1},
                 [LOSS_KL] = {HR_OP_KL, 2}};
     model_builder *b = r->b;
-    const uint32_t k = b->model.loss_count;
+    const uint32_t k = b->losses.count;
     char probs[24] = "probs", name[24] = "loss";
     if (k > 0) {
         (void)snprintf(probs, sizeof probs, "probs_%u", k);
@@ -332,11 +342,11 @@ static void add_loss(model_reader *r, const loss_spec *loss, uint32_t layer, uin
     b->broken = false;
     b->node = loss->node;
     const uint32_t first = builder_node(b, &node, &out[2 - count]);
-    b->model.losses[b->model.loss_count++] = (model_loss){.value = first + count - 1,
-                                                          .prediction = prediction,
-                                                          .labels = labels,
-                                                          .weight = loss->weight,
-                                                          .classifies = loss->kind == LOSS_CROSS_ENTROPY};
+    push_loss(b, &(model_loss){.value = first + count - 1,
+                               .prediction = prediction,
+                               .labels = labels,
+                               .weight = loss->weight,
+                               .classifies = loss->kind == LOSS_CROSS_ENTROPY});
 }
 
 static void report_unused(model_reader *r)
@@ -399,5 +409,8 @@ void add_losses(model_reader *r, const losses_spec *s)
         if (labels_fit(r, &s->labels[s->losses[k].label], &s->losses[k], layer[k])) {
             add_loss(r, &s->losses[k], layer[k], b->model.slots[inputs + s->losses[k].label].value);
         }
+    }
+    for (uint32_t k = 0; k < b->layer_losses.count && !b->nomem; k++) {
+        push_loss(b, &b->layer_losses.data[k]);
     }
 }

@@ -194,7 +194,20 @@
     X(GROUP_NORM,                                                                                                 \
       "group_norm") /* x[N,...,C], gamma[C], beta[C] → y, mean[N,groups], rstd[N,groups];        \
                                      attr.groups, attr.epsilon */              \
-    X(GROUP_NORM_BWD, "group_norm_bwd") /* x, dy, gamma, mean, rstd → dx, dgamma, dbeta */
+    X(GROUP_NORM_BWD, "group_norm_bwd") /* x, dy, gamma, mean, rstd → dx, dgamma, dbeta */                      \
+    X(ROUTE, "route")         /* logits[N,T,E] → gates[N,T,k], slots[N,T,k] i32; see ops/experts.h */           \
+    X(ROUTE_BWD, "route_bwd") /* logits, slots, dgates → dlogits */                                             \
+    X(BALANCE,                                                                                                    \
+      "load_balance") /* logits, slots → loss[1]: the mean over samples of E * Σ over experts of   \
+                                     choices/T * mean probability; attr.scale = its weight in the step */           \
+    X(BALANCE_BWD, "load_balance_bwd") /* logits, slots, [scale[1]] → dlogits */                                \
+    X(DISPATCH, "dispatch")            /* x[N,T,D], slots → y[N,C,E,D], zeros in slots that nobody has */       \
+    X(DISPATCH_BWD, "dispatch_bwd")    /* dy, slots → dx */                                                     \
+    X(GATHER, "gather_experts") /* y[N,C,E,D], gates, slots → z[N,T,D]: Σ of gate * what its slot has */       \
+    X(GATHER_BWD, "gather_experts_bwd") /* y, gates, slots, dz → dy, dgates */                                  \
+    X(EXPERT_DENSE, "expert_dense")     /* x[N,C,E,I], w[E,I,O] → y[N,C,E,O]: each expert's own weights */      \
+    X(EXPERT_DENSE_BWD_DATA, "expert_dense_bwd_data")       /* dy, w → dx */                                    \
+    X(EXPERT_DENSE_BWD_WEIGHTS, "expert_dense_bwd_weights") /* x, dy → dw */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -233,11 +246,11 @@ typedef struct op_attr {
     int32_t heads; // ATTENTION…; of a tile of it `offset` is its first head, `count` the heads of a sample
     int32_t flags; // OP_FLAG_…
     int32_t rule;  // RELATIVE_BIAS: op_relative_rule
-    uint32_t unused;          // no byte is undefined
-    uint64_t salt;            // DROPOUT, ATTENTION with a rate: of the layer's name
-    double epsilon, momentum; // normalisations, MOMENTUM, EMA
-    double beta1, beta2;      // ADAM and its kin
-    double scale;             // a factor; 0 stands for 1. Losses: their weight
+    int32_t experts, choices, slots; // ROUTE, DISPATCH: experts, those of a token, slots of an expert
+    uint64_t salt;                   // DROPOUT, ATTENTION with a rate: of the layer's name
+    double epsilon, momentum;        // normalisations, MOMENTUM, EMA
+    double beta1, beta2;             // ADAM and its kin
+    double scale;                    // a factor; 0 stands for 1. Losses: their weight
     double rate; // DROPOUT, ATTENTION: share that is dropped; LEAKY_RELU: slope; update rules: weight decay
     double base; // ROTARY: of its wave lengths; RELATIVE_BIAS: the distance from which on all are alike
 } op_attr;
@@ -251,6 +264,7 @@ enum {
     OP_FLAG_TORCH = 32,   // ADAM, ADAM8BIT: PyTorch's form, epsilon inside of the bias correction; ops/adam.h
     OP_FLAG_ADDED = 64,   // DENSE, DENSE_BWD_DATA: the last input is added to the result; no act with it
     OP_FLAG_IN_PLACE = 128, // ADD, DROPOUT: over the first input under execution.as=pytorch
+    OP_FLAG_SHARES = 256,   // ROUTE: a token's gates sum to 1
 };
 
 // What READ brings to the host.

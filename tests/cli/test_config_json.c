@@ -251,10 +251,10 @@ START_TEST(every_command_says_what_it_needs)
     assert_says("presets tests/data/hf/gemma2_2b.json", 0, "attn_logit_softcapping 50 is left out", "");
     assert_says("config check tests/data/hf/llama3_2_1b.json", 0, "nothing is wrong with it", "");
     assert_says("plan tests/data/hf", 5, "", "had a folder without one");
-    put("config.json", "{\"architectures\": [\"MixtralForCausalLM\"]}");
+    put("config.json", "{\"architectures\": [\"DeepseekV3ForCausalLM\"]}");
     (void)snprintf(words, sizeof words, "plan %s", program_home());
     assert_says(words, 2, "",
-                "config.json: architectures says MixtralForCausalLM: mixture of experts is not in the");
+                "config.json: architectures says DeepseekV3ForCausalLM: latent attention is not in the");
     assert_says(words, 2, "", "\n  try: headroom presets");
     put("config.json", "{\"architectures\": [\"LlamaForCausalLM\"], " LLAMA_KEYS "}");
     (void)snprintf(words, sizeof words, "compare %s/config.json,batch.size=2 %s", program_home(),

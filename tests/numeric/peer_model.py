@@ -120,6 +120,7 @@ class PeerNet(Net):
         self.numbers = numbers
         self.layers = expanded(self.model["layers"], self.model.get("defaults", {}))
         self.update, self.first_sample, self.renamed = 1, 0, {}
+        self.layer_losses = []
 
     def param(self, name, shape, rule, fan_in=0, fan_out=0, scale=0.05):
         owner, suffix = name.split("/")
@@ -264,6 +265,32 @@ class PeerNet(Net):
         flat = [w.T.contiguous(), recurrent.T.contiguous(), bias, torch.zeros_like(bias)]
         return torch._VF.lstm(x, (zero, zero), flat, True, 1, 0.0, True, False, True)[0]
 
+    def mixture_of_experts(self, layer, x):
+        """Each sample by itself: first choices take an expert's slots in the order of the tokens, then second ones."""
+        (samples, tokens, width), experts, inner = x.shape, layer["experts"], layer["units"]
+        chosen, act = layer.get("top_k", 2), ACTIVATIONS[layer.pop("activation", "none")]
+        room = min(tokens, math.ceil(layer.get("capacity_factor", 1.25) * (tokens * chosen / experts)))
+        logits = x @ self.weights(layer, "router_weights", (width, experts), width, experts)
+        shares = torch.softmax(logits, dim=-1)
+        gates, choice = shares.topk(chosen)
+        gates = gates / gates.sum(-1, keepdim=True) if layer.get("normalise", True) else gates
+        into = [self.weights(layer, f"{name}_weights", (experts, width, inner), width, inner) for name in ("gate", "up")]
+        down = self.weights(layer, "down_weights", (experts, inner, width), inner, width)
+        counts = F.one_hot(choice, experts).sum(dim=(1, 2)).to(x.dtype) / tokens
+        if layer.get("balance", 0):
+            self.layer_losses.append(layer["balance"] * experts * (counts * shares.mean(dim=1)).sum(dim=-1).mean())
+        out = torch.zeros_like(x)
+        for n in range(samples):
+            used = [0] * experts
+            for k in range(chosen):
+                for t in range(tokens):
+                    e = int(choice[n, t, k])
+                    used[e] += 1
+                    if used[e] <= room:
+                        hidden = act(x[n, t] @ into[0][e]) * (x[n, t] @ into[1][e])
+                        out[n, t] += gates[n, t, k] * (hidden @ down[e])
+        return out
+
     def slice(self, layer, x):
         return x.narrow(layer["axis"], layer.get("from", 0), layer["count"])
 
@@ -286,6 +313,7 @@ class PeerNet(Net):
         names = [entry.get("name", "input") for entry in written]
         self.classes = {name: entry.get("classes", 0) for name, entry in zip(names, written)}
         values, last = dict(zip(names, inputs)), names[0]
+        self.layer_losses = []
         for layer, before in self.layers:
             words = layer.get("inputs", [layer["input"]] if "input" in layer else ["previous"])
             words = [{"previous": last, "before": before}.get(word, word) for word in words]

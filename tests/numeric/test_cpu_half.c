@@ -156,6 +156,11 @@ static const hr_op operations[] = {
     HR_OP_AVG_POOL,
     HR_OP_ZERO_PAD,
     HR_OP_BATCH_NORM_APPLY,
+    HR_OP_ROUTE,
+    HR_OP_BALANCE,
+    HR_OP_DISPATCH,
+    HR_OP_GATHER,
+    HR_OP_EXPERT_DENSE,
 };
 
 static const hr_dtype types[] = {HR_F16, HR_BF16};
@@ -166,8 +171,8 @@ enum { TYPES = sizeof types / sizeof *types };
 static bool is_the_librarys(hr_op op, hr_dtype type)
 {
     static const hr_op multiply[] = {
-        HR_OP_CONV2D,           HR_OP_DENSE, HR_OP_MATMUL,          HR_OP_ATTENTION_SCORES,
-        HR_OP_ATTENTION_VALUES, HR_OP_LSTM,  HR_OP_CONV2D_TRANSPOSE};
+        HR_OP_CONV2D,           HR_OP_DENSE, HR_OP_MATMUL,           HR_OP_ATTENTION_SCORES,
+        HR_OP_ATTENTION_VALUES, HR_OP_LSTM,  HR_OP_CONV2D_TRANSPOSE, HR_OP_EXPERT_DENSE};
     for (size_t k = 0; k < sizeof multiply / sizeof *multiply; k++) {
         if (multiply[k] == op) {
             return type == HR_BF16;

@@ -19,7 +19,8 @@ static hr_op operations[HR_OP_COUNT]; // those that have a gradient
 // Losses start the chain: their gradient takes no dy, and holds their weight.
 static bool is_loss(uint32_t op)
 {
-    return op == HR_OP_SOFTMAX_XENT || op == HR_OP_SOFTMAX_XENT_STREAM || op == HR_OP_MSE || op == HR_OP_KL;
+    return op == HR_OP_SOFTMAX_XENT || op == HR_OP_SOFTMAX_XENT_STREAM || op == HR_OP_MSE || op == HR_OP_KL ||
+           op == HR_OP_BALANCE;
 }
 
 // The output that stands for the result: the loss itself where there is one.

@@ -25,6 +25,8 @@ static const struct {
     {"step_llama3_2_1b_tiny.json", "execution.mode=eager"},
     {"step_qwen3_0_6b_tiny.json", "execution.mode=graph"},
     {"step_gemma_2b_tiny.json", "execution.mode=eager"},
+    {"step_mixtral_8x7b_tiny.json", "execution.mode=graph"},
+    {"step_mixtral_8x7b_tiny.json", "execution.mode=eager"},
     {"step_whisper_small_tiny.json", "execution.mode=graph"},
     {"step_whisper_small_tiny.json", "execution.mode=eager"},
     {"step_lstm_lm_medium_tiny.json", "execution.mode=graph"},

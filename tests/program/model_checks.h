@@ -141,16 +141,40 @@ static inline const model_slot *slot_of(const hr_model *m, uint32_t value)
     ck_abort_msg("value %u is no slot", value);
 }
 
-// Losses stand last, judge what a layer gives, and find labels that go with it; inputs come before labels.
+static inline const model_node *giver_of(const hr_model *m, uint32_t value)
+{
+    for (uint32_t n = 0; n < m->node_count; n++) {
+        for (uint32_t k = 0; k < m->nodes[n].out_count; k++) {
+            if (m->nodes[n].out[k] == value) {
+                return &m->nodes[n];
+            }
+        }
+    }
+    ck_abort_msg("value %u is given by no node", value);
+}
+
+// Losses that were written come first; their nodes stand last, judge what a layer gives, and find labels that go with it;
+// inputs come before labels. A layer's own has no labels.
 static inline void assert_losses(const hr_model *m)
 {
     ck_assert_uint_ge(m->loss_count, 1);
     for (uint32_t k = 0; k < m->slot_count; k++) {
         ck_assert(k == 0 || m->slots[k].is_label >= m->slots[k - 1].is_label);
     }
-    for (uint32_t k = 0; k < m->loss_count; k++) {
+    uint32_t written = 0;
+    while (written < m->loss_count && m->losses[written].labels != HR_NO_ID) {
+        written++;
+    }
+    for (uint32_t k = written; k < m->loss_count; k++) {
+        const model_node *n = giver_of(m, m->losses[k].value);
+        ck_assert_uint_eq(m->losses[k].labels, HR_NO_ID);
+        ck_assert_uint_ne(n->layer, HR_NO_ID);
+        ck_assert_uint_eq(n->in[0].index, m->losses[k].prediction);
+        ck_assert(!m->losses[k].classifies);
+    }
+    for (uint32_t k = 0; k < written; k++) {
         const model_loss *loss = &m->losses[k];
-        const model_node *n = &m->nodes[m->node_count - m->loss_count + k];
+        const model_node *n = &m->nodes[m->node_count - written + k];
         const model_slot *slot = slot_of(m, loss->labels);
         const hr_shape *judged = &m->values[loss->prediction].shape;
         ck_assert_uint_eq(n->out[n->out_count - 1], loss->value);

@@ -347,7 +347,9 @@ static const char every_kind[] =
     "    - {name: biased, kind: attention, heads: 2, form: materialised, inputs: [grouped, near]}\n"
     "    - {name: drop, kind: dropout, rate: 0.25}\n"
     "    - {name: memories, kind: lstm, units: 4}\n"
-    "    - {name: products, kind: matmul, transpose: true, inputs: [memories, cross]}\n"
+    "    - {name: experts, kind: mixture_of_experts, experts: 3, units: 5, capacity_factor: 1, balance: "
+    "0.1}\n"
+    "    - {name: products, kind: matmul, transpose: true, inputs: [experts, cross]}\n"
     "    - {name: shares, kind: softmax, causal: true}\n"
     "    - {name: mixed, kind: matmul, inputs: [shares, memories]}\n"
     "    - {name: joined, kind: concat, axis: 1, inputs: [mixed, memories]}\n"
@@ -379,6 +381,9 @@ START_TEST(every_kind_of_layer_expands)
     assert_value(m, "grouped/value_repeated", "1x6x24");
     assert_value(m, "near/bias", "2x6x6");
     assert_value(m, "biased/biased", "1x2x6x6");
+    assert_value(m, "experts/slots", "1x6x2");
+    assert_value(m, "experts/dispatched", "1x4x3x4");
+    assert_value(m, "experts/gated", "1x4x3x5");
     assert_value(m, "joined/out", "1x12x4");
     assert_value(m, "token/out", "1x13x4");
     assert_value(m, "words", "1x13");

@@ -140,5 +140,7 @@ extern const cpu_impl cpu_embedding, cpu_embedding_bwd, cpu_add_broadcast, cpu_b
 extern const cpu_impl cpu_relative_bias, cpu_relative_bias_bwd;
 extern const cpu_impl cpu_group_norm, cpu_group_norm_bwd;
 extern const cpu_impl cpu_dropout, cpu_dropout_bwd, cpu_dropout_bwd_mask;
+extern const cpu_impl cpu_route, cpu_route_bwd, cpu_balance, cpu_balance_bwd;
+extern const cpu_impl cpu_dispatch, cpu_gather, cpu_gather_bwd;
 
 #endif

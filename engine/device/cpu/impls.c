@@ -142,6 +142,17 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_DROPOUT] = {&cpu_dropout},
     [HR_OP_DROPOUT_BWD] = {&cpu_dropout_bwd},
     [HR_OP_DROPOUT_BWD_MASK] = {&cpu_dropout_bwd_mask, &cpu_half_tiles},
+    [HR_OP_ROUTE] = {&cpu_route},
+    [HR_OP_ROUTE_BWD] = {&cpu_route_bwd},
+    [HR_OP_BALANCE] = {&cpu_balance},
+    [HR_OP_BALANCE_BWD] = {&cpu_balance_bwd},
+    [HR_OP_DISPATCH] = {&cpu_dispatch},
+    [HR_OP_DISPATCH_BWD] = {&cpu_gather},
+    [HR_OP_GATHER] = {&cpu_gather},
+    [HR_OP_GATHER_BWD] = {&cpu_gather_bwd},
+    [HR_OP_EXPERT_DENSE] = {&cpu_matmul, &cpu_matmul_half},
+    [HR_OP_EXPERT_DENSE_BWD_DATA] = {&cpu_matmul, &cpu_matmul_half},
+    [HR_OP_EXPERT_DENSE_BWD_WEIGHTS] = {&cpu_matmul, &cpu_matmul_half},
 };
 
 static bool is_convolution(uint32_t op)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of products: matmul, and the scores and values of attention. Heads that lie side by side are read and
+// Batches of products: matmul, experts, and the scores and values of attention. Heads that lie side by side are read and
 // written where they lie.
 #include <math.h>
 
@@ -100,6 +100,37 @@ static setup scaled(setup s, const op_query *q)
     return s;
 }
 
+// ---- experts ----------------------------------------------------------------------------------------------
+
+// Slots [N,C,E,D] are E matrices of N x C rows that lie E x D apart; weights [E,I,O] lie close.
+static int64_t expert_steps(const op_operand *t, gemm_steps *steps)
+{
+    const bool slots = t->shape.rank == 4;
+    *steps = (gemm_steps){0, slots ? last(t, 0) : last(t, 1) * last(t, 0)};
+    return slots ? last(t, 1) * last(t, 0) : 0;
+}
+
+static setup experts(const cpu_device *device, const op_query *q, bool a_turned, bool b_turned)
+{
+    const op_operand *a = &q->in[0], *b = &q->in[1], *c = &q->out[0];
+    const bool slots = c->shape.rank == 4;
+    const int64_t rows = a->shape.dim[0] * a->shape.dim[1];
+    setup s = {.batch = {.each = {.m = slots ? rows : last(c, 1),
+                                  .n = last(c, 0),
+                                  .k = a_turned ? rows : last(a, 0),
+                                  .a_transposed = a_turned,
+                                  .b_transposed = b_turned,
+                                  .workers = device->workers},
+                         .outer = 1,
+                         .inner = slots ? last(c, 1) : last(c, 2)},
+               .left = 0,
+               .right = 1};
+    s.batch.each.a_row = expert_steps(a, &s.batch.a);
+    s.batch.each.b_row = expert_steps(b, &s.batch.b);
+    s.batch.each.c_row = expert_steps(c, &s.batch.c);
+    return s;
+}
+
 // ---- which is which ---------------------------------------------------------------------------------------
 
 static setup setup_of(const cpu_device *d, const op_query *q)
@@ -121,6 +152,12 @@ static setup setup_of(const cpu_device *d, const op_query *q)
         return heads_of(d, q, 0, false, true);
     case HR_OP_ATTENTION_VALUES_BWD_V: // dv = pᵀ·dy
         return heads_of(d, q, 0, true, false);
+    case HR_OP_EXPERT_DENSE: // y = x·w
+        return experts(d, q, false, false);
+    case HR_OP_EXPERT_DENSE_BWD_DATA: // dx = dy·wᵀ
+        return experts(d, q, false, true);
+    case HR_OP_EXPERT_DENSE_BWD_WEIGHTS: // dw = xᵀ·dy
+        return experts(d, q, true, false);
     default: // y = p·v
         return heads_of(d, q, 0, false, false);
     }

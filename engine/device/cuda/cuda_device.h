@@ -116,6 +116,7 @@ typedef struct cuda_family {
     X(attention_own) /* our own: streaming attention of any type */                                          \
     X(rotary)                                                                                                \
     X(relative)                                                                                              \
+    X(experts)     /* choices of experts, the ways to them and back */                                       \
     X(elementwise) /* add, multiply, scale, zeros, cast, accumulate */                                       \
     X(activation)                                                                                            \
     X(combine) /* concat, slice, stack, reduce, broadcast, padding, upsampling */                            \

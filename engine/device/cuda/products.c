@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is matrix products for cuBLASLt: dense layers and their gradients, matmul, materialised attention, pointwise
+// What is matrix products for cuBLASLt: dense layers and their gradients, matmul, experts, materialised attention, pointwise
 // convolutions. Bias, RELU, GELU and the bias' gradient ride on the product where the library has an algorithm for it,
 // which only the card can say; where it has none, and for RELU6, kernels of our own stand beside it:
 //
@@ -278,6 +278,9 @@ static const cuda_impl impls[] = {
     PRODUCT(MATMUL, cuda_one_type),
     PRODUCT(MATMUL_BWD_A, cuda_one_type),
     PRODUCT(MATMUL_BWD_B, cuda_one_type),
+    PRODUCT(EXPERT_DENSE, cuda_one_type),
+    PRODUCT(EXPERT_DENSE_BWD_DATA, cuda_one_type),
+    PRODUCT(EXPERT_DENSE_BWD_WEIGHTS, cuda_one_type),
     PRODUCT(ATTENTION_SCORES, cuda_one_type),
     PRODUCT(ATTENTION_SCORES_BWD_Q, cuda_one_type),
     PRODUCT(ATTENTION_SCORES_BWD_K, cuda_one_type),

@@ -137,6 +137,38 @@ static product_use matmul_bwd_b(const op_query *q)
     return u;
 }
 
+// ---- experts ----------------------------------------------------------------------------------------------------
+
+// Slots [N,C,E,D] are E matrices of N x C rows that lie E x D apart; weights [E,I,O] lie close.
+static int64_t expert_steps(const op_operand *t, int64_t *step)
+{
+    const bool slots = t->shape.rank == 4;
+    *step = slots ? last(t, 0) : last(t, 1) * last(t, 0);
+    return slots ? last(t, 1) * last(t, 0) : last(t, 0);
+}
+
+static product_use experts(const op_query *q)
+{
+    const op_operand *c = &q->out[0];
+    const bool weights = q->op == HR_OP_EXPERT_DENSE_BWD_WEIGHTS;
+    const int64_t rows = q->in[0].shape.dim[0] * q->in[0].shape.dim[1];
+    product_use u = {
+        .shape = plain(q, weights ? last(c, 1) : rows, last(c, 0), weights ? rows : last(&q->in[0], 0)),
+        .a = 0,
+        .b = 1,
+        .vector = -1,
+        .added = -1,
+        .aux = -1};
+    product_shape *s = &u.shape;
+    s->transpose_a = weights;
+    s->transpose_b = q->op == HR_OP_EXPERT_DENSE_BWD_DATA;
+    s->batch = weights ? last(c, 2) : last(c, 1);
+    s->stride_a = expert_steps(&q->in[0], &s->batch_a);
+    s->stride_b = expert_steps(&q->in[1], &s->batch_b);
+    s->stride_y = expert_steps(c, &s->batch_y);
+    return u;
+}
+
 // ---- attention --------------------------------------------------------------------------------------------------
 
 // Steps of an operand: of a sequence [N,L,D], heads lie inside the rows; scores are [N,heads,Lq,Lk].
@@ -236,6 +268,9 @@ product_use product_use_of(const op_query *q)
         [HR_OP_MATMUL] = matmul,
         [HR_OP_MATMUL_BWD_A] = matmul,
         [HR_OP_MATMUL_BWD_B] = matmul_bwd_b,
+        [HR_OP_EXPERT_DENSE] = experts,
+        [HR_OP_EXPERT_DENSE_BWD_DATA] = experts,
+        [HR_OP_EXPERT_DENSE_BWD_WEIGHTS] = experts,
         [HR_OP_ATTENTION_SCORES] = to_scores,
         [HR_OP_ATTENTION_SCORES_BWD_Q] = from_scores,
         [HR_OP_ATTENTION_SCORES_BWD_K] = from_turned_scores,

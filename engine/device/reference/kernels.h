@@ -168,4 +168,16 @@ void reference_dropout_bwd_mask(const reference_call *call);
 // attr.act over output 0, for the operations that may carry one.
 void reference_act(const reference_call *call);
 
+void reference_route(const reference_call *call);
+void reference_route_bwd(const reference_call *call);
+void reference_balance(const reference_call *call);
+void reference_balance_bwd(const reference_call *call);
+void reference_dispatch(const reference_call *call);
+void reference_dispatch_bwd(const reference_call *call);
+void reference_gather(const reference_call *call);
+void reference_gather_bwd(const reference_call *call);
+void reference_expert_dense(const reference_call *call);
+void reference_expert_dense_bwd_data(const reference_call *call);
+void reference_expert_dense_bwd_weights(const reference_call *call);
+
 #endif

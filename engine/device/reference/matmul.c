@@ -101,6 +101,45 @@ void reference_matmul_bwd_b(const reference_call *call)
     }
 }
 
+// ---- experts ----------------------------------------------------------------------------------------------
+
+// Of expert e: the rows of slots [N,C,E,D] that are its own, or its matrix of weights [E,I,O].
+static matrix expert_of(void *values, const op_operand *t, int64_t e)
+{
+    const int64_t columns = last(t, 0), experts = t->shape.rank == 4 ? last(t, 1) : 1;
+    const int64_t step = t->shape.rank == 4 ? columns : last(t, 1) * columns;
+    return (matrix){(double *)values + e * step, experts * columns, 1};
+}
+
+static void multiply_experts(const reference_call *call, bool a_turned, bool b_turned)
+{
+    const op_query *q = call->query;
+    const op_operand *a = &q->in[0], *c = &q->out[0];
+    const bool slots = c->shape.rank == 4;
+    const int64_t rows = a->shape.dim[0] * a->shape.dim[1];
+    const product p = {slots ? rows : last(c, 1), last(c, 0), a_turned ? rows : last(a, 0), 1.0};
+    for (int64_t e = 0; e < (slots ? last(c, 1) : last(c, 2)); e++) {
+        const matrix left = expert_of(call->in[0], a, e), right = expert_of(call->in[1], &q->in[1], e);
+        multiply(&p, a_turned ? turned(left) : left, b_turned ? turned(right) : right,
+                 expert_of(call->out[0], c, e));
+    }
+}
+
+void reference_expert_dense(const reference_call *call) // y = x·w
+{
+    multiply_experts(call, false, false);
+}
+
+void reference_expert_dense_bwd_data(const reference_call *call) // dx = dy·wᵀ
+{
+    multiply_experts(call, false, true);
+}
+
+void reference_expert_dense_bwd_weights(const reference_call *call) // dw = xᵀ·dy
+{
+    multiply_experts(call, true, false);
+}
+
 // ---- attention, materialised ------------------------------------------------------------------------------
 
 // Head h of sample n: of a sequence [N,L,D] a matrix [L,D/heads], of scores [N,heads,Lq,Lk] one [Lq,Lk].
