@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 
-enum { WINDOW_BYTES = 65536, MEMORY_MAX = 192 << 20 };
+enum { WINDOW_BYTES = 65536, MEMORY_MAX = 192 << 20, INTERNED_BYTES = 32 }; // interned: beside its letters
 
 // What nanopb reads from: a window of the file.
 typedef struct source {
@@ -23,23 +23,29 @@ typedef struct source {
 
 // ---- memory and refusals --------------------------------------------------------------------------------------
 
-void *onnx_take(onnx_graph *g, size_t count, size_t size)
+// Whether so many bytes more are within the limit; they count from now on.
+static bool charge(onnx_graph *g, size_t bytes)
 {
-    size_t bytes = 0;
-    if (g->status != HR_OK) {
-        return NULL;
-    }
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > MEMORY_MAX - g->used_bytes) {
+    if (bytes > MEMORY_MAX - g->used_bytes) {
         onnx_refuse(
             g, "its graph and the numbers in it take more than %d MiB of host memory, which is the limit",
             MEMORY_MAX >> 20);
+        return false;
+    }
+    g->used_bytes += bytes;
+    return true;
+}
+
+void *onnx_take(onnx_graph *g, size_t count, size_t size)
+{
+    size_t bytes = 0;
+    if (g->status != HR_OK || !charge(g, __builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes)) {
         return NULL;
     }
     void *memory = arena_take(&g->memory, count, size);
     if (memory == NULL && bytes > 0) {
         g->status = HR_FAIL(g->err, NOMEM, "%.160s: no memory to read it", g->path);
     }
-    g->used_bytes += bytes;
     return memory;
 }
 
@@ -177,7 +183,17 @@ static bool read_text(pb_istream_t *in, pb_wire_type_t wire, source *s, const ch
     return text != NULL;
 }
 
-// A value's number. A name that is cut is told from others by its end.
+// Of a value's name. INTERN_NONE with g->status set, when there is no memory or the limit is reached.
+static uint32_t number_of(onnx_graph *g, const char *name, size_t length)
+{
+    const uint32_t before = intern_count(&g->values), number = intern_add(&g->values, name, length);
+    if (number == INTERN_NONE) {
+        g->status = HR_FAIL(g->err, NOMEM, "%.160s: no memory to read it", g->path);
+    }
+    return intern_count(&g->values) == before || charge(g, length + INTERNED_BYTES) ? number : INTERN_NONE;
+}
+
+// A value's number; a longer name is refused.
 static bool read_value(pb_istream_t *in, pb_wire_type_t wire, source *s, uint32_t *out)
 {
     char name[ONNX_NAME + 1];
@@ -190,10 +206,7 @@ static bool read_value(pb_istream_t *in, pb_wire_type_t wire, source *s, uint32_
         onnx_refuse(s->g, "a value has a name of more than %d letters", ONNX_NAME);
         return false;
     }
-    *out = length == 0 ? ONNX_NOTHING : intern_add(&s->g->values, name, length);
-    if (length > 0 && *out == INTERN_NONE) {
-        s->g->status = HR_FAIL(s->g->err, NOMEM, "%.160s: no memory to read it", s->g->path);
-    }
+    *out = length == 0 ? ONNX_NOTHING : number_of(s->g, name, length);
     return s->g->status == HR_OK;
 }
 
@@ -526,9 +539,8 @@ static bool push_weight(pb_istream_t *in, pb_wire_type_t wire, source *s, ends *
     if (w == NULL || !read_tensor(in, wire, s, &w->tensor)) {
         return false;
     }
-    w->value = intern_add(&g->values, w->tensor.name, strlen(w->tensor.name));
-    if (w->value == INTERN_NONE) {
-        g->status = HR_FAIL(g->err, NOMEM, "%.160s: no memory to read it", g->path);
+    w->value = number_of(g, w->tensor.name, strlen(w->tensor.name));
+    if (g->status != HR_OK) {
         return false;
     }
     g->weight_count++;

@@ -3,7 +3,7 @@
 // weight holds stays in the file; where it lies there is kept, so that small tensors of numbers (shapes, masks) can be read
 // when they are needed (onnx_numbers.h). External data are never opened. Field numbers are those of onnx.proto3 (ONNX 1.x).
 //
-// Limits: what a graph takes of host memory and its count of nodes; names longer than ONNX_NAME are cut.
+// Limits: what a graph takes of host memory and its count of nodes; texts longer than ONNX_NAME are cut, values with longer names refused.
 #ifndef IMPORT_ONNX_FILE_H
 #define IMPORT_ONNX_FILE_H
 
