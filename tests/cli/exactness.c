@@ -217,12 +217,24 @@ exactness exactness_of(const hr_preset *preset, const hr_knobs *wanted, uint64_t
     return found;
 }
 
-bool exactness_is_limit(const char *why)
+exactness exactness_without_refused(const hr_preset *preset, hr_knobs knobs, uint64_t *peak_bytes, char *why,
+                                    size_t size)
 {
-    return strstr(why, "workspace.limit is ") != NULL;
-}
-
-bool exactness_is_without_rule(const char *why)
-{
-    return strstr(why, "execution.as=pytorch has no rule for ") != NULL;
+    static const struct {
+        const char *says;
+        hr_knob_id id;
+        const char *without;
+    } refusals[] = {{"execution.as=pytorch has no rule for ", HR_KNOB_EXECUTION_AS, "headroom"},
+                    {"workspace.limit is ", HR_KNOB_WORKSPACE_LIMIT, "none"}};
+    exactness found = exactness_of(preset, &knobs, peak_bytes, why, size);
+    for (int k = 0; k < 2 && found == EXACTNESS_REFUSED; k++) {
+        const int which = strstr(why, refusals[0].says) != NULL   ? 0
+                          : strstr(why, refusals[1].says) != NULL ? 1
+                                                                  : -1;
+        if (which < 0 || hr_knobs_set(&knobs, refusals[which].id, refusals[which].without, NULL) != HR_OK) {
+            break;
+        }
+        found = exactness_of(preset, &knobs, peak_bytes, why, size);
+    }
+    return found;
 }

@@ -17,9 +17,9 @@ typedef enum exactness { EXACTNESS_HOLDS, EXACTNESS_REFUSED, EXACTNESS_BROKEN } 
 // `why`: which field is another one, or with what words both refused. *peak_bytes is the peak of the run.
 exactness exactness_of(const hr_preset *preset, const hr_knobs *knobs, uint64_t *peak_bytes, char *why,
                        size_t size);
-// Is it a workspace.limit that was refused? Nobody knows before the kernels were asked.
-bool exactness_is_limit(const char *why);
-// Is it a framework that is not known to do one of the model's operations?
-bool exactness_is_without_rule(const char *why);
+// What a configuration has together is looked at without what nobody knows before it is asked: a framework's rules that lack one of
+// the model's operations, a workspace.limit that no kernel keeps.
+exactness exactness_without_refused(const hr_preset *preset, hr_knobs knobs, uint64_t *peak_bytes, char *why,
+                                    size_t size);
 
 #endif

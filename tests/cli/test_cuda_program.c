@@ -105,12 +105,7 @@ START_TEST(the_plan_is_the_run)
     hr_preset *preset = preset_of(c);
     hr_knobs knobs = knobs_on(preset, "cuda");
     configuration_apply(c, &knobs);
-    exactness found = exactness_of(preset, &knobs, &peak_bytes, why, sizeof why);
-    if (found == EXACTNESS_REFUSED &&
-        exactness_is_limit(why)) { // what else it has together is looked at without
-        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_WORKSPACE_LIMIT, "none", NULL), HR_OK);
-        found = exactness_of(preset, &knobs, &peak_bytes, why, sizeof why);
-    }
+    const exactness found = exactness_without_refused(preset, knobs, &peak_bytes, why, sizeof why);
     ck_assert_msg(found == EXACTNESS_HOLDS, "%s: %s", configuration_text(c, text, sizeof text), why);
     ck_assert_uint_gt(peak_bytes, 0);
     hr_preset_close(preset);

@@ -76,8 +76,8 @@ static bool check_one(const char *text, const hr_preset *preset, const hr_knobs 
     char why[512] = "";
     uint64_t peak_bytes = 0;
     double begin = now_seconds();
-    const exactness found = exactness_of(preset, knobs, &peak_bytes, why, sizeof why);
-    const bool holds = found == EXACTNESS_HOLDS || (found == EXACTNESS_REFUSED && exactness_is_limit(why));
+    const bool holds =
+        exactness_without_refused(preset, *knobs, &peak_bytes, why, sizeof why) == EXACTNESS_HOLDS;
     const bool too_large = !holds && strstr(why, "of this machine's available memory") != NULL;
     fprintf(stderr, "%12" PRIu64 " B %6.2f s  %s  %s%s\n", peak_bytes, now_seconds() - begin,
             holds       ? "same     "

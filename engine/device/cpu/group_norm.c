@@ -10,7 +10,7 @@
 #include "cpu.h"
 #include "simd.h"
 
-enum { STRIP = 256, PLACES = 64 };
+enum { STRIP = 256, PLACES = 64, ROUND = 64 }; // ROUND: samples whose sums of channels are kept at a time
 
 typedef struct job {
     const char *x, *dy;
@@ -21,7 +21,9 @@ typedef struct job {
     int64_t width, bundle; // channels of a group; groups that one worker has
     hr_dtype type;
     double epsilon;
-    double *sums; // [samples][2][channels] of dy and of dy times the normalised x
+    int64_t from;   // the first sample of this round of backward
+    double *sums;   // [samples of a round][2][channels] of dy and of dy times the normalised x
+    double *totals; // [2][channels] over the rounds
 } job;
 
 static job job_of(const cpu_run *r)
@@ -233,7 +235,8 @@ static void sum_bundle(strip *s, int64_t bundle, group_means *means)
     const double elements = (double)(j->places * j->width);
     *means = (group_means){.g = {0}};
     for (int64_t k = 0; strip_at(j, bundle, k, s); k++) {
-        double *dy = j->sums + s->sample * 2 * j->channels + s->first, *products = dy + j->channels;
+        double *dy = j->sums + (s->sample - j->from) * 2 * j->channels + s->first,
+               *products = dy + j->channels;
         take_statistics(s);
         sum_places(s, SUM_DY, dy);
         sum_places(s, SUM_PRODUCTS, products);
@@ -281,9 +284,14 @@ static void gradient_body(const void *argument, int64_t begin, int64_t end, uint
     const job *j = argument;
     (void)worker;
     for (int64_t at = begin; at < end; at++) {
-        strip s = {.j = j, .sample = at / bundles_of(j)};
+        strip s = {.j = j, .sample = j->from + at / bundles_of(j)};
         gradient_of_bundle(&s, at % bundles_of(j));
     }
+}
+
+static int64_t round_of(int64_t samples)
+{
+    return samples < ROUND ? samples : ROUND;
 }
 
 static void run_norm_bwd(const cpu_run *r)
@@ -293,16 +301,19 @@ static void run_norm_bwd(const cpu_run *r)
     j.gamma = r->in[2];
     j.mean = r->in[3];
     j.rstd = r->in[4];
-    workers_for(r->device->workers, j.samples * bundles_of(&j), 1, gradient_body, &j);
+    j.totals = j.sums + round_of(j.samples) * 2 * j.channels;
+    memset(j.totals, 0, (size_t)j.channels * 2 * sizeof *j.totals);
+    for (; j.from < j.samples; j.from += ROUND) {
+        const int64_t samples = round_of(j.samples - j.from);
+        workers_for(r->device->workers, samples * bundles_of(&j), 1, gradient_body, &j);
+        for (int64_t k = 0; k < samples * 2 * j.channels; k++) {
+            j.totals[k % (2 * j.channels)] += j.sums[k];
+        }
+    }
     float *dgamma = r->out[1], *dbeta = r->out[2];
     for (int64_t c = 0; c < j.channels; c++) {
-        double sum = 0.0, products = 0.0;
-        for (int64_t n = 0; n < j.samples; n++) {
-            sum += j.sums[n * 2 * j.channels + c];
-            products += j.sums[(n * 2 + 1) * j.channels + c];
-        }
-        dgamma[c] = (float)products;
-        dbeta[c] = (float)sum;
+        dgamma[c] = (float)j.totals[j.channels + c];
+        dbeta[c] = (float)j.totals[c];
     }
 }
 
@@ -310,7 +321,7 @@ static uint64_t sums_bytes(const cpu_device *device, const op_query *q)
 {
     (void)device;
     const hr_shape *x = &q->in[0].shape;
-    return (uint64_t)x->dim[0] * 2 * (uint64_t)x->dim[x->rank - 1] * sizeof(double);
+    return (uint64_t)(round_of(x->dim[0]) + 1) * 2 * (uint64_t)x->dim[x->rank - 1] * sizeof(double);
 }
 
 // What normalises is float32 whatever x is.
