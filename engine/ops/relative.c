@@ -88,9 +88,12 @@ static bool is_torn(int64_t window, int64_t windows, int64_t size, int64_t shift
 
 bool relative_is_hidden(const op_attr *attr, int64_t window, int64_t i, int64_t j)
 {
+    if (!is_shifted(attr)) {
+        return false;
+    }
     const int64_t w = attr->kernel_w, down = window / attr->stride_w, right = window % attr->stride_w;
-    return is_shifted(attr) && (is_torn(down, attr->stride_h, attr->kernel_h, attr->pad_top, i / w, j / w) ||
-                                is_torn(right, attr->stride_w, w, attr->pad_left, i % w, j % w));
+    return is_torn(down, attr->stride_h, attr->kernel_h, attr->pad_top, i / w, j / w) ||
+           is_torn(right, attr->stride_w, w, attr->pad_left, i % w, j % w);
 }
 
 // ---- rows -------------------------------------------------------------------------------------------------------
