@@ -12,12 +12,15 @@ static tensor *dense(walk *w, const tensor *x, const tensor *y)
 {
     axes head;
     const onnx_tensor *weight = y->layer->params[0];
+    if (x->rank < 2) {
+        return walk_refuse(w, "needs a tensor of rows and features, had %u dimensions", x->rank);
+    }
     const axes *features = &x->dims[x->rank - 1];
     if (y->layer->open != OPEN_PARAMETER || y->rank != 2 || weight->rank != 2) {
         return walk_refuse(w, "a product with a weight that is not as it lies in the file");
     }
     const int64_t units = dim_size(y, 1);
-    if (x->rank < 2 || dim_size(y, 0) != axes_size(features)) {
+    if (dim_size(y, 0) != axes_size(features)) {
         return walk_refuse(w, "%lld features by a weight of %lld", (long long)axes_size(features),
                            (long long)dim_size(y, 0));
     }
@@ -80,7 +83,7 @@ tensor *dense_biased(walk *w, const tensor *x, const tensor *bias)
 {
     const layer *l = x->layer;
     const bool product = strcmp(l->kind, "dense") == 0 || strcmp(l->kind, "attention") == 0;
-    if (!product || l->bias || bias->axes.count > 1 || bias->rank > x->rank ||
+    if (!product || l->bias || bias->rank == 0 || bias->axes.count > 1 || bias->rank > x->rank ||
         dim_size(bias, bias->rank - 1) != dim_size(x, x->rank - 1) ||
         axes_size(&bias->axes) != l->shape[l->rank - 1] || !is_read_once(w, x)) {
         return NULL;

@@ -17,12 +17,14 @@ int64_t numbers_whole(double value)
 int64_t numbers_count(const numbers *n)
 {
     int64_t count = 1;
+    bool many = false;
     for (uint32_t k = 0; k < n->rank; k++) {
-        if (__builtin_mul_overflow(count, n->dims[k], &count)) {
-            return INT64_MAX;
+        if (n->dims[k] == 0) {
+            return 0;
         }
+        many = many || __builtin_mul_overflow(count, n->dims[k], &count);
     }
-    return count;
+    return many ? INT64_MAX : count;
 }
 
 double numbers_at(const numbers *n, int64_t k)

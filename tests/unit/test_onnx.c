@@ -444,6 +444,194 @@ START_TEST(a_million_nodes_are_refused)
 }
 END_TEST
 
+// ---- graphs in words ------------------------------------------------------------------------------------------
+
+enum { PARTS = 1024 };
+
+static size_t split(char *text, const char *between, char *parts[PARTS])
+{
+    size_t count = 0;
+    char *rest = NULL;
+    for (char *part = strtok_r(text, between, &rest); part != NULL; part = strtok_r(NULL, between, &rest)) {
+        ck_assert_uint_lt(count, PARTS);
+        parts[count++] = part;
+    }
+    return count;
+}
+
+static uint64_t type_of(char letter)
+{
+    return letter == 'f'   ? 1
+           : letter == 'c' ? 3 // int8
+           : letter == 'i' ? 7
+           : letter == 'h' ? 10
+           : letter == 'd' ? 11
+                           : 16; // bfloat16
+}
+
+// "16,4": a tensor of floats in another file.
+static void tensor_field(message *m, unsigned tag, const char *name, char letter, char *dims)
+{
+    char *parts[PARTS];
+    const size_t end = m->at;
+    varint(m, 14, 1);
+    words(m, 8, name);
+    varint(m, 2, type_of(letter));
+    for (size_t k = split(dims, ",", parts); k-- > 0;) {
+        varint(m, 1, strtoull(parts[k], NULL, 10));
+    }
+    close_message(m, tag, end);
+}
+
+// "axis=1", "perm=0,2,1", "mode=nearest", "value=:16,4" (a tensor whose name is "value" as well).
+static void attribute(message *m, char *text)
+{
+    char *parts[PARTS], *what = strchr(text, '=') + 1;
+    const size_t end = m->at;
+    what[-1] = '\0';
+    if (what[0] == ':') {
+        tensor_field(m, 5, text, 'f', what + 1);
+    } else if (strspn(what, "-0123456789,") < strlen(what)) {
+        words(m, 4, what);
+    } else if (strchr(what, ',') == NULL) {
+        varint(m, 3, (uint64_t)strtoll(what, NULL, 10));
+    } else {
+        for (size_t k = split(what, ",", parts); k-- > 0;) {
+            varint(m, 8, (uint64_t)strtoll(parts[k], NULL, 10));
+        }
+    }
+    words(m, 1, text);
+    close_message(m, 5, end);
+}
+
+// "Op in - in > out key=value"; '-' is an operand that is left out.
+static void node_in_words(message *m, char *text)
+{
+    char *parts[PARTS];
+    const size_t end = m->at, count = split(text, " ", parts);
+    bool outputs = true;
+    for (size_t k = count; k-- > 1;) {
+        if (strcmp(parts[k], ">") == 0) {
+            outputs = false;
+        } else if (strchr(parts[k], '=') != NULL) {
+            attribute(m, parts[k]);
+        } else {
+            words(m, outputs ? 2 : 1, strcmp(parts[k], "-") == 0 ? "" : parts[k]);
+        }
+    }
+    words(m, 4, parts[0]);
+    close_message(m, 1, end);
+}
+
+// "w f 16,4" in another file; "s = 1 2" int64; "c ~ 0.5" a float; "m ^ 8 0.5" a square that has the number above its diagonal.
+static void weight_in_words(message *m, char *text)
+{
+    static float square[64 * 64];
+    int64_t wholes[16];
+    char *parts[PARTS];
+    const size_t count = split(text, " ", parts), end = m->at;
+    const char kind = parts[1][0];
+    if (strchr("=~^", kind) == NULL) {
+        tensor_field(m, 5, parts[0], kind, count > 2 ? parts[2] : parts[1] + 1);
+        return;
+    }
+    const size_t side = kind == '^' ? strtoul(parts[2], NULL, 10) : 1;
+    for (size_t k = 0; k < side * side; k++) {
+        square[k] = kind == '~' || k % side > k / side ? strtof(parts[count - 1], NULL) : 0;
+    }
+    for (size_t k = 2; kind == '=' && k < count; k++) {
+        wholes[k - 2] = strtoll(parts[k], NULL, 10);
+    }
+    bytes_of(m, 9, kind == '=' ? (const void *)wholes : square,
+             kind == '=' ? (count - 2) * sizeof *wholes : side * side * sizeof *square);
+    words(m, 8, parts[0]);
+    varint(m, 2, type_of(kind == '=' ? 'i' : 'f'));
+    for (int k = 0; k < 2 && kind == '^'; k++) {
+        varint(m, 1, side);
+    }
+    if (kind == '=') {
+        varint(m, 1, count - 2);
+    }
+    close_message(m, 5, end);
+}
+
+// "x f 8,16", behind the batch.
+static void value_in_words(message *m, unsigned tag, char *text)
+{
+    char *parts[PARTS], *dims[PARTS];
+    const size_t end = m->at, count = split(text, " ", parts);
+    for (size_t k = count < 3 ? 0 : split(parts[2], ",", dims); k-- > 0;) {
+        const size_t dim = m->at;
+        varint(m, 1, strtoull(dims[k], NULL, 10));
+        close_message(m, 1, dim);
+    }
+    const size_t batch = m->at;
+    words(m, 2, "batch");
+    close_message(m, 1, batch);
+    close_message(m, 2, end);
+    varint(m, 1, type_of(parts[1][0]));
+    close_message(m, 1, end);
+    close_message(m, 2, end);
+    words(m, 1, parts[0]);
+    close_message(m, tag, end);
+}
+
+static void graph_in_words(const char *input, const char *output, const char *weights, const char *nodes)
+{
+    static message m;
+    static char all[ROOM];
+    char *parts[PARTS];
+    begin(&m);
+    (void)snprintf(all, sizeof all, "%s", output);
+    value_in_words(&m, 12, all);
+    (void)snprintf(all, sizeof all, "%s", input);
+    value_in_words(&m, 11, all);
+    (void)snprintf(all, sizeof all, "%s", weights);
+    for (size_t k = split(all, ";", parts); k-- > 0;) {
+        weight_in_words(&m, parts[k]);
+    }
+    (void)snprintf(all, sizeof all, "%s", nodes);
+    for (size_t k = split(all, ";", parts); k-- > 0;) {
+        node_in_words(&m, parts[k]);
+    }
+    end_graph(&m, 18);
+}
+
+// What is written is not what our layers do, or has shapes that none has.
+static const struct {
+    const char *input, *output, *weights, *nodes, *sentence;
+} misread[] = {
+    {"x f 16", "y f 4", "w f 1;v f 16,4", "Squeeze w > s;MatMul s v > y",
+     "needs a tensor of rows and features, had 0 dimensions"},
+    {"x f 16", "y f 4", "w f 1;v f 16,4", "MatMul x v > d;Squeeze w > s;Add d s > y",
+     "neither a bias behind a product"},
+};
+
+START_TEST(what_no_layer_computes_is_not_taken_for_one)
+{
+    graph_in_words(misread[_i].input, misread[_i].output, misread[_i].weights, misread[_i].nodes);
+    assert_refused(misread[_i].sentence);
+}
+END_TEST
+
+static const struct {
+    const char *input, *output, *weights, *nodes, *words;
+} read_right[] = {
+    {"x f 16", "y f 4", "n = 1 2;s = 1099511627776 1099511627776 0 2;v f 16,4",
+     "Expand n s > e;Flatten e > f axis=1;Shape f > g;MatMul x v > y", "kind: dense, units: 4"},
+};
+
+START_TEST(graphs_in_words_are_read_as_they_are)
+{
+    hr_preset *p = NULL;
+    graph_in_words(read_right[_i].input, read_right[_i].output, read_right[_i].weights, read_right[_i].nodes);
+    ck_assert_msg(open_any(), "%s", err.sentence);
+    ck_assert_int_eq(hr_preset_open(path, false, &p, NULL, &err), HR_OK);
+    ck_assert_msg(strstr(hr_preset_imported(p), read_right[_i].words) != NULL, "%s", hr_preset_imported(p));
+    hr_preset_close(p);
+}
+END_TEST
+
 #define ROWS(table) (int)(sizeof(table) / sizeof *(table))
 
 int main(void)
@@ -460,6 +648,8 @@ int main(void)
     tcase_add_test(tests, channels_that_change_places_are_refused);
     tcase_add_test(tests, sizes_that_are_none_or_too_large_are_refused);
     tcase_add_test(tests, a_million_nodes_are_refused);
+    tcase_add_loop_test(tests, what_no_layer_computes_is_not_taken_for_one, 0, ROWS(misread));
+    tcase_add_loop_test(tests, graphs_in_words_are_read_as_they_are, 0, ROWS(read_right));
     Suite *suite = suite_create("onnx");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
