@@ -96,6 +96,9 @@ tensor *attention_scaled(walk *w, const tensor *x, double factor)
 tensor *attention_softmax(walk *w, const tensor *x)
 {
     scores s = *x->layer->scores;
+    if (s.softmax) {
+        return walk_refuse(w, "a second softmax of attention");
+    }
     s.softmax = true;
     return changed(w, x, &s);
 }
@@ -107,12 +110,15 @@ tensor *attention_dropped(walk *w, const tensor *x, double rate)
     return s.softmax ? changed(w, x, &s) : walk_refuse(w, "a dropout before the softmax of attention");
 }
 
-// What is added is 0 where a place is seen, and otherwise so low that it counts nothing: everywhere nothing (no mask), or above
-// the diagonal (a causal one).
+// What is added is 0 where a place is seen, and otherwise at most ONNX_HIDDEN, so low that it counts nothing: everywhere nothing
+// (no mask), or above the diagonal (a causal one).
 tensor *attention_masked(walk *w, const tensor *x, const numbers *hidden)
 {
     scores s = *x->layer->scores;
     numbers n = *hidden;
+    if (s.softmax) {
+        return walk_refuse(w, "a mask behind the softmax of attention");
+    }
     if (n.rank < 2) {
         return walk_refuse(w, "a mask of attention of one dimension");
     }
@@ -125,9 +131,10 @@ tensor *attention_masked(walk *w, const tensor *x, const numbers *hidden)
     const int64_t rows = n.dims[n.rank - 2], columns = n.dims[n.rank - 1], count = numbers_count(&n);
     bool all = numbers_work(w->g, count), causal = all && rows == columns;
     for (int64_t k = 0; (all || causal) && k < count; k++) {
-        const bool seen = numbers_at(&n, k) == 0, below = k % columns <= k / columns % rows;
+        const double added = numbers_at(&n, k);
+        const bool seen = added == 0, below = k % columns <= k / columns % rows;
         all = all && seen;
-        causal = causal && seen == below;
+        causal = causal && (below ? seen : added <= ONNX_HIDDEN);
     }
     if (!all && !causal) {
         return walk_refuse(w, "a mask of attention that is neither causal nor empty");
@@ -144,7 +151,17 @@ static bool is_on_the_way(const layer *l)
            strcmp(l->kind, "scale") == 0 || strcmp(l->kind, "rms_norm") == 0;
 }
 
-// The dense layer whose features the heads are, and what was done to them on the way.
+// Rows of a sample in a layer's output.
+static int64_t places_of(const layer *l)
+{
+    int64_t places = 1;
+    for (uint32_t k = 1; k + 1 < l->rank; k++) {
+        places *= l->shape[k]; // counted as it was made
+    }
+    return places;
+}
+
+// The dense layer whose features the heads are, all its places, and what was done to them on the way.
 static bool project(walk *w, const tensor *x, projection *out)
 {
     axes own = {.count = 0}, order = x->dims[0];
@@ -174,6 +191,10 @@ static bool project(walk *w, const tensor *x, projection *out)
             l->kind);
     }
     out->dense = l;
+    if (axes_size(&x->dims[2]) != places_of(l->inputs[0])) {
+        return walk_refuse(w, "queries, keys or values of %lld places where their dense layer gives %lld",
+                           (long long)axes_size(&x->dims[2]), (long long)places_of(l->inputs[0]));
+    }
     return out->norm == NULL || out->norm->shape[out->norm->rank - 1] == axes_size(&x->dims[3]) ||
            walk_refuse(w, "a norm over all heads of attention") != NULL;
 }
@@ -258,11 +279,7 @@ tensor *attention_heads(walk *w, const tensor *x, const tensor *v)
 static layer *source_of(walk *w, const projection *p)
 {
     layer *l = p->dense->inputs[0];
-    int64_t places = 1;
-    for (uint32_t k = 1; k + 1 < l->rank; k++) {
-        places *= l->shape[k];
-    }
-    const int64_t shape[3] = {l->shape[0], places, l->shape[l->rank - 1]};
+    const int64_t shape[3] = {l->shape[0], places_of(l), l->shape[l->rank - 1]};
     return l->rank == 3 ? l : walk_reshaped(w, l, 3, shape);
 }
 

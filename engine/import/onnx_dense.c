@@ -103,6 +103,10 @@ bool take_gemm(walk *w)
         return walk_refuse(w, "a product of matrices that are turned or multiplied by a number");
     }
     if (onnx_whole(w->node, "transB", 0) != 0) {
+        y = tensor_again(w, y);
+        if (y == NULL) {
+            return false;
+        }
         const axes first = y->dims[0];
         y->dims[0] = y->dims[1];
         y->dims[1] = first;

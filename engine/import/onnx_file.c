@@ -340,6 +340,7 @@ static bool is_countable(source *s, const onnx_tensor *t)
 static bool read_tensor(pb_istream_t *in, pb_wire_type_t wire, source *s, onnx_tensor *t)
 {
     t->name = "";
+    t->number = s->g->tensor_count++;
     return read_message(in, wire, take_tensor, s, t) && is_countable(s, t);
 }
 

@@ -42,6 +42,7 @@ typedef struct onnx_tensor {
     int64_t dims[ONNX_RANK];
     uint32_t rank;
     int32_t type;
+    uint32_t number;    // among the tensors of the file
     uint32_t field;     // of TensorProto, which holds the values; 0: none
     bool external;      // the values are in another file
     uint64_t at, bytes; // where they lie in this one
@@ -95,7 +96,7 @@ typedef struct onnx_graph {
     onnx_node *nodes;
     onnx_value *inputs, *outputs;
     onnx_weight *weights;
-    uint32_t node_count, weight_count;
+    uint32_t node_count, weight_count, tensor_count;
     bool has_graph;
     hr_status status; // of the first failure
     hr_err *err;

@@ -348,6 +348,14 @@ static bool resize_factors(walk *w, const layer *l, int64_t factors[2])
     if (!by_scale && (sizes == NULL || numbers_count(sizes) != 4)) {
         return walk_refuse(w, "needs the scales or sizes of four dimensions");
     }
+    const double batch = by_scale ? numbers_at(scales, 0) : numbers_at(sizes, 0),
+                 channels = by_scale ? numbers_at(scales, 1) : numbers_at(sizes, 1);
+    const bool same = by_scale ? batch == 1 && channels == 1
+                               : (batch == ONNX_BATCH || batch == (double)w->fixed_batch) &&
+                                     channels == (double)l->shape[3];
+    if (!same) {
+        return walk_refuse(w, "an image of another size in the batch or the channels");
+    }
     for (int k = 0; k < 2; k++) {
         const double have = (double)l->shape[1 + k];
         const double factor = by_scale ? numbers_at(scales, 2 + k) : numbers_at(sizes, 2 + k) / have;

@@ -84,6 +84,7 @@ tensor *dense_biased(walk *w, const tensor *x, const tensor *bias);
 
 tensor *attention_scores(walk *w, const tensor *q, const tensor *k);
 tensor *attention_heads(walk *w, const tensor *scores, const tensor *v);
+#define ONNX_HIDDEN (-1e4) // what is added at most to the score of a place that is not seen
 tensor *attention_masked(walk *w, const tensor *scores, const numbers *seen);
 tensor *attention_scaled(walk *w, const tensor *scores, double factor);
 tensor *attention_softmax(walk *w, const tensor *scores);

@@ -182,8 +182,10 @@ bool take_mean(walk *w)
         return false;
     }
     const bool keep = onnx_whole(w->node, "keepdims", 1) != 0, sums = strcmp(w->node->op, "ReduceSum") == 0;
+    const bool all = !given && onnx_whole(w->node, "noop_with_empty_axes", 0) == 0;
     uint32_t flagged = 0;
     for (uint32_t d = 0; d < x->rank; d++) {
+        flags[d] = flags[d] || all;
         flagged += flags[d] ? 1 : 0;
     }
     if (x->layer->open == OPEN_SQUARE && !sums && flagged == 1 && flags[x->rank - 1] && keep) {

@@ -340,9 +340,14 @@ bool take_divide(walk *w)
                                                 : walk_refuse(w, "a quotient, which no layer is") != NULL;
 }
 
-static double is_no(double a)
+static double hidden_where_no(double a)
 {
-    return a == 0;
+    return a == 0 ? -INFINITY : 0;
+}
+
+static double hidden_where_yes(double a)
+{
+    return a == 0 ? 0 : -INFINITY;
 }
 
 // A mask, or what takes the place of a softmax over nothing.
@@ -361,11 +366,11 @@ bool take_where(walk *w)
         return false;
     }
     if (mask == NULL || scores == NULL || scores->layer->open != OPEN_SCORES ||
-        !walk_number(w, first ? &b : &a, &number) || number > -1e4) {
+        !walk_number(w, first ? &b : &a, &number) || number > ONNX_HIDDEN) {
         return w->g->status == HR_OK ? walk_refuse(w, "a choice outside of a mask of attention") != NULL
                                      : false;
     }
     // Where a place is not seen the sum is lowered, as by an added mask.
-    const numbers *lowered = first ? numbers_each(w->g, mask, is_no, true) : mask;
+    const numbers *lowered = numbers_each(w->g, mask, first ? hidden_where_no : hidden_where_yes, true);
     return lowered != NULL && walk_give(w, 0, attention_masked(w, scores, lowered));
 }

@@ -17,7 +17,7 @@ typedef struct writer {
     int64_t places; // dimensions of an output
     intern names;
     VEC(uint32_t) again; // of each name, how many have asked for it since
-    layer **owners;      // of each value that is a weight
+    layer **owners;      // of each tensor of the file
     uint64_t parameters;
     text head, lines;
 } writer;
@@ -261,8 +261,7 @@ static bool find_tied(writer *r, layer *l)
 // Who holds the matrix, or that the layer does now. Vectors are never shared: exporters write those of equal values once.
 static layer **owner_of(writer *r, const onnx_tensor *t)
 {
-    const uint32_t id = t->rank < 2 ? INTERN_NONE : intern_find(&r->w->g->values, t->name, strlen(t->name));
-    return id == INTERN_NONE || t->name[0] == '\0' ? NULL : &r->owners[id];
+    return t->rank < 2 ? NULL : &r->owners[t->number];
 }
 
 static bool share_with(writer *r, layer *l, layer *other)
@@ -478,7 +477,7 @@ static bool prepare(writer *r)
     }
     keep_alive(r);
     merge_activations(r);
-    r->owners = onnx_take(w->g, intern_count(&w->g->values) + 1, sizeof *r->owners);
+    r->owners = onnx_take(w->g, (size_t)w->g->tensor_count + 1, sizeof *r->owners);
     if (r->owners == NULL || !name_layers(r)) {
         return false;
     }

@@ -597,6 +597,17 @@ static void graph_in_words(const char *input, const char *output, const char *we
     end_graph(&m, 18);
 }
 
+// Attention of two heads over 8 places, whose scores s1 become the shares p; `places` of the queries, which q makes of q0.
+#define ATTENTION_IN(places, q, weights, shares)                                                             \
+    "x f 8,16", "y f " places ",4",                                                                          \
+        "wq f 16,16;wk f 16,16;wv f 16,16;wo f 16,16;wh f 16,4;c ~ 0.35355339;s = 0;e = 1;one = 1;"          \
+        "r = 0 8 2 8;rq = 0 " places " 2 8;f = 0 " places " 16" weights,                                     \
+        "MatMul x wq > q0;MatMul x wk > k0;MatMul x wv > v0;" q                                              \
+        "Transpose q2 > q3 perm=0,2,1,3;Reshape k0 r > k2;Transpose k2 > k3 perm=0,2,3,1;"                   \
+        "Reshape v0 r > v2;Transpose v2 > v3 perm=0,2,1,3;MatMul q3 k3 > s0;Mul s0 c > s1;" shares           \
+        "MatMul p v3 > o;Transpose o > o1 perm=0,2,1,3;Reshape o1 f > o2;MatMul o2 wo > o3;MatMul o3 wh > y"
+#define ATTENTION(weights, shares) ATTENTION_IN("8", "Reshape q0 rq > q2;", weights, shares)
+
 // What is written is not what our layers do, or has shapes that none has.
 static const struct {
     const char *input, *output, *weights, *nodes, *sentence;
@@ -605,6 +616,24 @@ static const struct {
      "needs a tensor of rows and features, had 0 dimensions"},
     {"x f 16", "y f 4", "w f 1;v f 16,4", "MatMul x v > d;Squeeze w > s;Add d s > y",
      "neither a bias behind a product"},
+    {"x f 16", "y f 4", "w f 16,4", "MatMul x w > d;ReduceSum d > m;Mul d m > y",
+     "a mean or sum over the batch"},
+    {"x f 16", "y f", "w f 16,4", "MatMul x w > d;ReduceMean d > y keepdims=0",
+     "a mean or sum over the batch"},
+    {ATTENTION_IN("1", "Slice q0 s e one > q1;Reshape q1 rq > q2;", "", "Softmax s1 > p;"),
+     "queries, keys or values of 1 places where their dense layer gives 8"},
+    {ATTENTION("", "Softmax s1 > s2;Softmax s2 > p;"), "a second softmax of attention"},
+    {ATTENTION(";m ^ 8 -inf", "Softmax s1 > s2;Add s2 m > p;"), "a mask behind the softmax of attention"},
+    {ATTENTION(";m ^ 8 0.5", "Add s1 m > s2;Softmax s2 > p;"),
+     "a mask of attention that is neither causal nor empty"},
+    {ATTENTION(";m ^ 8 -9", "Add s1 m > s2;Softmax s2 > p;"),
+     "a mask of attention that is neither causal nor empty"},
+    {"x f 3,8,8", "y f 4,12,12", "w f 4,3,3,3;n = 1 2 2 2",
+     "Conv x w > c;Cast n > s to=1;Resize c - s > y mode=nearest",
+     "an image of another size in the batch or the channels"},
+    {"x f 3,8,8", "y f 4,12,12", "w f 4,3,3,3;n = 8 12 12",
+     "Conv x w > c;Shape c > h start=0 end=1;Concat h n > s axis=0;Resize c - - s > y mode=nearest",
+     "an image of another size in the batch or the channels"},
 };
 
 START_TEST(what_no_layer_computes_is_not_taken_for_one)
@@ -619,6 +648,25 @@ static const struct {
 } read_right[] = {
     {"x f 16", "y f 4", "n = 1 2;s = 1099511627776 1099511627776 0 2;v f 16,4",
      "Expand n s > e;Flatten e > f axis=1;Shape f > g;MatMul x v > y", "kind: dense, units: 4"},
+    {"x f 16", "y f 16", "w f 16,4", "MatMul x w > d;ReduceSum d > y noop_with_empty_axes=1;",
+     "kind: dense, units: 4"},
+    {ATTENTION("", "Softmax s1 > p;"), "kind: attention, heads: 2, form: materialised, bias: false}"},
+    {ATTENTION(";m ^ 8 -inf", "Add s1 m > s2;Softmax s2 > p;"), "heads: 2, causal: true"},
+    {ATTENTION(";m ^ 8 -1e4", "Add s1 m > s2;Softmax s2 > p;"), "heads: 2, causal: true"},
+    {"x f 3,8,8", "y f 4,12,12", "w f 4,3,3,3;n = 1 1 2 2",
+     "Conv x w > c;Cast n > s to=1;Resize c - s > y mode=nearest", "kind: upsample, size: 2"},
+    {"x f 3,8,8", "y f 4,12,12", "w f 4,3,3,3;n = 4 12 12",
+     "Conv x w > c;Shape c > h start=0 end=1;Concat h n > s axis=0;Resize c - - s > y mode=nearest",
+     "kind: upsample, size: 2"},
+    {"x f 16", "y f 16", "",
+     "Constant > a value=:16,16;Constant > b value=:16,16;Identity x > value;MatMul value a > h;MatMul h b > "
+     "y",
+     "says it: 512 parameters"},
+    {"x f 16", "y f 16", "", "Constant > a value=:16,16;MatMul x a > h;MatMul h a > y",
+     "says it: 256 parameters"},
+    {"x f 16", "y f 4", "w f 16,4",
+     "Transpose w > t perm=1,0;Gemm x t > d transB=1;Gemm x t > e transB=1;Add d e > y",
+     "says it: 64 parameters"},
 };
 
 START_TEST(graphs_in_words_are_read_as_they_are)
