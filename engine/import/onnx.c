@@ -111,6 +111,11 @@ static bool is_weight(const walk *w, uint32_t id)
     return id != ONNX_NOTHING && w->values[id].weight != NULL;
 }
 
+static bool is_float(const onnx_value *v)
+{
+    return v->type == ONNX_FLOAT || v->type == ONNX_FLOAT16 || v->type == ONNX_BFLOAT16;
+}
+
 // An image comes as [channels, height, width] where no Transpose says otherwise.
 static bool is_image(const walk *w, const onnx_value *v)
 {
@@ -121,7 +126,7 @@ static bool is_image(const walk *w, const onnx_value *v)
             }
         }
     }
-    return v->rank == 4 && v->type == ONNX_FLOAT;
+    return v->rank == 4 && is_float(v);
 }
 
 static bool check_input(walk *w, const onnx_value *v)
@@ -131,7 +136,7 @@ static bool check_input(walk *w, const onnx_value *v)
         return walk_refuse(w, "its input '%.60s' needs a shape of the batch and of what a sample has",
                            v->name);
     }
-    if (!ids && v->type != ONNX_FLOAT && v->type != ONNX_FLOAT16 && v->type != ONNX_BFLOAT16) {
+    if (!ids && !is_float(v)) {
         return walk_refuse(w, "its input '%.60s' needs to be of float or int64 elements", v->name);
     }
     for (uint32_t k = 1; k < v->rank; k++) {

@@ -258,6 +258,11 @@ static bool find_tied(writer *r, layer *l)
     return r->w->g->status == HR_OK;
 }
 
+static bool is_float_type(int32_t type)
+{
+    return type == ONNX_FLOAT || type == ONNX_DOUBLE || type == ONNX_FLOAT16 || type == ONNX_BFLOAT16;
+}
+
 // Who holds the matrix, or that the layer does now. Vectors are never shared: exporters write those of equal values once.
 static layer **owner_of(writer *r, const onnx_tensor *t)
 {
@@ -280,6 +285,11 @@ static bool share_with(writer *r, layer *l, layer *other)
 static bool count_weights(writer *r, layer *l)
 {
     for (uint32_t k = 0; k < l->param_count; k++) {
+        if (!is_float_type(l->params[k]->type)) {
+            return walk_refuse(r->w,
+                               "'%.60s' learns '%.60s', whose elements are no floats but of ONNX's type %d",
+                               l->name, l->params[k]->name, (int)l->params[k]->type);
+        }
         layer **owner = owner_of(r, l->params[k]);
         if (owner != NULL && *owner != NULL && *owner != l) {
             if (!share_with(r, l, *owner)) {
@@ -449,6 +459,52 @@ static void put_notes(writer *r)
     }
 }
 
+// The type of the first matrix, or of the first input of floats where there is none.
+static int32_t type_of(const writer *r)
+{
+    for (uint32_t k = 0; k < r->count; k++) {
+        for (uint32_t p = 0; p < r->layers[k]->param_count; p++) {
+            if (r->layers[k]->params[p]->rank > 1) {
+                return r->layers[k]->params[p]->type;
+            }
+        }
+    }
+    for (const onnx_value *v = r->w->g->inputs; v != NULL; v = v->next) {
+        if (is_float_type(v->type)) {
+            return v->type;
+        }
+    }
+    return ONNX_FLOAT;
+}
+
+// Weights in two bytes are trained under the mixed policy of that type, as those of a Hugging Face configuration are.
+static void put_policy(writer *r, text *knobs)
+{
+    const int32_t type = type_of(r);
+    const char *policy = type == ONNX_FLOAT16    ? "mixed_float16"
+                         : type == ONNX_BFLOAT16 ? "mixed_bfloat16"
+                         : type == ONNX_DOUBLE   ? "float64"
+                                                 : "float32";
+    uint32_t others = 0;
+    for (uint32_t k = 0; k < r->count; k++) {
+        for (uint32_t p = 0; p < r->layers[k]->param_count; p++) {
+            others += r->layers[k]->params[p]->type != type ? 1 : 0;
+        }
+    }
+    if (type == ONNX_FLOAT16 || type == ONNX_BFLOAT16) {
+        walk_note(r->w,
+                  "The file's weights take two bytes: precision.policy %s trains float32 ones beside them.",
+                  policy);
+    }
+    if (others > 0) {
+        walk_note(r->w, "%u weights have another type than the first: precision.policy is the first's.",
+                  others);
+    }
+    if (type != ONNX_FLOAT) {
+        text_append(knobs, "precision: {policy: %s}\n", policy);
+    }
+}
+
 static void put_preset(writer *r, const char *name, text *model, text *knobs)
 {
     char parameters[32], plain[MODEL_NAME + 1];
@@ -459,6 +515,7 @@ static void put_preset(writer *r, const char *name, text *model, text *knobs)
     text_append(model, "description: \"%s as its ONNX file (opset %" PRId64 ") says it: %s parameters.\"\n",
                 plain, g->opset, parameters);
     put_notes(r);
+    put_policy(r, knobs);
     text_append(model, "note: \"%s\"\n", r->w->notes.data == NULL ? "" : r->w->notes.data);
     text_append(model, "model:\n  name: %s\n", plain);
     text_append_bytes(model, r->head.data, r->head.length);

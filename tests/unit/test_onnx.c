@@ -634,6 +634,8 @@ static const struct {
     {"x f 3,8,8", "y f 4,12,12", "w f 4,3,3,3;n = 8 12 12",
      "Conv x w > c;Shape c > h start=0 end=1;Concat h n > s axis=0;Resize c - - s > y mode=nearest",
      "an image of another size in the batch or the channels"},
+    {"x f 16", "y f 4", "w c 16,4", "MatMul x w > y",
+     "'w' learns 'w', whose elements are no floats but of ONNX's type 3"},
 };
 
 START_TEST(what_no_layer_computes_is_not_taken_for_one)
@@ -667,16 +669,43 @@ static const struct {
     {"x f 16", "y f 4", "w f 16,4",
      "Transpose w > t perm=1,0;Gemm x t > d transB=1;Gemm x t > e transB=1;Add d e > y",
      "says it: 64 parameters"},
+    {"x h 3,8,8", "y h 4", "w h 4,3,3,3", "Conv x w > c;GlobalAveragePool c > g;Flatten g > y",
+     "input: {shape: [8, 8, 3]}"},
+    {"x b 3,8,8", "y b 4", "w b 4,3,3,3", "Conv x w > c;GlobalAveragePool c > g;Flatten g > y",
+     "input: {shape: [8, 8, 3]}"},
+    {"x h 16", "y h 4", "w h 16,4", "MatMul x w > y",
+     "The file's weights take two bytes: precision.policy mixed_float16"},
+    {"x f 16", "y f 4", "w h 16,4;b f 4", "Cast x > h to=10;MatMul h w > d;Add d b > y",
+     "1 weights have another type than the first"},
 };
 
 START_TEST(graphs_in_words_are_read_as_they_are)
 {
-    hr_preset *p = NULL;
     graph_in_words(read_right[_i].input, read_right[_i].output, read_right[_i].weights, read_right[_i].nodes);
     ck_assert_msg(open_any(), "%s", err.sentence);
-    ck_assert_int_eq(hr_preset_open(path, false, &p, NULL, &err), HR_OK);
-    ck_assert_msg(strstr(hr_preset_imported(p), read_right[_i].words) != NULL, "%s", hr_preset_imported(p));
-    hr_preset_close(p);
+    ck_assert_int_eq(hr_preset_open(path, false, &preset, NULL, &err), HR_OK);
+    ck_assert_msg(strstr(hr_preset_imported(preset), read_right[_i].words) != NULL, "%s",
+                  hr_preset_imported(preset));
+}
+END_TEST
+
+static const struct {
+    const char *input, *weights, *nodes, *policy;
+} policies[] = {
+    {"x f 16", "w f 16,4", "MatMul x w > y", "float32"},
+    {"x h 16", "w h 16,4", "MatMul x w > y", "mixed_float16"},
+    {"x b 16", "w b 16,4", "MatMul x w > y", "mixed_bfloat16"},
+    {"x f 16", "w h 16,4", "Cast x > h to=10;MatMul h w > y", "mixed_float16"},
+    {"x i 8", "w d 16,4", "Gather w x > y", "float64"},
+};
+
+START_TEST(the_policy_of_types_is_that_of_its_weights)
+{
+    char value[HR_KNOB_TEXT_MAX];
+    graph_in_words(policies[_i].input, "y f 4", policies[_i].weights, policies[_i].nodes);
+    ck_assert_int_eq(hr_preset_open(path, false, &preset, NULL, &err), HR_OK);
+    ck_assert_str_eq(hr_knob_format(hr_preset_knobs(preset), HR_KNOB_PRECISION_POLICY, value),
+                     policies[_i].policy);
 }
 END_TEST
 
@@ -698,6 +727,7 @@ int main(void)
     tcase_add_test(tests, a_million_nodes_are_refused);
     tcase_add_loop_test(tests, what_no_layer_computes_is_not_taken_for_one, 0, ROWS(misread));
     tcase_add_loop_test(tests, graphs_in_words_are_read_as_they_are, 0, ROWS(read_right));
+    tcase_add_loop_test(tests, the_policy_of_types_is_that_of_its_weights, 0, ROWS(policies));
     Suite *suite = suite_create("onnx");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
