@@ -318,7 +318,9 @@ static bool prepare(walk *w)
         return false;
     }
     for (const onnx_weight *t = g->weights; t != NULL; t = t->next) {
-        w->values[t->value].weight = &t->tensor;
+        if (t->value != ONNX_NOTHING) {
+            w->values[t->value].weight = &t->tensor;
+        }
     }
     for (const onnx_node *n = g->nodes; n != NULL; n = n->next) {
         for (uint32_t k = 0; k < n->input_count; k++) {

@@ -164,23 +164,23 @@ static bool read_name(pb_istream_t *in, pb_wire_type_t wire, char name[ONNX_NAME
     return true;
 }
 
+// A copy of a text as it may be shown.
+static bool keep_shown(onnx_graph *g, const char *name, size_t length, const char **out)
+{
+    char *text = onnx_take(g, length + 1, 1);
+    for (size_t k = 0; text != NULL && k < length; k++) {
+        text[k] = name[k] < ' ' || name[k] > '~' ? '?' : name[k];
+    }
+    *out = text;
+    return text != NULL;
+}
+
 // A text of the file, as it may be shown.
 static bool read_text(pb_istream_t *in, pb_wire_type_t wire, source *s, const char **out)
 {
     char name[ONNX_NAME + 1];
     size_t length = 0;
-    if (!read_name(in, wire, name, &length)) {
-        return false;
-    }
-    for (size_t k = 0; k < length; k++) {
-        name[k] = name[k] < ' ' || name[k] > '~' ? '?' : name[k];
-    }
-    char *text = onnx_take(s->g, length + 1, 1);
-    if (text != NULL) {
-        memcpy(text, name, length + 1);
-    }
-    *out = text;
-    return text != NULL;
+    return read_name(in, wire, name, &length) && keep_shown(s->g, name, length, out);
 }
 
 // Of a value's name. INTERN_NONE with g->status set, when there is no memory or the limit is reached.
@@ -325,6 +325,20 @@ static bool take_tensor(pb_istream_t *in, pb_wire_type_t wire, uint32_t tag, sou
     }
 }
 
+// TensorProto of a weight, which nodes read by its name as it lies in the file
+static bool take_weight(pb_istream_t *in, pb_wire_type_t wire, uint32_t tag, source *s, void *to)
+{
+    onnx_weight *w = to;
+    if (tag != 8) {
+        return take_tensor(in, wire, tag, s, &w->tensor);
+    }
+    if (!read_value(in, wire, s, &w->value)) {
+        return false;
+    }
+    const char *name = intern_text(&s->g->values, w->value);
+    return keep_shown(s->g, name == NULL ? "" : name, name == NULL ? 0 : strlen(name), &w->tensor.name);
+}
+
 static bool is_countable(source *s, const onnx_tensor *t)
 {
     int64_t elements = 1;
@@ -337,10 +351,15 @@ static bool is_countable(source *s, const onnx_tensor *t)
     return true;
 }
 
-static bool read_tensor(pb_istream_t *in, pb_wire_type_t wire, source *s, onnx_tensor *t)
+static void begin_tensor(source *s, onnx_tensor *t)
 {
     t->name = "";
     t->number = s->g->tensor_count++;
+}
+
+static bool read_tensor(pb_istream_t *in, pb_wire_type_t wire, source *s, onnx_tensor *t)
+{
+    begin_tensor(s, t);
     return read_message(in, wire, take_tensor, s, t) && is_countable(s, t);
 }
 
@@ -537,11 +556,12 @@ static bool push_weight(pb_istream_t *in, pb_wire_type_t wire, source *s, ends *
 {
     onnx_graph *g = s->g;
     onnx_weight *w = onnx_take(g, 1, sizeof *w);
-    if (w == NULL || !read_tensor(in, wire, s, &w->tensor)) {
+    if (w == NULL) {
         return false;
     }
-    w->value = number_of(g, w->tensor.name, strlen(w->tensor.name));
-    if (g->status != HR_OK) {
+    begin_tensor(s, &w->tensor);
+    w->value = ONNX_NOTHING;
+    if (!read_message(in, wire, take_weight, s, w) || !is_countable(s, &w->tensor)) {
         return false;
     }
     g->weight_count++;

@@ -79,7 +79,7 @@ typedef struct onnx_value {
 
 typedef struct onnx_weight {
     onnx_tensor tensor;
-    uint32_t value;
+    uint32_t value; // ONNX_NOTHING: without a name
     struct onnx_weight *next;
 } onnx_weight;
 

@@ -454,13 +454,16 @@ static bool is_at_hand(const onnx_tensor *t)
 
 bool numbers_are_turned(onnx_graph *g, const onnx_tensor *a, const onnx_tensor *b)
 {
-    enum { PLACES = 64 };
+    enum { PLACES = 64, PLACE_WORK = 512 }; // a place: about as long as so many numbers that are computed
     if (!is_at_hand(a) || !is_at_hand(b) || a->dims[0] != b->dims[1] || a->dims[1] != b->dims[0] ||
         a->bytes == 0) {
         return false;
     }
     const int64_t rows = a->dims[0], columns = a->dims[1], last = rows * columns - 1;
     for (int64_t k = 0; k < PLACES; k++) {
+        if (!numbers_work(g, PLACE_WORK)) {
+            return false;
+        }
         const int64_t at = last / PLACES * k + last % PLACES * k / PLACES;
         const uint64_t other = (uint64_t)(at % columns * rows + at / columns);
         unsigned char one[4], two[4];

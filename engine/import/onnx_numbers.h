@@ -22,7 +22,7 @@ typedef struct numbers {
 numbers *numbers_of(onnx_graph *g,
                     const onnx_tensor *t); // reads the values; those in another file are missing
 // Whether b is a turned, both float32 matrices whose values lie in the file: 64 places are compared. False with g->status set where
-// the file cannot be read.
+// the file cannot be read, or all that is computed is beyond the limit: of that, places of the file are dear.
 bool numbers_are_turned(onnx_graph *g, const onnx_tensor *a, const onnx_tensor *b);
 numbers *numbers_list(onnx_graph *g, const int64_t *values, uint32_t count);
 numbers *numbers_scalar(onnx_graph *g, double value, bool real);

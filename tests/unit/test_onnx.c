@@ -523,7 +523,8 @@ static void node_in_words(message *m, char *text)
     close_message(m, 1, end);
 }
 
-// "w f 16,4" in another file; "s = 1 2" int64; "c ~ 0.5" a float; "m ^ 8 0.5" a square that has the number above its diagonal.
+// "w f 16,4" in another file; "s = 1 2" int64; "c ~ 0.5" a float; "m ^ 8 0.5" a square that has the number above its
+// diagonal; "m @ 8 55 1" one that has it at that place.
 static void weight_in_words(message *m, char *text)
 {
     static float square[64 * 64];
@@ -531,13 +532,15 @@ static void weight_in_words(message *m, char *text)
     char *parts[PARTS];
     const size_t count = split(text, " ", parts), end = m->at;
     const char kind = parts[1][0];
-    if (strchr("=~^", kind) == NULL) {
+    if (strchr("=~^@", kind) == NULL) {
         tensor_field(m, 5, parts[0], kind, count > 2 ? parts[2] : parts[1] + 1);
         return;
     }
-    const size_t side = kind == '^' ? strtoul(parts[2], NULL, 10) : 1;
+    const size_t place = kind == '@' ? strtoul(parts[3], NULL, 10) : 0;
+    const size_t side = kind == '^' || kind == '@' ? strtoul(parts[2], NULL, 10) : 1;
     for (size_t k = 0; k < side * side; k++) {
-        square[k] = kind == '~' || k % side > k / side ? strtof(parts[count - 1], NULL) : 0;
+        const bool has = kind == '~' || (kind == '@' ? k == place : k % side > k / side);
+        square[k] = has ? strtof(parts[count - 1], NULL) : 0;
     }
     for (size_t k = 2; kind == '=' && k < count; k++) {
         wholes[k - 2] = strtoll(parts[k], NULL, 10);
@@ -546,7 +549,7 @@ static void weight_in_words(message *m, char *text)
              kind == '=' ? (count - 2) * sizeof *wholes : side * side * sizeof *square);
     words(m, 8, parts[0]);
     varint(m, 2, type_of(kind == '=' ? 'i' : 'f'));
-    for (int k = 0; k < 2 && kind == '^'; k++) {
+    for (int k = 0; k < 2 && (kind == '^' || kind == '@'); k++) {
         varint(m, 1, side);
     }
     if (kind == '=') {
@@ -677,6 +680,10 @@ static const struct {
      "The file's weights take two bytes: precision.policy mixed_float16"},
     {"x f 16", "y f 4", "w h 16,4;b f 4", "Cast x > h to=10;MatMul h w > d;Add d b > y",
      "1 weights have another type than the first"},
+    {"x f 16", "y f 4", "w\xc3\xa9 f 16,4;w\xc3\xa8 f 16,4",
+     "MatMul x w\xc3\xa9 > d;MatMul x w\xc3\xa8 > e;Add d e > y", "says it: 128 parameters"},
+    {"x f 16", "y f 4", "w\xc3\xa9 f 16,4", "MatMul x w\xc3\xa9 > y",
+     "{name: w__, kind: dense, units: 4, bias: false}"},
 };
 
 START_TEST(graphs_in_words_are_read_as_they_are)
@@ -709,6 +716,28 @@ START_TEST(the_policy_of_types_is_that_of_its_weights)
 }
 END_TEST
 
+// Each product with a weight of that name is held against each table. These two differ in the last place that is looked at.
+START_TEST(a_file_of_many_tables_and_products_takes_no_long_time)
+{
+    enum { TABLES = 100 };
+    static char nodes[ROOM];
+    size_t length = 0;
+    for (int k = 0; k < TABLES; k++) {
+        length += (size_t)snprintf(nodes + length, sizeof nodes - length, "Gather t x > e%d;", k);
+    }
+    for (int k = 0; k < TABLES; k++) {
+        length += (size_t)snprintf(nodes + length, sizeof nodes - length, "Add s%d e%d > s%d;", k, k, k + 1);
+    }
+    for (int k = 0; k < TABLES; k++) {
+        length += (size_t)snprintf(nodes + length, sizeof nodes - length, "MatMul s%d onnx::MatMul_1 > s%d;",
+                                   TABLES + k, TABLES + k + 1);
+    }
+    memcpy(strstr(nodes, "Add s0 "), "Add e0 ", 7);
+    graph_in_words("x i 4", "s200 f 4,8", "t @ 8 0 0;onnx::MatMul_1 @ 8 55 1", nodes);
+    assert_refused("what it computes of constant numbers is beyond the limit");
+}
+END_TEST
+
 #define ROWS(table) (int)(sizeof(table) / sizeof *(table))
 
 int main(void)
@@ -728,6 +757,7 @@ int main(void)
     tcase_add_loop_test(tests, what_no_layer_computes_is_not_taken_for_one, 0, ROWS(misread));
     tcase_add_loop_test(tests, graphs_in_words_are_read_as_they_are, 0, ROWS(read_right));
     tcase_add_loop_test(tests, the_policy_of_types_is_that_of_its_weights, 0, ROWS(policies));
+    tcase_add_test(tests, a_file_of_many_tables_and_products_takes_no_long_time);
     Suite *suite = suite_create("onnx");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
