@@ -7,6 +7,16 @@
 
 // ---- dense ----------------------------------------------------------------------------------------------------
 
+// The axis takes the place of the last dimension, behind all in memory.
+static void put_last(tensor *t, mem_axis *made)
+{
+    t->dims[t->rank - 1] = (axes){.count = 0};
+    if (made->size > 1) {
+        axes_add(&t->axes, made);
+        axes_add(&t->dims[t->rank - 1], made);
+    }
+}
+
 // y: [features, units], a parameter as it is or turned.
 static tensor *dense(walk *w, const tensor *x, const tensor *y)
 {
@@ -47,11 +57,7 @@ static tensor *dense(walk *w, const tensor *x, const tensor *y)
     out->stored = y->axes.count == 2 && y->dims[0].count == 1 && y->dims[0].at[0] == y->axes.at[1];
     t->layer = out;
     t->axes = head;
-    t->dims[x->rank - 1] = (axes){.count = 0};
-    if (units > 1) {
-        axes_add(&t->axes, made);
-        axes_add(&t->dims[x->rank - 1], made);
-    }
+    put_last(t, made);
     return t;
 }
 
