@@ -139,6 +139,30 @@ static bool is_history(const reading *r, const json_t *value)
            json_is_integer(json_array_get(value, 1)) && json_is_integer(json_array_get(value, 2));
 }
 
+static void take_tensors(reading *r, const json_t *value, int depth);
+
+// Keywords stand in the file as the call had them; query, value and key are what attention is given in this order.
+// NOLINTNEXTLINE(misc-no-recursion): ARGUMENT_DEPTH bounds it
+static void take_keywords(reading *r, const json_t *words, int depth)
+{
+    static const char *const first[] = {"query", "value", "key"};
+    const char *key = NULL;
+    json_t *one = NULL;
+    for (size_t k = 0; k < sizeof first / sizeof *first; k++) {
+        take_tensors(r, json_object_get(words, first[k]), depth);
+    }
+    json_object_foreach((json_t *)(uintptr_t)words, key, one)
+    {
+        bool taken = false;
+        for (size_t k = 0; k < sizeof first / sizeof *first; k++) {
+            taken = taken || strcmp(key, first[k]) == 0;
+        }
+        if (!taken) {
+            take_tensors(r, one, depth);
+        }
+    }
+}
+
 // Every tensor of an argument, in order.
 // NOLINTNEXTLINE(misc-no-recursion): ARGUMENT_DEPTH bounds it
 static void take_tensors(reading *r, const json_t *value, int depth)
@@ -169,12 +193,7 @@ static void take_tensors(reading *r, const json_t *value, int depth)
         } else if (strcmp(of, "__tuple__") == 0) {
             take_tensors(r, json_object_get(value, "items"), depth + 1);
         } else if (of[0] == '\0') {
-            const char *key = NULL;
-            json_t *one = NULL;
-            json_object_foreach((json_t *)(uintptr_t)value, key, one)
-            {
-                take_tensors(r, one, depth + 1);
-            }
+            take_keywords(r, value, depth + 1);
         }
     }
 }

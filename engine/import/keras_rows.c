@@ -55,7 +55,7 @@ static uint32_t dense(keras_walk *w)
     return keras_activated(w, line, keras_function(keras_value(w, "activation"), "linear"));
 }
 
-// Whether `axis` is the last one: a number, or a list of one.
+// Whether `axis` is the last one: missing, a number, or a list of one.
 static bool is_over_last(const keras_walk *w, uint32_t rank)
 {
     const json_t *axis = keras_value(w, "axis");
@@ -145,8 +145,15 @@ static uint32_t activation(keras_walk *w)
     const char *key = keras_value(w, "alpha") != NULL ? "alpha" : "negative_slope";
     const double slope =
         json_is_object(keras_value(w, key)) ? 0 : keras_real(w, key, is_leaky ? 0.3 : 0, 0, 1e6);
+    if (!is_leaky && slope != 0 &&
+        (keras_value(w, "max_value") != NULL || keras_real(w, "threshold", 0, 0, 1e9) != 0)) {
+        return keras_refuse(w, "a ReLU with a slope of %g, and a threshold or a largest value", slope);
+    }
     if (is_leaky || slope != 0) {
         return leaky(w, slope);
+    }
+    if (strcmp(w->layer->class_name, "Softmax") == 0 && !is_over_last(w, shape.rank)) {
+        return keras_refuse(w, "a softmax over other axes than the last");
     }
     const char *word = word_of_layer(w);
     if (strcmp(word, "relu6") == 0 && strcmp(keras_input(w, 0)->kind, "plus3") == 0) {

@@ -34,7 +34,7 @@ uint32_t keras_embedding(keras_walk *w)
 // Whether it is the LSTM that ours is.
 static bool is_plain_lstm(keras_walk *w)
 {
-    static const char *const off[] = {"go_backwards", "return_state", "stateful"};
+    static const char *const off[] = {"go_backwards", "return_state", "stateful", "time_major"};
     bool plain = keras_flag(w, "use_bias", true) && keras_real(w, "dropout", 0, 0, 1) == 0 &&
                  keras_real(w, "recurrent_dropout", 0, 0, 1) == 0 &&
                  strcmp(keras_function(keras_value(w, "activation"), "tanh"), "tanh") == 0 &&
@@ -50,8 +50,9 @@ uint32_t keras_lstm(keras_walk *w)
     const keras_shape in = keras_input(w, 0)->shape;
     const int64_t units = keras_int(w, "units", 0, 1, MODEL_TEXT_COUNT);
     if (!is_plain_lstm(w)) {
-        return keras_refuse(w, "an LSTM with other gates, dropout, states or no biases; try: "
-                               "keras.layers.LSTM(units, return_sequences=True)");
+        return keras_refuse(w,
+                            "an LSTM with other gates, dropout, states, time before the batch or no biases; "
+                            "try: keras.layers.LSTM(units, return_sequences=True)");
     }
     if (in.rank != 2 || units < 1) {
         return keras_refuse(w, "needs a sequence, places and features");

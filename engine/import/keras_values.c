@@ -105,12 +105,11 @@ const char *keras_activation_of(const char *word)
     return NULL;
 }
 
-// Of a layer that gives a result of the model.
+// Whether the call gives a result of the model itself: not one of a model within it, nor another call of the same layer.
 static bool is_last(const keras_walk *w)
 {
-    for (uint32_t k = 0; k < w->top->outputs.count; k++) {
-        const keras_node *node = &w->top->nodes.data[w->top->outputs.data[k].node];
-        if (strcmp(w->top->layers.data[node->layer].name, w->layer->name) == 0) {
+    for (uint32_t k = 0; w->depth == 0 && k < w->top->outputs.count; k++) {
+        if (w->node == &w->top->nodes.data[w->top->outputs.data[k].node]) {
             return true;
         }
     }

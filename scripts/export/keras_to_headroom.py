@@ -89,7 +89,8 @@ class Walk:
         self.owners = {}   # a layer's first line, for those that are called again
         self.counted = 0   # parameters of the lines
         self.layer = None
-        self.last = set()  # layers whose results are the model's
+        self.node = None   # the call at hand
+        self.last = set()  # tensors that the model gives
 
     def unique(self, word):
         word = re.sub(r"[^A-Za-z0-9_.-]", "_", word).lstrip("-")[-60:]
@@ -120,7 +121,7 @@ class Walk:
         """The line with the activation as its own. The softmax of the model's result is the loss's."""
         if word == "linear":
             return line
-        if word == "softmax" and self.layer.name in self.last:
+        if word == "softmax" and id(self.node.outputs[0]) in self.last:
             self.note("the last softmax is left out: headroom's cross entropy has its own")
             return line
         if word == "softmax":
@@ -158,7 +159,7 @@ class Walk:
         operation = node.operation
         inputs = [self.made[id(tensor)] for tensor in node.input_tensors]
         shape = node.outputs[0].shape[1:]
-        self.layer = operation
+        self.layer, self.node = operation, node
         try:
             if None in inputs:
                 raise Unsupported("")
@@ -271,6 +272,10 @@ def norm(walk, layer, inputs, shape, node):
 @takes("Activation", "ReLU", "LeakyReLU", "Softmax", "Gelu", "Relu", "Relu6", "Silu", "Sigmoid", "Tanh", "HardSilu", "HardSigmoid")
 def activation(walk, layer, inputs, shape, node):
     of = type(layer).__name__
+    if of == "ReLU" and layer.negative_slope and (layer.threshold or layer.max_value is not None):
+        raise Unsupported("a ReLU with a slope of %g, and a threshold or a largest value" % layer.negative_slope)
+    if of == "Softmax" and layer.axis not in (-1, len(shape), (-1,), [-1], (len(shape),), [len(shape)], None):
+        raise Unsupported("a softmax over other axes than the last")
     if of == "LeakyReLU" or (of == "ReLU" and layer.negative_slope):
         return walk.emit("leaky_relu", inputs, shape, {"slope": float(layer.negative_slope)})
     if of == "ReLU" and (layer.threshold or layer.max_value not in (None, 6)):
@@ -405,7 +410,11 @@ def lstm(walk, layer, inputs, shape, node):
 
 @takes("MultiHeadAttention")
 def attention(walk, layer, inputs, shape, node):
-    words = node.arguments.kwargs
+    words = {**dict(zip(("query", "value", "key"), node.arguments.args)), **node.arguments.kwargs}
+    named = [words[key] for key in ("query", "value", "key") if words.get(key) is not None]
+    if len(named) != len(inputs):
+        raise Unsupported("attention with a mask, or with keys and values of different tensors")
+    inputs = [walk.made[id(tensor)] for tensor in named]
     width = inputs[0].shape[-1]
     if len(set(map(id, inputs[1:]))) > 1 or words.get("attention_mask") is not None or words.get("return_attention_scores"):
         raise Unsupported("attention with a mask, or with keys and values of different tensors")
@@ -535,7 +544,7 @@ def model_file(model, name=None, loss=None):
         walk.made[id(tensor)] = line
     if walk.problems:
         raise CannotExport(name, walk.sentences())
-    walk.last = {tensor._keras_history.operation.name for tensor in model.outputs}
+    walk.last = set(map(id, model.outputs))
     walk.walk(model)
     outputs = [walk.made.get(id(tensor)) for tensor in model.outputs]
     if walk.problems:

@@ -142,6 +142,19 @@ END_TEST
     "{\"class_name\": \"Dense\", \"name\": \"b\", \"config\": {\"name\": \"b\", \"units\": 4}, "             \
     "\"inbound_nodes\": [" calls_of_b "]}], "                                                                \
     "\"input_layers\": [\"x\", 0, 0], \"output_layers\": [\"b\", 0, 0]}}"
+#define INPUT(name, shape)                                                                                   \
+    "{\"class_name\": \"InputLayer\", \"name\": \"" name "\", \"config\": {\"name\": \"" name                \
+    "\", \"batch_shape\": " shape "}}"
+#define LAYER(of, name, config, calls)                                                                       \
+    "{\"class_name\": \"" of "\", \"name\": \"" name "\", \"config\": {\"name\": \"" name "\"" config        \
+    "}, \"inbound_nodes\": [" calls "]}"
+#define BODY(layers, inputs, outputs)                                                                        \
+    ", \"layers\": [" layers "], \"input_layers\": [" inputs "], \"output_layers\": [" outputs "]"
+#define FUNCTIONAL(layers, inputs, outputs)                                                                  \
+    "{\"class_name\": \"Functional\", \"config\": {\"name\": \"f\"" BODY(layers, inputs, outputs) "}}"
+#define CALLED_WITH(keyword, name)                                                                           \
+    "\"" keyword "\": {\"class_name\": \"__keras_tensor__\", \"config\": {\"keras_history\": [\"" name       \
+    "\", 0, 0]}}"
 #define DENSE(more) "{\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", " more "}}"
 
 static const struct {
@@ -173,6 +186,14 @@ static const struct {
     {CHAIN("[null, 4]",
            "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [3, -1]}}"),
      "Reshape 'r': a shape of another number of elements"},
+    {CHAIN("[null, 3, 4]", "{\"class_name\": \"Softmax\", \"config\": {\"name\": \"s\", \"axis\": 1}}"),
+     "Softmax 's': a softmax over other axes than the last"},
+    {CHAIN("[null, 4]", "{\"class_name\": \"ReLU\", \"config\": {\"name\": \"r\", \"max_value\": 6.0, "
+                        "\"negative_slope\": 0.1}}"),
+     "ReLU 'r': a ReLU with a slope of 0.1, and a threshold or a largest value"},
+    {CHAIN("[null, 3, 4]", "{\"class_name\": \"LSTM\", \"config\": {\"name\": \"l\", \"units\": 2, "
+                           "\"time_major\": true, \"return_sequences\": true}}"),
+     "LSTM 'l': an LSTM with other gates, dropout, states, time before the batch or no biases"},
     {GRAPH(TENSOR("b", "0"), TENSOR("a", "0")), "has calls that go round in a circle"},
     {GRAPH(TENSOR("x", "0"), TENSOR("nobody", "0")), "the layer 'nobody' is named, and there is none"},
     {GRAPH(TENSOR("x", "0"), TENSOR("a", "7")), "the layer 'a' is named with a call that is not in the file"},
@@ -186,6 +207,51 @@ START_TEST(what_cannot_be_held_is_refused_by_name)
     ck_assert_int_eq(hr_preset_open(path, false, &preset, NULL, &err), HR_PRESET);
     ck_assert_msg(strstr(err.sentence, refused[_i].sentence) != NULL, "%s", err.sentence);
     ck_assert_str_ne(err.hint, "");
+}
+END_TEST
+
+#define SOFTMAX ", \"units\": 4, \"activation\": \"softmax\""
+
+// What the text has, and what it has not; NULL: nothing is asked.
+static const struct {
+    const char *words, *has, *has_not;
+} meant[] = {
+    // The softmax of the result is the loss's. That of another layer of its name is not, nor that of its first call.
+    {FUNCTIONAL(INPUT("x", "[null, 4]") ", " LAYER(
+                    "Functional", "inner",
+                    BODY(INPUT("i", "[null, 4]") ", " LAYER("Dense", "out", SOFTMAX, TENSOR("i", "0")),
+                         "[\"i\", 0, 0]", "[\"out\", 0, 0]"),
+                    TENSOR("x", "0")) ", " LAYER("Dense", "out", SOFTMAX, TENSOR("inner", "0")),
+                "[\"x\", 0, 0]", "[\"out\", 0, 0]"),
+     "{name: out_softmax, kind: softmax}", "out_1_softmax"},
+    {FUNCTIONAL(INPUT("x", "[null, 4]") ", " LAYER("Dense", "out", SOFTMAX,
+                                                   TENSOR("x", "0") ", " TENSOR("out", "0")),
+                "[\"x\", 0, 0]", "[\"out\", 1, 0]"),
+     "{name: out_softmax, kind: softmax}", "out_1_softmax"},
+    {FUNCTIONAL(INPUT("x", "[null, 4]") ", " LAYER("Dense", "out", SOFTMAX, TENSOR("x", "0")),
+                "[\"x\", 0, 0]", "[\"out\", 0, 0]"),
+     "{name: out, kind: dense, units: 4}", "kind: softmax"},
+    // Keywords in another order than that of the arguments.
+    {FUNCTIONAL(INPUT("a", "[null, 5, 4]") ", " INPUT("b", "[null, 7, 4]") ", " LAYER(
+                    "MultiHeadAttention", "att", ", \"num_heads\": 2, \"key_dim\": 2",
+                    "{\"args\": [], \"kwargs\": {" CALLED_WITH("key", "b") ", " CALLED_WITH(
+                        "value", "b") ", " CALLED_WITH("query", "a") "}}"),
+                "[\"a\", 0, 0], [\"b\", 0, 0]", "[\"att\", 0, 0]"),
+     "{name: att, kind: attention, inputs: [a, b], heads: 2}", NULL},
+    {CHAIN(
+         "[null, 3, 4]",
+         "{\"class_name\": \"Softmax\", \"config\": {\"name\": \"s\", \"axis\": 2}}, " DENSE("\"units\": 5")),
+     "{name: s_softmax, kind: softmax}", NULL},
+    {CHAIN("[null, 4]", "{\"class_name\": \"ReLU\", \"config\": {\"name\": \"r\", \"max_value\": null, "
+                        "\"threshold\": 0.0, \"negative_slope\": 0.1}}, " DENSE("\"units\": 5")),
+     "{name: r, kind: leaky_relu, slope: 0.1}", NULL},
+};
+
+START_TEST(what_is_written_is_what_keras_means)
+{
+    const char *words = open_good(put("x.json", meant[_i].words, strlen(meant[_i].words)));
+    ck_assert_msg(strstr(words, meant[_i].has) != NULL, "%s", words);
+    ck_assert_msg(meant[_i].has_not == NULL || strstr(words, meant[_i].has_not) == NULL, "%s", words);
 }
 END_TEST
 
@@ -307,6 +373,7 @@ int main(void)
     tcase_add_loop_test(tests, parameters_are_those_that_keras_counts, 0, ROWS(files));
     tcase_add_test(tests, what_was_compiled_is_knobs);
     tcase_add_loop_test(tests, what_cannot_be_held_is_refused_by_name, 0, ROWS(refused));
+    tcase_add_loop_test(tests, what_is_written_is_what_keras_means, 0, ROWS(meant));
     tcase_add_test(tests, a_layer_that_we_lack_is_named);
     tcase_add_test(tests, models_in_one_another_are_bounded);
     tcase_add_test(tests, an_archive_without_a_model_is_told);
