@@ -6,21 +6,20 @@
 
 #include "base/host_mem.h"
 
-// Those that have the last size of the first output: one label is all there is.
+// Those that have the shape of the first output: one label is all there is.
 static uint32_t alike_outputs(const keras_walk *w, uint32_t *outputs, uint32_t count, model_text *t)
 {
     const keras_shape first = w->lines.data[outputs[0]].shape;
     uint32_t kept = 0;
     for (uint32_t k = 0; k < count; k++) {
-        const keras_shape *s = &w->lines.data[outputs[k]].shape;
-        const int64_t one = first.rank > 0 ? first.side[first.rank - 1] : 1;
-        if ((s->rank > 0 ? s->side[s->rank - 1] : 1) == one) {
+        if (keras_same_shape(&w->lines.data[outputs[k]].shape, &first)) {
             outputs[kept++] = outputs[k];
         }
     }
     if (kept < count) {
         model_note(
-            t, "%u outputs of another size than the first have no loss, and what only they need is left out.",
+            t,
+            "Outputs of another shape than the first (%u) have no loss, and what only they need is left out.",
             count - kept);
     }
     return kept;

@@ -11,10 +11,12 @@
 #include "importer.h"
 
 enum {
-    KERAS_DIMS = 8,      // of a tensor, without the batch
-    KERAS_INPUTS = 6,    // of a line
-    KERAS_LINES = 32768, // of a model
-    KERAS_DEPTH = 12,    // models within models
+    KERAS_DIMS = 8,                 // of a tensor, without the batch
+    KERAS_INPUTS = 6,               // of a line
+    KERAS_LINES = 32768,            // of a model
+    KERAS_DEPTH = 12,               // models within models
+    KERAS_PARTS = 16 * KERAS_LINES, // of models within models, each counted whenever it is called
+    KERAS_NAME_BYTES = 1024,
     KERAS_WINDOW_MAX = 65535,
 };
 #define KERAS_NONE UINT32_MAX
@@ -48,6 +50,7 @@ typedef struct keras_graph {
     VEC(keras_ref) inputs;
     VEC(keras_ref) outputs;
     VEC(uint32_t) order; // calls as Keras goes through them; inputs are none
+    uint64_t parts;      // layers, calls and their arguments that were gone through
     bool legacy;         // calls are lists, as Keras 2 writes them
 } keras_graph;
 
@@ -96,7 +99,9 @@ struct keras_walk {
     VEC(uint32_t) name_counts, first_lines; // of names; of owners
     VEC(keras_problem) problems;
     const keras_graph *top;
-    uint32_t work; // layers that were looked at, those of a model that is called twice twice
+    uint32_t work;   // layers that were looked at, those of a model that is called twice twice
+    uint64_t parts;  // of the models within the model that were read
+    uint32_t frozen; // layers
     int depth;
     bool nomem, squared; // squared: the loss is no cross entropy
     // The call at hand.
@@ -142,8 +147,9 @@ void keras_pair(keras_walk *w, const char *key, int64_t fallback, int64_t min, i
 // What a keyword of the call says.
 bool keras_told(const keras_walk *w, const char *key);
 const char *keras_function(const json_t *value, const char *fallback); // "relu", or an object that names it
-int64_t keras_product(const keras_shape *s);                           // at most MODEL_TEXT_ELEMENTS
-uint64_t keras_weights(const int64_t *sides, int count);               // of one tensor, bounded too
+bool keras_same_shape(const keras_shape *a, const keras_shape *b);
+int64_t keras_product(const keras_shape *s);             // at most MODEL_TEXT_ELEMENTS
+uint64_t keras_weights(const int64_t *sides, int count); // of one tensor, bounded too
 
 // ---- the text -------------------------------------------------------------------------------------------------
 

@@ -51,6 +51,9 @@ static keras_layer *add_layer(reading *r, const json_t *whole)
                            .class_name = text_of(whole, "class_name", ""),
                            .name = text_of(said, "name", text_of(whole, "name", "")),
                            .first_node = r->g->nodes.count};
+    if (strlen(layer->name) > KERAS_NAME_BYTES || strlen(text_of(whole, "name", "")) > KERAS_NAME_BYTES) {
+        wrong(r, layer->name, "has a longer name than a layer can have");
+    }
     return layer;
 }
 
@@ -168,6 +171,7 @@ static void take_keywords(reading *r, const json_t *words, int depth)
 static void take_tensors(reading *r, const json_t *value, int depth)
 {
     keras_ref ref;
+    r->g->parts++;
     if (depth > ARGUMENT_DEPTH || r->nomem) {
         return;
     }
@@ -295,6 +299,8 @@ hr_status keras_graph_read(const char *path, const json_t *model, keras_graph *o
         wrong(&r, text_of(said, "name", ""), "has calls that go round in a circle");
     }
     intern_deinit(&r.names);
+    out->parts += (uint64_t)out->layers.count + out->nodes.count + out->refs.count + out->inputs.count +
+                  out->outputs.count;
     if (r.nomem) {
         return HR_FAIL(err, NOMEM, "%.200s: no memory to read it", path);
     }

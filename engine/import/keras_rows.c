@@ -174,8 +174,8 @@ static uint32_t dropout(keras_walk *w)
 {
     const keras_shape shape = keras_input(w, 0)->shape;
     const json_t *noise_shape = keras_value(w, "noise_shape");
-    bool ones = json_is_array(noise_shape);
-    for (size_t k = 0; k < json_array_size(noise_shape); k++) {
+    bool ones = json_is_array(noise_shape) && json_array_size(noise_shape) <= KERAS_DIMS + 1;
+    for (size_t k = 0; ones && k < json_array_size(noise_shape); k++) {
         const json_t *side = json_array_get(noise_shape, k);
         ones = ones && (json_is_null(side) || json_integer_value(side) == 1);
     }
@@ -233,11 +233,6 @@ static uint32_t with_number(keras_walk *w, bool sum)
     return keras_refuse(w, "a %s with a number or a constant", sum ? "sum" : "product");
 }
 
-static bool same_shape(const keras_shape *a, const keras_shape *b)
-{
-    return a->rank == b->rank && memcmp(a->side, b->side, a->rank * sizeof *a->side) == 0;
-}
-
 // A factor for each channel.
 static bool is_gate(const keras_shape *of, const keras_shape *gate)
 {
@@ -265,7 +260,7 @@ static uint32_t pointwise(keras_walk *w)
             a = &w->lines.data[pair[0]].shape;
             b = &w->lines.data[pair[1]].shape;
         }
-        if (!same_shape(a, b) && (sum || !is_gate(a, b))) {
+        if (!keras_same_shape(a, b) && (sum || !is_gate(a, b))) {
             return keras_refuse(w, "of tensors of different shapes");
         }
         const keras_shape shape = *a;
@@ -292,7 +287,7 @@ static uint32_t concat(keras_walk *w)
             part[count++] = w->inputs[from];
             const int64_t more = other.rank == shape.rank ? other.side[axis - 1] : 0;
             other.side[axis - 1] = shape.side[axis - 1];
-            if (!same_shape(&other, &shape)) {
+            if (!keras_same_shape(&other, &shape)) {
                 return keras_refuse(w, "of tensors of different shapes");
             }
             shape.side[axis - 1] += more;
@@ -307,7 +302,7 @@ static uint32_t flatten(keras_walk *w)
 {
     const keras_shape in = keras_input(w, 0)->shape;
     const keras_shape flat = {.rank = 1, .side = {keras_product(&in)}};
-    return same_shape(&in, &flat) ? w->inputs[0] : keras_emit(w, "flatten", &flat);
+    return keras_same_shape(&in, &flat) ? w->inputs[0] : keras_emit(w, "flatten", &flat);
 }
 
 static uint32_t reshape(keras_walk *w)
@@ -337,7 +332,7 @@ static uint32_t reshape(keras_walk *w)
     if (keras_product(&in) != known) {
         return keras_refuse(w, "a shape of another number of elements");
     }
-    if (same_shape(&in, &out)) {
+    if (keras_same_shape(&in, &out)) {
         return w->inputs[0];
     }
     return out.rank == 1 ? keras_emit(w, "flatten", &out) : keras_reshaped(w, w->inputs[0], &out, "");

@@ -89,6 +89,11 @@ static uint32_t unique_name(keras_walk *w, const char *name, const char *suffix)
 
 // ---- lines ----------------------------------------------------------------------------------------------------
 
+bool keras_same_shape(const keras_shape *a, const keras_shape *b)
+{
+    return a->rank == b->rank && memcmp(a->side, b->side, a->rank * sizeof *a->side) == 0;
+}
+
 int64_t keras_product(const keras_shape *s)
 {
     int64_t product = 1;
@@ -203,8 +208,7 @@ void keras_say_real(keras_walk *w, uint32_t line, const char *key, double value,
 uint32_t keras_reshaped(keras_walk *w, uint32_t line, const keras_shape *shape, const char *suffix)
 {
     const keras_shape *had = line == KERAS_NONE ? NULL : &w->lines.data[line].shape;
-    if (had == NULL || (had->rank == shape->rank &&
-                        memcmp(had->side, shape->side, shape->rank * sizeof *shape->side) == 0)) {
+    if (had == NULL || keras_same_shape(had, shape)) {
         return line;
     }
     const uint32_t out = keras_emit_of(w, "reshape", &line, 1, shape, suffix);
@@ -242,14 +246,11 @@ void keras_own(keras_walk *w, uint32_t line, uint64_t parameters)
     uint32_t *first = &w->first_lines.data[owner];
     if (*first == 0) {
         *first = line + 1;
+        w->frozen += json_is_false(json_object_get(w->layer->config, "trainable"));
     } else {
         w->lines.data[line].share = *first;
     }
     w->lines.data[line].parameters = parameters;
-    const json_t *trainable = json_object_get(w->layer->config, "trainable");
-    if (json_is_false(trainable)) {
-        model_note(w->t, "%.60s is frozen in Keras, and is written as it trains.", w->layer->name);
-    }
 }
 
 // ---- problems -------------------------------------------------------------------------------------------------
@@ -313,7 +314,14 @@ static hr_status walk_nested(keras_walk *w, uint32_t *outputs, uint32_t *count, 
         (void)keras_refuse(w, "models in one another, more than %d deep", KERAS_DEPTH);
         return HR_OK;
     }
+    if (w->parts > KERAS_PARTS) {
+        (void)keras_refuse(
+            w, "models in one another whose layers and calls, counted at each call, are more than %d",
+            KERAS_PARTS);
+        return HR_OK;
+    }
     hr_status status = keras_graph_read(w->path, w->layer->whole, &inner, err);
+    w->parts += inner.parts;
     if (status == HR_OK && (inner.inputs.count != w->input_count || inner.outputs.count > MODEL_OUTPUTS)) {
         (void)keras_refuse(w, "a model with other inputs than it is given, or more than %d outputs",
                            MODEL_OUTPUTS);
@@ -510,6 +518,11 @@ hr_status keras_walk_model(keras_walk *w, const keras_graph *g, uint32_t *output
         if (outputs[k] != KERAS_NONE && strncmp(w->lines.data[outputs[k]].kind, "plus3", 5) == 0) {
             outputs[k] = KERAS_NONE; // a sum with a number
         }
+    }
+    if (w->frozen > 0) {
+        model_note(w->t, "%u %s frozen in Keras, and %s.", w->frozen,
+                   w->frozen == 1 ? "layer is" : "layers are",
+                   w->frozen == 1 ? "is written as it trains" : "are written as they train");
     }
     return w->problems.count > 0 || !all_there(outputs, g->outputs.count) ? refuse_all(w, err) : HR_OK;
 }

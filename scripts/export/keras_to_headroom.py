@@ -549,7 +549,7 @@ def model_file(model, name=None, loss=None):
     outputs = [walk.made.get(id(tensor)) for tensor in model.outputs]
     if walk.problems:
         raise CannotExport(name, walk.sentences())
-    same = [line for line in outputs if line.shape[-1] == outputs[0].shape[-1]]
+    same = [line for line in outputs if line.shape == outputs[0].shape]
     lines, same = with_activations(alive(same, walk.lines), same)
     common = defaults_of(lines)
     text = ["%s: %s, %d parameters." % (HEAD, model.name, walk.counted), "title: %s, exported from Keras" % model.name, "model:",

@@ -211,6 +211,7 @@ START_TEST(what_cannot_be_held_is_refused_by_name)
 END_TEST
 
 #define SOFTMAX ", \"units\": 4, \"activation\": \"softmax\""
+#define FROZEN  ", \"units\": 4, \"trainable\": false"
 
 // What the text has, and what it has not; NULL: nothing is asked.
 static const struct {
@@ -245,6 +246,21 @@ static const struct {
     {CHAIN("[null, 4]", "{\"class_name\": \"ReLU\", \"config\": {\"name\": \"r\", \"max_value\": null, "
                         "\"threshold\": 0.0, \"negative_slope\": 0.1}}, " DENSE("\"units\": 5")),
      "{name: r, kind: leaky_relu, slope: 0.1}", NULL},
+    // A label has one shape: outputs of the same last size are not alike.
+    {FUNCTIONAL(
+         INPUT("x", "[null, 16]") ", " LAYER("Dense", "o", ", \"units\": 4", TENSOR("x", "0")) ", " LAYER(
+             "Reshape", "r", ", \"target_shape\": [4, 4]", TENSOR("x", "0")),
+         "[\"x\", 0, 0]", "[\"o\", 0, 0], [\"r\", 0, 0]"),
+     "Outputs of another shape than the first (1) have no loss", "kind: reshape"},
+    {CHAIN("[null, 4]",
+           DENSE("\"units\": 4, \"trainable\": true") ", " DENSE("\"units\": 3, \"trainable\": false")),
+     "\"1 layer is frozen in Keras, and is written as it trains.\"", NULL},
+    {FUNCTIONAL(
+         INPUT("x", "[null, 4]") ", " LAYER(
+             "Dense", "a", FROZEN, TENSOR("x", "0") ", " TENSOR("a", "0")) ", " LAYER("Dense", "b", FROZEN,
+                                                                                      TENSOR("a", "1")),
+         "[\"x\", 0, 0]", "[\"b\", 0, 0]"),
+     "\"2 layers are frozen in Keras, and are written as they train.\"", NULL},
 };
 
 START_TEST(what_is_written_is_what_keras_means)
@@ -279,6 +295,60 @@ START_TEST(models_in_one_another_are_bounded)
                      HR_PRESET);
     ck_assert_msg(strstr(err.sentence, "models in one another, more than 12 deep") != NULL, "%s",
                   err.sentence);
+    free(words);
+}
+END_TEST
+
+// A model with calls that nothing reads, CALLS times a layer of the model: reading it again and again would take minutes.
+START_TEST(models_that_are_called_are_bounded_by_all_that_is_in_them)
+{
+    enum { CALLS = 200, IDLE = 20000, ROOM = 1 << 17 };
+    char *words = calloc(ROOM, 1), *at = words;
+    at = stpcpy(at, "{\"class_name\": \"Functional\", \"config\": {\"name\": \"m\", \"layers\": [" INPUT(
+                        "x", "[null, 4]"));
+    at = stpcpy(
+        at,
+        ", {\"class_name\": \"Functional\", \"name\": \"n\", \"config\": {\"name\": \"n\", \"layers\": "
+        "[" INPUT(
+            "i",
+            "[null, 4]") ", {\"class_name\": \"Identity\", \"name\": \"z\", \"config\": {\"name\": \"z\"}, "
+                         "\"inbound_nodes\": [[[\"i\", 0, 0, {}]]");
+    for (int k = 0; k < IDLE; k++) {
+        at = stpcpy(at, ",0");
+    }
+    at = stpcpy(
+        at,
+        "]}], \"input_layers\": [[\"i\", 0, 0]], \"output_layers\": [[\"z\", 0, 0]]}, \"inbound_nodes\": [");
+    for (int k = 0; k < CALLS; k++) {
+        at = stpcpy(at, k == 0 ? "[[\"x\", 0, 0, {}]]" : ", [[\"x\", 0, 0, {}]]");
+    }
+    at = stpcpy(at, "]}], \"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"n\", 1, 0]");
+    for (int k = 1; k < CALLS; k++) {
+        at += sprintf(at, ", [\"n\", %d, 0]", k + 1);
+    }
+    at = stpcpy(at, "]}}");
+    ck_assert_int_eq(hr_preset_open(put("x.json", words, (size_t)(at - words)), false, &preset, NULL, &err),
+                     HR_PRESET);
+    ck_assert_msg(strstr(err.sentence, "more than 524288") != NULL, "%s", err.sentence);
+    free(words);
+}
+END_TEST
+
+START_TEST(a_name_beyond_all_names_is_refused)
+{
+    enum { LONG = 5000 };
+    char *words = calloc(LONG + 512, 1), *name = malloc(LONG + 1);
+    memset(name, 'n', LONG);
+    name[LONG] = '\0';
+    (void)sprintf(
+        words,
+        CHAIN("[null, 4]", "{\"class_name\": \"Dense\", \"config\": {\"name\": \"%s\", \"units\": 5}}"),
+        name);
+    ck_assert_int_eq(hr_preset_open(put("x.json", words, strlen(words)), false, &preset, NULL, &err),
+                     HR_PRESET);
+    ck_assert_msg(strstr(err.sentence, "has a longer name than a layer can have") != NULL, "%s",
+                  err.sentence);
+    free(name);
     free(words);
 }
 END_TEST
@@ -376,6 +446,8 @@ int main(void)
     tcase_add_loop_test(tests, what_is_written_is_what_keras_means, 0, ROWS(meant));
     tcase_add_test(tests, a_layer_that_we_lack_is_named);
     tcase_add_test(tests, models_in_one_another_are_bounded);
+    tcase_add_test(tests, models_that_are_called_are_bounded_by_all_that_is_in_them);
+    tcase_add_test(tests, a_name_beyond_all_names_is_refused);
     tcase_add_test(tests, an_archive_without_a_model_is_told);
     tcase_add_loop_test(tests, a_file_cut_anywhere_is_refused_or_read, 0, ROWS(files));
     tcase_add_loop_test(tests, a_file_with_other_bytes_is_refused_or_read, 0, ROWS(files));
