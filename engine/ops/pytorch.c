@@ -100,7 +100,8 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_SOFTMAX] = {"_softmax", .keep_out = 0x1},
     [HR_OP_ATTENTION_SCORES] = {"bmm", .keep_in = 0x3},
     [HR_OP_ATTENTION_VALUES] = {"bmm", .keep_in = 0x3},
-    [HR_OP_ATTENTION] = {"_efficient_attention_forward", .keep_in = 0x7, .keep_out = 0x3, .out_bytes = scores_bytes,
+    [HR_OP_ATTENTION] = {"_efficient_attention_forward", .keep_in = 0x7, .keep_out = 0x3, .not_float64 = true,
+                         .out_bytes = scores_bytes,
                          .extra = {{"philox_seed", PYTORCH_KEPT, one_int64}, {"philox_offset", PYTORCH_KEPT, one_int64}}},
     // The logarithms of the probabilities are as large as our probabilities; the loss keeps the sum of its weights.
     [HR_OP_SOFTMAX_XENT] = {"_log_softmax, nll_loss_forward", .keep_in = 0x2, .keep_out = 0x1,

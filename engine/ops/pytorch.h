@@ -24,6 +24,8 @@ typedef struct pytorch_extra {
 typedef struct pytorch_rule {
     const char *aten;          // what PyTorch calls it; NULL: nothing is known of this operation
     uint8_t keep_in, keep_out; // bit k: autograd keeps input / output k
+    // Its kernels take no float64: what PyTorch does there is another operation.
+    bool not_float64;
     // The result is written over input 0, as networks of torchvision ask for (ReLU(inplace=True)), with execution.inplace on.
     bool in_place;
     bool last_first; // the last result is asked for before the first

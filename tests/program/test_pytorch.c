@@ -382,6 +382,30 @@ START_TEST(what_has_no_rule_is_refused_by_name)
 }
 END_TEST
 
+// No fused kernel of PyTorch's takes float64; matrix products and a softmax, as form: materialised has them, do.
+START_TEST(attention_in_float64_is_refused_unless_its_scores_are_materialised)
+{
+    static const char streaming[] = "heads: 2, causal: true}";
+    hr_err err = {0};
+    const hr_knobs knobs = pytorch_knobs("precision.policy=float64");
+    program *p = NULL;
+    hr_model *model = model_from_text(language_model);
+    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, &err), HR_MODEL);
+    ck_assert_str_eq(err.sentence, "execution.as=pytorch has no rule for attention in float64 (attention)");
+    ck_assert_str_eq(err.hint, "-s precision.policy=float32");
+    ck_assert_ptr_null(p);
+    model_destroy(model);
+
+    char text[sizeof language_model + 64];
+    const char *at = strstr(language_model, streaming);
+    ck_assert_ptr_nonnull(at);
+    (void)snprintf(text, sizeof text, "%.*sheads: 2, form: materialised}%s", (int)(at - language_model),
+                   language_model, at + strlen(streaming));
+    p = compile_with(text, "precision.policy=float64");
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(every_combination_without_rules_is_refused)
 {
     static const char *const pairs[] = {
@@ -435,6 +459,7 @@ int main(void)
     tcase_add_loop_test(tests, gradients_of_weights_live_until_the_step_ends, 0, MODELS);
     tcase_add_test(tests, an_optimizer_makes_lists_or_one_after_the_other_or_nothing);
     tcase_add_test(tests, what_has_no_rule_is_refused_by_name);
+    tcase_add_test(tests, attention_in_float64_is_refused_unless_its_scores_are_materialised);
     tcase_add_test(tests, every_combination_without_rules_is_refused);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS);
     suite_add_tcase(suite, tests);

@@ -6,7 +6,7 @@
 //   hold → what its gradient makes on the way, before the gradient
 //   hold → the gradient of the loss by itself, which backward begins with and has to its end
 //
-// An operation whose rule is not known is refused by name.
+// An operation whose rule is not known is refused by name, as is one in float64 for which PyTorch has another way.
 #include "ops/pytorch.h"
 
 #include "program/draft.h"
@@ -122,13 +122,15 @@ static hr_status add_before(holder *h, const instr *i, hr_err *err)
 
 static hr_status check_known(const draft *d, const instr *i, hr_err *err)
 {
-    if (pytorch_rule_of(i->op) != NULL) {
+    const pytorch_rule *rule = pytorch_rule_of(i->op);
+    const bool too_wide = rule != NULL && rule->not_float64 && d->tensors.data[i->out[0]].dtype == HR_F64;
+    if (rule != NULL && !too_wide) {
         return HR_OK;
     }
     const char *layer = i->layer == HR_NO_ID ? "the loss" : d->model->layers[i->layer].name;
-    const hr_status status =
-        HR_FAIL(err, MODEL, "execution.as=pytorch has no rule for %s (%s)", op_name(i->op), layer);
-    hr_err_try(err, "-s execution.as=headroom");
+    const hr_status status = HR_FAIL(err, MODEL, "execution.as=pytorch has no rule for %s%s (%s)",
+                                     op_name(i->op), too_wide ? " in float64" : "", layer);
+    hr_err_try(err, "-s %s", too_wide ? "precision.policy=float32" : "execution.as=headroom");
     return status;
 }
 
