@@ -144,6 +144,8 @@ double keras_real(keras_walk *w, const char *key, double fallback, double min, d
 bool keras_flag(keras_walk *w, const char *key, bool fallback);
 const char *keras_word(keras_walk *w, const char *key, const char *fallback);
 void keras_pair(keras_walk *w, const char *key, int64_t fallback, int64_t min, int64_t out[2]);
+// A note that one layer or a thousand give; no part of another.
+void keras_note(keras_walk *w, const char *sentence);
 // What a keyword of the call says.
 bool keras_told(const keras_walk *w, const char *key);
 const char *keras_function(const json_t *value, const char *fallback); // "relu", or an object that names it

@@ -25,8 +25,11 @@ static uint32_t prepared(keras_walk *w)
 {
     const json_t *scale = keras_value(w, "scale"), *offset = keras_value(w, "offset");
     if (strcmp(keras_input(w, 0)->kind, "input") == 0) {
-        model_note(w->t, "The preparation of samples (%s) is left out: it belongs to the input pipeline.",
-                   w->layer->class_name);
+        keras_note(
+            w, w->layer->class_name[0] == 'R'
+                   ? "The preparation of samples (Rescaling) is left out: it belongs to the input pipeline."
+                   : "The preparation of samples (Normalization) is left out: it belongs to the input "
+                     "pipeline.");
         return w->inputs[0];
     }
     if (!json_is_number(scale) || json_number_value(offset) != 0 ||
@@ -180,11 +183,7 @@ static uint32_t dropout(keras_walk *w)
         ones = ones && (json_is_null(side) || json_integer_value(side) == 1);
     }
     if (strcmp(w->layer->class_name, "StochasticDepth") == 0 || ones) {
-        static const char left_out[] =
-            "Stochastic depth is left out: branches that Keras drops at random always count.";
-        if (w->t->notes.length == 0 || strstr(w->t->notes.data, left_out) == NULL) {
-            model_note(w->t, "%s", left_out);
-        }
+        keras_note(w, "Stochastic depth is left out: branches that Keras drops at random always count.");
         return w->inputs[0];
     }
     if (noise_shape != NULL || strcmp(w->layer->class_name, "Dropout") != 0) {

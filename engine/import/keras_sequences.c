@@ -16,7 +16,7 @@ uint32_t keras_embedding(keras_walk *w)
         return keras_refuse(w, "a table without rows or columns");
     }
     if (keras_flag(w, "mask_zero", false)) {
-        model_note(w->t, "The mask of padding that %.60s makes is left out.", w->layer->name);
+        keras_note(w, "The mask of padding that an embedding makes is left out.");
     }
     keras_line *ids = &w->lines.data[w->inputs[0]];
     ids->classes = ids->classes > vocabulary ? ids->classes : vocabulary;

@@ -74,6 +74,13 @@ void keras_pair(keras_walk *w, const char *key, int64_t fallback, int64_t min, i
     }
 }
 
+void keras_note(keras_walk *w, const char *sentence)
+{
+    if (w->t->notes.length == 0 || strstr(w->t->notes.data, sentence) == NULL) {
+        model_note(w->t, "%s", sentence);
+    }
+}
+
 bool keras_told(const keras_walk *w, const char *key)
 {
     return json_is_true(json_object_get(w->node->kwargs, key));
@@ -118,14 +125,11 @@ static bool is_last(const keras_walk *w)
 
 uint32_t keras_activated(keras_walk *w, uint32_t line, const char *word)
 {
-    static const char left_out[] = "The last softmax is left out: the cross entropy has its own.";
     if (line == KERAS_NONE || strcmp(word, "linear") == 0) {
         return line;
     }
     if (strcmp(word, "softmax") == 0 && is_last(w) && !w->squared) {
-        if (w->t->notes.length == 0 || strstr(w->t->notes.data, left_out) == NULL) {
-            model_note(w->t, "%s", left_out);
-        }
+        keras_note(w, "The last softmax is left out: the cross entropy has its own.");
         return line;
     }
     if (strcmp(word, "softmax") == 0) {

@@ -246,6 +246,13 @@ static const struct {
     {CHAIN("[null, 4]", "{\"class_name\": \"ReLU\", \"config\": {\"name\": \"r\", \"max_value\": null, "
                         "\"threshold\": 0.0, \"negative_slope\": 0.1}}, " DENSE("\"units\": 5")),
      "{name: r, kind: leaky_relu, slope: 0.1}", NULL},
+    {FUNCTIONAL(INPUT("x", "[null, 4]") ", " LAYER(
+                    "Rescaling", "r", ", \"scale\": 0.5",
+                    TENSOR("x", "0")) ", " LAYER("Rescaling", "s", ", \"scale\": 0.5",
+                                                 TENSOR("r", "0")) ", " LAYER("Dense", "o", ", \"units\": 4",
+                                                                              TENSOR("s", "0")),
+                "[\"x\", 0, 0]", "[\"o\", 0, 0]"),
+     "The preparation of samples (Rescaling) is left out", "pipeline. The preparation"},
     // A label has one shape: outputs of the same last size are not alike.
     {FUNCTIONAL(
          INPUT("x", "[null, 16]") ", " LAYER("Dense", "o", ", \"units\": 4", TENSOR("x", "0")) ", " LAYER(
