@@ -342,12 +342,12 @@ bool take_divide(walk *w)
 
 static double hidden_where_no(double a)
 {
-    return a == 0 ? -INFINITY : 0;
+    return a == 0 ? -(double)INFINITY : 0;
 }
 
 static double hidden_where_yes(double a)
 {
-    return a == 0 ? 0 : -INFINITY;
+    return a == 0 ? 0 : -(double)INFINITY;
 }
 
 // A mask, or what takes the place of a softmax over nothing.
