@@ -99,6 +99,12 @@ FILE *text_stream(text *t)
     return fopencookie(t, "w", (cookie_io_functions_t){.write = append_written});
 }
 
+bool text_ends_in(const char *words, const char *ending)
+{
+    const size_t length = strlen(words), tail = strlen(ending);
+    return tail > 0 && length > tail && strcmp(words + length - tail, ending) == 0;
+}
+
 void text_slug(const char *from, char *to, size_t size)
 {
     size_t used = 0;

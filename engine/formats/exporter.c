@@ -19,12 +19,6 @@ struct exporter {
 
 // ---- which row ------------------------------------------------------------------------------------------------
 
-static bool ends_with(const char *file, const char *suffix)
-{
-    const size_t length = strlen(file), tail = strlen(suffix);
-    return tail > 0 && length > tail && strcmp(file + length - tail, suffix) == 0;
-}
-
 static hr_status no_such_format(const char *file, hr_err *err)
 {
     text suffixes = {0}, names = {0};
@@ -53,7 +47,7 @@ hr_status trace_writer_find(const char *file, const trace_writer **row, const ch
         }
     }
     for (const trace_writer *const *w = trace_writers; *w != NULL; w++) {
-        if (ends_with(file, (*w)->about.suffix)) {
+        if (text_ends_in(file, (*w)->about.suffix)) {
             *row = *w;
             *path = file;
             return HR_OK;

@@ -30,12 +30,6 @@ static const trace_format *recognise(input *in)
     return *f;
 }
 
-static bool ends_in_log(const char *path)
-{
-    const size_t length = strlen(path);
-    return length > 4 && strcmp(path + length - 4, ".log") == 0;
-}
-
 bool trace_recognises(const char *path)
 {
     input in;
@@ -47,7 +41,7 @@ bool trace_recognises(const char *path)
     const trace_format *format = recognise(&in);
     const bool was_read = input_status(&in, NULL) == HR_OK;
     input_close(&in);
-    return was_read && format != NULL && (!format->is_any_text || ends_in_log(path));
+    return was_read && format != NULL && (!format->is_any_text || text_ends_in(path, ".log"));
 }
 
 hr_status trace_read_input(input *in, trace *t, hr_err *err)

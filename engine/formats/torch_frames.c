@@ -11,12 +11,6 @@
 
 enum { NAME_MAX_BYTES = 160 };
 
-static bool ends_with(const char *words, const char *end)
-{
-    size_t length = strlen(words), wanted = strlen(end);
-    return length >= wanted && strcmp(words + length - wanted, end) == 0;
-}
-
 // Frames of C++ come first in a stack, then PyTorch's Python, then the line that a person wrote.
 static uint8_t rank_of(const char *file)
 {
@@ -27,7 +21,7 @@ static uint8_t rank_of(const char *file)
         '<') { // "<ipython-input-3-…>" is a notebook's cell; "<eval_with_key>", "<frozen …>" are not
         return strncmp(file, "<ipython", 8) == 0 ? 0 : 1;
     }
-    if (!ends_with(file, ".py")) {
+    if (!text_ends_in(file, ".py")) {
         return 2;
     }
     return strstr(file, "/torch/") != NULL || strncmp(file, "torch/", 6) == 0 ? 1 : 0;

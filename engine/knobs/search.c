@@ -47,21 +47,15 @@ void search_folder_of(const char *path, char folder[SEARCH_PATH_MAX])
     snprintf(folder, SEARCH_PATH_MAX, "%.*s", length == 0 ? 1 : (int)length, length == 0 ? "." : path);
 }
 
-static bool ends_with(const char *word, const char *ending)
-{
-    size_t length = strlen(word), tail = strlen(ending);
-    return length > tail && strcmp(word + length - tail, ending) == 0;
-}
-
 bool search_is_path(const char *preset)
 {
-    return strchr(preset, '/') != NULL || ends_with(preset, ".yaml");
+    return strchr(preset, '/') != NULL || text_ends_in(preset, ".yaml");
 }
 
 bool search_is_preset_path(const char *preset)
 {
-    return search_is_path(preset) || ends_with(preset, ".json") || ends_with(preset, ".onnx") ||
-           ends_with(preset, ".keras") || strcmp(preset, ".") == 0;
+    return search_is_path(preset) || text_ends_in(preset, ".json") || text_ends_in(preset, ".onnx") ||
+           text_ends_in(preset, ".keras") || strcmp(preset, ".") == 0;
 }
 
 bool hr_preset_is_path(const char *word)
@@ -256,7 +250,7 @@ static hr_status list_file(entry_list *list, const char *folder_path, const char
                            hr_err *err)
 {
     char path[SEARCH_PATH_MAX], name[sizeof list->data->name];
-    if (!ends_with(leaf, ".yaml") || strlen(leaf) - strlen(".yaml") >= sizeof name ||
+    if (!text_ends_in(leaf, ".yaml") || strlen(leaf) - strlen(".yaml") >= sizeof name ||
         !search_join(folder_path, leaf, path) || !is_file(path)) {
         return HR_OK;
     }
