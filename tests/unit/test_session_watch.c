@@ -245,10 +245,21 @@ START_TEST(a_run_lets_itself_be_watched)
 }
 END_TEST
 
+// Messages without a byte of the kernel's own that stand in both buffers of a socket: some kernels count nothing else.
+static unsigned held_by_a_socket(int fd)
+{
+    int sent = 0;
+    int received = 0;
+    socklen_t bytes = sizeof sent;
+    ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &sent, &bytes), 0);
+    ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &received, &bytes), 0);
+    return (unsigned)(sent + received) / sizeof(uint64_t[2]);
+}
+
 // Says over and over that it has seen nothing, and reads none of the answers: they are not kept for it.
 START_TEST(who_talks_and_does_not_read_is_owed_little)
 {
-    enum { SAID = 20000, QUIET_MS = 300 };
+    enum { QUIET_MS = 300 };
     char path[WATCH_PATH_MAX];
     int fd = -1;
     unsigned wakes = 0;
@@ -261,7 +272,8 @@ START_TEST(who_talks_and_does_not_read_is_owed_little)
     hr_watch_server_event(server, &(hr_event){.version = HR_EVENT_VERSION, .kind = HR_EVENT_ALLOC});
     ck_assert_int_eq(watch_connect(socket_of(getpid(), path), &fd, NULL), HR_OK);
     ck_assert_int_eq(wire_create(fd, MESSAGE_KINDS, &w, NULL), HR_OK);
-    for (int k = 0; k < SAID; k++) {
+    const unsigned held = held_by_a_socket(fd);
+    for (unsigned k = 0; k < 2 * held; k++) {
         ck_assert(wire_write(w, MESSAGE_TAKEN, &cursor, sizeof cursor, -1));
     }
     while ((wire_events(w) & POLLOUT) != 0) {
@@ -279,7 +291,7 @@ START_TEST(who_talks_and_does_not_read_is_owed_little)
         ck_assert(!wire_is_closed(w));
     }
     ck_assert_uint_gt(wakes, 0);
-    ck_assert_uint_lt(wakes, SAID / 4);
+    ck_assert_uint_lt(wakes, held);
     wire_destroy(w);
     hr_watch_server_stop(server);
 }
