@@ -5,8 +5,9 @@ usage: peer.py MODEL BATCH OPTIMIZER PRECISION eager|compile|pipeline|memory
 Reads lines from stdin; N: N steps, answered with one JSON line: median seconds a step (synchronised around each, as
 headroom's are by the loss that is read back), losses, and PyTorch's own counters of the steps: peak allocated and reserved
 bytes, and the bytes of this process as the driver counts them. The batch is on the card; with `pipeline` it comes from pinned
-memory in every step. With `memory` a line is "N BATCH PRECISION", and the model is made anew for it. Images are
-channels_last; TF32 is off; cuDNN's benchmark mode is on, in PyTorch's favour.
+memory in every step. With `memory` a line is "N BATCH PRECISION FILE", the model is made anew for it, and what the allocator
+was asked for in one step more is written to FILE. Images are channels_last; TF32 is off; cuDNN's benchmark mode is on, in
+PyTorch's favour, but for `memory`: there it is as PyTorch has it by itself.
 """
 import gc
 import json
@@ -67,6 +68,25 @@ def run(training, steps, parameters):
     return answer
 
 
+def requests(training):
+    """One step: bytes of every request in order, and -k where that of the k-th (from 1) is given back, 0 where one is that
+    was there before."""
+    torch.cuda.memory._record_memory_history(context=None, stacks="python")
+    training.step()
+    torch.cuda.synchronize()
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    kept, made, row = {}, 0, []
+    for event in events:
+        if event["action"] == "alloc":
+            made += 1
+            kept[event["addr"]] = made
+            row.append(event["size"])
+        elif event["action"] == "free_completed":
+            row.append(-kept.pop(event["addr"], 0))
+    return row
+
+
 def make(name, batch, kind, precision, mode):
     torch.manual_seed(0)
     training = models.Training(name, batch, kind, "nhwc" if name in IMAGES else "plain", precision, "cuda")
@@ -77,7 +97,7 @@ def make(name, batch, kind, precision, mode):
 
 def main():
     name, batch, kind, precision, mode = sys.argv[1:6]
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = mode != "memory"
     torch.backends.cudnn.allow_tf32 = False
     if mode != "memory":
         training, parameters = make(name, int(batch), kind, precision, mode)
@@ -88,7 +108,11 @@ def main():
             gc.collect()
             torch.cuda.empty_cache()
             training, parameters = make(name, int(words[1]), kind, words[2], mode)
-        print(json.dumps(run(training, int(words[0]), parameters)), flush=True)
+        answer = run(training, int(words[0]), parameters)
+        if mode == "memory":
+            with open(words[3], "w", encoding="utf-8") as file:
+                json.dump(requests(training), file)
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

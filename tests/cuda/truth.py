@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether what is promised of memory is so: ten models in three settings, planned, run, and beside PyTorch's own counters on
-the same card: peak allocated and reserved, and what the driver says each process has."""
+the same card: peak allocated and reserved, and what the driver says each process has. A plan under PyTorch's rules
+(execution.as) stands beside the counters; every request of a step of PyTorch's lies in the logs."""
 import os
 import threading
 
@@ -17,6 +18,7 @@ MODELS = [  # preset, batch, optimizer: as the preset has it
     ("gpt2_124m", 8, "adamw"), ("unet", 4, "adam"),
 ]
 MODELS_REHEARSED = [("mlp_tiny", 4, "adam"), ("gpt2_124m_tiny", 1, "adamw")]
+AS_PYTORCH = ["execution.as=pytorch", "execution.mode=eager", "allocator.kind=caching", "optimizer.implementation=fused"]
 # Name, our knobs, PyTorch's precision, and by how much the batch is larger.
 SETTINGS = [
     ("float32, eager", ["execution.mode=eager", "allocator.kind=caching"], "float32", 1),
@@ -39,13 +41,25 @@ class Peers:
             for name, _, precision, times in SETTINGS:
                 seconds = self.machine.left(PEER_SECONDS)
                 if peer.error is None and seconds > 1:
-                    peer.ask("%d %d %s" % (STEPS, batch * times, precision), seconds)
+                    file = os.path.join(self.machine.logs, "requests_%s_%d_%s.json" % (preset, batch * times, precision))
+                    peer.ask("%d %d %s %s" % (STEPS, batch * times, precision, file), seconds)
                 self.answers[preset, name] = peer.answer or {"error": peer.error or "the part's time was over"}
                 peer.answer = None
             peer.stop()
 
     def wait(self):
         self.thread.join(max(0.0, self.machine.left(PEER_SECONDS)))
+
+
+def planned_as_pytorch(machine, preset, words, precision):
+    """The peak by PyTorch's own rules; what they do not hold yet is refused with a sentence."""
+    own = [word for word in words if word.split("=")[0] not in ("execution.mode", "allocator.kind", "device.kind", "precision.policy")]
+    more = AS_PYTORCH + ["device.kind=plan", "precision.policy=" + ("float32" if precision == "float32" else "mixed_bfloat16")]
+    _, planned, error = report_of(machine, "plan", preset, own + more, STEPS, seconds=RUN_SECONDS)
+    if error is not None:
+        return {"planned_as_pytorch_error": error}
+    return {"planned_as_pytorch_bytes": planned["memory"]["peak_in_use_bytes"],
+            "planned_as_pytorch_pool_bytes": planned["memory"]["peak_pool_bytes"]}
 
 
 def measure_one(machine, preset, optimizer, batch, setting, tally):
@@ -60,7 +74,8 @@ def measure_one(machine, preset, optimizer, batch, setting, tally):
         return {**row, "error": error}
     row.update(planned_peak_bytes=planned["memory"]["peak_in_use_bytes"], planned_pool_bytes=planned["memory"]["peak_pool_bytes"],
                peak_bytes=ran["memory"]["peak_in_use_bytes"], pool_bytes=ran["memory"]["peak_pool_bytes"],
-               differing=differences(planned, ran), **ran["driver"])
+               differing=differences(planned, ran), **ran["driver"],
+               **planned_as_pytorch(machine, preset, words, precision))
     if row["differing"]:
         tally.failed.append("%s, %s: plan and run differ in %s" % (preset, name, ", ".join(row["differing"])))
     return row
@@ -68,7 +83,8 @@ def measure_one(machine, preset, optimizer, batch, setting, tally):
 
 def say(row):
     peer = row["pytorch"]
-    ours = row.get("error") or "planned %8.1f, run %8.1f MiB" % (row["planned_peak_bytes"] / MIB, row["peak_bytes"] / MIB)
+    ours = row.get("error") or "planned %8.1f, run %8.1f, as PyTorch %8.1f MiB" % (
+        row["planned_peak_bytes"] / MIB, row["peak_bytes"] / MIB, row.get("planned_as_pytorch_bytes", 0) / MIB)
     theirs = peer.get("error") or "PyTorch %8.1f, reserved %8.1f MiB" % (peer["peak_allocated_bytes"] / MIB,
                                                                         peer["peak_reserved_bytes"] / MIB)
     print("%-22s %-26s %s; %s" % (row["preset"], row["setting"], ours, theirs.splitlines()[-1]), flush=True)
@@ -92,4 +108,6 @@ def measure(machine, options, body, tally):
         row["pytorch"] = (peers.answers if peers else {}).get((row["preset"], row["setting"]), {"error": "not asked"})
         if "error" not in row and "error" not in row["pytorch"]:
             row["peak_of_pytorch"] = row["peak_bytes"] / row["pytorch"]["peak_allocated_bytes"]
+            if "planned_as_pytorch_bytes" in row:
+                row["planned_of_pytorch"] = row["planned_as_pytorch_bytes"] / row["pytorch"]["peak_allocated_bytes"]
         say(row)
