@@ -5,7 +5,7 @@
 #include "keras_rows.h"
 
 typedef struct window {
-    int64_t kernel[2], stride[2];
+    int64_t kernel[2], stride[2], dilation[2];
     bool same;
 } window;
 
@@ -14,6 +14,7 @@ static void take_window(keras_walk *w, const char *kernel, window *out)
     const char *padding = keras_word(w, "padding", "valid");
     keras_pair(w, kernel, 2, 1, out->kernel);
     keras_pair(w, "strides", 1, 1, out->stride);
+    keras_pair(w, "dilation_rate", 1, 1, out->dilation);
     out->same = strcmp(padding, "same") == 0;
     if (!out->same && strcmp(padding, "valid") != 0) {
         (void)keras_refuse(w, "a padding called %.20s", padding);
@@ -32,22 +33,14 @@ static bool is_image(keras_walk *w)
     return w->why[0] == '\0';
 }
 
-static void refuse_dilation(keras_walk *w)
-{
-    int64_t dilation[2];
-    keras_pair(w, "dilation_rate", 1, 1, dilation);
-    if (dilation[0] != 1 || dilation[1] != 1) {
-        (void)keras_refuse(w, "a dilation of %lld", (long long)(dilation[0] > 1 ? dilation[0] : dilation[1]));
-    }
-}
-
 static keras_shape slid(const keras_shape *in, const window *v, int64_t channels)
 {
     keras_shape out = {.rank = 3, .side = {0, 0, channels}};
     for (int k = 0; k < 2; k++) {
-        out.side[k] = v->same                      ? (in->side[k] + v->stride[k] - 1) / v->stride[k]
-                      : in->side[k] < v->kernel[k] ? 0
-                                                   : (in->side[k] - v->kernel[k]) / v->stride[k] + 1;
+        const int64_t reach = (v->kernel[k] - 1) * v->dilation[k] + 1;
+        out.side[k] = v->same               ? (in->side[k] + v->stride[k] - 1) / v->stride[k]
+                      : in->side[k] < reach ? 0
+                                            : (in->side[k] - reach) / v->stride[k] + 1;
     }
     return out;
 }
@@ -66,6 +59,7 @@ static void say_window(keras_walk *w, uint32_t line, const window *v, bool bias)
 {
     keras_say_pair(w, line, "kernel", v->kernel, 0);
     keras_say_pair(w, line, "stride", v->stride, 1);
+    keras_say_pair(w, line, "dilation", v->dilation, 1);
     keras_say(w, line, "%s%s", v->same ? ", padding: same" : "", bias ? "" : ", bias: false");
 }
 
@@ -79,7 +73,6 @@ uint32_t keras_convolution(keras_walk *w)
         return KERAS_NONE;
     }
     take_window(w, "kernel_size", &v);
-    refuse_dilation(w);
     const bool bias = keras_flag(w, "use_bias", true);
     const int64_t channels = keras_input(w, 0)->shape.side[2];
     const int64_t filters = keras_int(w, "filters", plain || separable ? 0 : 1, 1, MODEL_TEXT_COUNT);
@@ -124,7 +117,9 @@ uint32_t keras_transposed(keras_walk *w)
         return KERAS_NONE;
     }
     take_window(w, "kernel_size", &v);
-    refuse_dilation(w);
+    if (v.dilation[0] != 1 || v.dilation[1] != 1) {
+        return keras_refuse(w, "a transposed convolution with a dilation");
+    }
     const bool bias = keras_flag(w, "use_bias", true);
     const int64_t filters = keras_int(w, "filters", 0, 1, MODEL_TEXT_COUNT);
     if (keras_value(w, "output_padding") != NULL || filters < 1) {

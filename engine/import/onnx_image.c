@@ -9,6 +9,7 @@
 // What a node with windows says.
 typedef struct window {
     int64_t kernel[2], stride[2], dilation[2], before[2], behind[2], out[2], have[2];
+    int64_t reach[2]; // pixels that a window lies over
     bool ceil;
 } window;
 
@@ -39,7 +40,7 @@ static void same_upper(window *v)
 {
     for (int k = 0; k < 2; k++) {
         const int64_t out = (v->have[k] + v->stride[k] - 1) / v->stride[k];
-        const int64_t total = (out - 1) * v->stride[k] + v->kernel[k] - v->have[k];
+        const int64_t total = (out - 1) * v->stride[k] + v->reach[k] - v->have[k];
         v->before[k] = total > 0 ? total / 2 : 0;
         v->behind[k] = total > 0 ? total - total / 2 : 0;
     }
@@ -62,11 +63,14 @@ static bool read_window(walk *w, const tensor *x, const int64_t *kernel, window 
         v->have[k] = dim_size(x, 2 + (uint32_t)k);
         v->before[k] = pads[k];
         v->behind[k] = pads[2 + k];
-        if (v->kernel[k] < 1 || v->kernel[k] > 65535 || v->stride[k] < 1) {
-            return walk_refuse(w, "needs windows and strides of 1 or more");
+        if (v->kernel[k] < 1 || v->kernel[k] > 65535 || v->stride[k] < 1 || v->dilation[k] < 1) {
+            return walk_refuse(w, "needs windows, strides and dilations of 1 or more");
         }
-        if (v->dilation[k] != 1 && v->kernel[k] != 1) {
-            return walk_refuse(w, "a dilation of %" PRId64 ", which no layer has", v->dilation[k]);
+        v->dilation[k] = v->kernel[k] > 1 ? v->dilation[k] : 1;
+        v->reach[k] = (v->kernel[k] - 1) * v->dilation[k] + 1;
+        if (v->dilation[k] != 1 && kernel == NULL) {
+            return walk_refuse(w, "pooling with a dilation of %" PRId64 ", which no layer has",
+                               v->dilation[k]);
         }
     }
     if (same != NULL && strcmp(same->word, "SAME_UPPER") == 0) {
@@ -75,14 +79,14 @@ static bool read_window(walk *w, const tensor *x, const int64_t *kernel, window 
         return walk_refuse(w, "padding of which more lies before the image than behind (SAME_LOWER)");
     }
     for (int k = 0; k < 2; k++) {
-        const int64_t room = v->have[k] + v->before[k] + v->behind[k] - v->kernel[k];
+        const int64_t room = v->have[k] + v->before[k] + v->behind[k] - v->reach[k];
         if (room < 0) {
-            return walk_refuse(w, "windows of %" PRId64 " over an image of %" PRId64, v->kernel[k],
+            return walk_refuse(w, "windows of %" PRId64 " over an image of %" PRId64, v->reach[k],
                                v->have[k]);
         }
         v->out[k] = (v->ceil ? room + v->stride[k] - 1 : room) / v->stride[k] + 1;
         v->out[k] -= v->ceil && (v->out[k] - 1) * v->stride[k] >= v->have[k] + v->before[k] ? 1 : 0;
-        v->behind[k] = (v->out[k] - 1) * v->stride[k] + v->kernel[k] - v->have[k] - v->before[k];
+        v->behind[k] = (v->out[k] - 1) * v->stride[k] + v->reach[k] - v->have[k] - v->before[k];
     }
     return true;
 }
@@ -92,7 +96,7 @@ static pad_kind kind_of(const window *v)
     bool same = true, amount = v->before[0] == v->before[1];
     for (int k = 0; k < 2; k++) {
         const int64_t out = (v->have[k] + v->stride[k] - 1) / v->stride[k];
-        const int64_t total = (out - 1) * v->stride[k] + v->kernel[k] - v->have[k];
+        const int64_t total = (out - 1) * v->stride[k] + v->reach[k] - v->have[k];
         const int64_t all = total > 0 ? total : 0, behind = v->behind[k] > 0 ? v->behind[k] : 0;
         same = same && out == v->out[k] && all / 2 == v->before[k] && all - all / 2 == behind;
         amount = amount && v->behind[k] > v->before[k] - v->stride[k] && v->behind[k] <= v->before[k];
@@ -211,6 +215,9 @@ bool take_conv(walk *w)
     layer_whole(w, out, depthwise ? "multiplier" : "filters", depthwise ? filters / channels : filters);
     layer_pair(w, out, "kernel", v.kernel);
     layer_pair(w, out, "stride", v.stride);
+    if (v.dilation[0] != 1 || v.dilation[1] != 1) {
+        layer_pair(w, out, "dilation", v.dilation);
+    }
     put_padding(w, out, &v);
     if (!depthwise) {
         layer_whole(w, out, "groups", groups);

@@ -26,6 +26,8 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_KERNEL] = {.name = "kernel", .type = ATTR_TYPE_PAIR, .required = true, .min = 1, .max = MAX_WINDOW},
     [ATTR_SIZE] = {.name = "size", .type = ATTR_TYPE_PAIR, .required = true, .min = 1, .max = MAX_WINDOW},
     [ATTR_STRIDE] = {.name = "stride", .type = ATTR_TYPE_PAIR, .min = 1, .max = MAX_WINDOW, .fallback = 1},
+    [ATTR_DILATION] =
+        {.name = "dilation", .type = ATTR_TYPE_PAIR, .min = 1, .max = MAX_WINDOW, .fallback = 1},
     [ATTR_POOL_STRIDE] =
         {.name = "stride", .type = ATTR_TYPE_PAIR, .min = 1, .max = MAX_WINDOW, .fallback = 0},
     [ATTR_PADDING] = {.name = "padding", .type = ATTR_TYPE_PADDING, .min = 0, .max = MAX_WINDOW},

@@ -83,6 +83,7 @@ typedef enum attr_id {
     ATTR_KERNEL,
     ATTR_SIZE,
     ATTR_STRIDE,
+    ATTR_DILATION,    // pixels from tap to tap
     ATTR_POOL_STRIDE, // written `stride` too; 0: as size
     ATTR_PADDING,
     ATTR_EDGES, // written `padding` too

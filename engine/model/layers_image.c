@@ -3,35 +3,57 @@
 #include "model/layer_expand.h"
 
 // TensorFlow's "same": ceil(size / stride) outputs, and the odd pixel of padding behind.
-static void pad_same(int64_t size, int32_t kernel, int32_t stride, int32_t *before, int32_t *behind)
+static void pad_same(int64_t size, int64_t reach, int32_t stride, int32_t *before, int32_t *behind)
 {
     const int64_t outputs = (size + stride - 1) / stride;
-    const int64_t missing = (outputs - 1) * stride + kernel - size;
-    const int32_t total = missing > 0 ? (int32_t)missing : 0; // < kernel
+    const int64_t missing = (outputs - 1) * stride + reach - size;
+    const int32_t total = missing > 0 ? (int32_t)missing : 0; // < reach
     *before = total / 2;
     *behind = total - *before;
+}
+
+static void pad_window(const hr_shape *image, attr_padding padding, op_attr *a)
+{
+    if (padding.same) {
+        pad_same(image->dim[1], op_reach(a->kernel_h, a->gap_h), a->stride_h, &a->pad_top, &a->pad_bottom);
+        pad_same(image->dim[2], op_reach(a->kernel_w, a->gap_w), a->stride_w, &a->pad_left, &a->pad_right);
+    } else {
+        a->pad_top = a->pad_left = a->pad_bottom = a->pad_right = padding.amount;
+    }
 }
 
 static op_attr window_of(const hr_shape *image, attr_pair kernel, attr_pair stride, attr_padding padding)
 {
     op_attr a = {.kernel_h = kernel.h, .kernel_w = kernel.w, .stride_h = stride.h, .stride_w = stride.w};
-    if (padding.same) {
-        pad_same(image->dim[1], kernel.h, stride.h, &a.pad_top, &a.pad_bottom);
-        pad_same(image->dim[2], kernel.w, stride.w, &a.pad_left, &a.pad_right);
-    } else {
-        a.pad_top = a.pad_left = a.pad_bottom = a.pad_right = padding.amount;
-    }
+    pad_window(image, padding, &a);
     return a;
 }
 
-// The layer's own window with kernel, stride and padding as written.
-static op_attr kernel_window(const layer_spec *s, const hr_shape *image)
-{
-    return window_of(image, s->value[ATTR_KERNEL].pair, s->value[ATTR_STRIDE].pair,
-                     s->value[ATTR_PADDING].padding);
-}
-
 // ---- convolutions ---------------------------------------------------------------------------------------------
+
+enum { REACH_MAX = 1 << 24 };
+
+// The layer's own window with kernel, stride, dilation and padding as written. One tap has no gap.
+static bool kernel_window(model_builder *b, const layer_spec *s, const hr_shape *image, op_attr *out)
+{
+    const attr_pair kernel = s->value[ATTR_KERNEL].pair, stride = s->value[ATTR_STRIDE].pair;
+    const attr_pair dilation = s->value[ATTR_DILATION].pair;
+    op_attr a = {.kernel_h = kernel.h,
+                 .kernel_w = kernel.w,
+                 .stride_h = stride.h,
+                 .stride_w = stride.w,
+                 .gap_h = kernel.h > 1 ? dilation.h - 1 : 0,
+                 .gap_w = kernel.w > 1 ? dilation.w - 1 : 0};
+    const int64_t high = op_reach(a.kernel_h, a.gap_h), wide = op_reach(a.kernel_w, a.gap_w);
+    if (high > REACH_MAX || wide > REACH_MAX) {
+        builder_problem(b, "needs a kernel that reaches over at most %d pixels, had %lldx%lld", REACH_MAX,
+                        (long long)high, (long long)wide);
+        return false;
+    }
+    pad_window(image, s->value[ATTR_PADDING].padding, &a);
+    *out = a;
+    return true;
+}
 
 // Kernel of a convolution in groups, [kh, kw, channels / groups, filters].
 static uint32_t add_kernel(model_builder *b, const layer_spec *s, const char *suffix, attr_pair kernel,
@@ -65,7 +87,10 @@ static uint32_t expand_conv2d(model_builder *b, const layer_spec *s)
                         (long long)channels, (long long)filters, (long long)groups);
         return HR_NO_ID;
     }
-    op_attr attr = kernel_window(s, &image);
+    op_attr attr;
+    if (!kernel_window(b, s, &image, &attr)) {
+        return HR_NO_ID;
+    }
     attr.groups = (int32_t)groups;
     const uint32_t w = add_kernel(b, s, "weights", s->value[ATTR_KERNEL].pair, channels / groups, filters);
     const uint32_t bias = expand_bias(b, s, filters);
@@ -77,14 +102,17 @@ const layer_kind layer_kind_conv2d = {"conv2d",
                                       1,
                                       1,
                                       LAYER_NEEDS_IMAGE,
-                                      {ATTR_FILTERS, ATTR_KERNEL, ATTR_STRIDE, ATTR_PADDING, ATTR_GROUPS,
-                                       ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT, ATTR_INIT_SCALE},
+                                      {ATTR_FILTERS, ATTR_KERNEL, ATTR_STRIDE, ATTR_DILATION, ATTR_PADDING,
+                                       ATTR_GROUPS, ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT, ATTR_INIT_SCALE},
                                       expand_conv2d};
 
 static uint32_t expand_depthwise_conv2d(model_builder *b, const layer_spec *s)
 {
     const hr_shape image = spec_shape(b, s, 0);
-    op_attr attr = kernel_window(s, &image);
+    op_attr attr;
+    if (!kernel_window(b, s, &image, &attr)) {
+        return HR_NO_ID;
+    }
     attr.groups = (int32_t)image.dim[3];
     const uint32_t w = add_depthwise_kernel(b, s, "weights", image.dim[3]);
     const uint32_t bias = expand_bias(b, s, image.dim[3] * spec_integer(s, ATTR_MULTIPLIER));
@@ -96,8 +124,9 @@ const layer_kind layer_kind_depthwise_conv2d = {"depthwise_conv2d",
                                                 1,
                                                 1,
                                                 LAYER_NEEDS_IMAGE,
-                                                {ATTR_KERNEL, ATTR_STRIDE, ATTR_PADDING, ATTR_MULTIPLIER,
-                                                 ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT, ATTR_INIT_SCALE},
+                                                {ATTR_KERNEL, ATTR_STRIDE, ATTR_DILATION, ATTR_PADDING,
+                                                 ATTR_MULTIPLIER, ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT,
+                                                 ATTR_INIT_SCALE},
                                                 expand_depthwise_conv2d};
 
 // As in Keras: no bias in the depthwise part, a 1x1 convolution behind it.
@@ -106,7 +135,10 @@ static uint32_t expand_separable_conv2d(model_builder *b, const layer_spec *s)
     const hr_shape image = spec_shape(b, s, 0);
     const int64_t depth = image.dim[3] * spec_integer(s, ATTR_MULTIPLIER);
     const int64_t filters = spec_integer(s, ATTR_FILTERS);
-    op_attr attr = kernel_window(s, &image);
+    op_attr attr;
+    if (!kernel_window(b, s, &image, &attr)) {
+        return HR_NO_ID;
+    }
     attr.groups = (int32_t)image.dim[3];
     const attr_pair one = {1, 1};
     op_attr pointwise = window_of(&image, one, one, (attr_padding){0});
@@ -125,9 +157,9 @@ const layer_kind layer_kind_separable_conv2d = {"separable_conv2d",
                                                 1,
                                                 1,
                                                 LAYER_NEEDS_IMAGE,
-                                                {ATTR_FILTERS, ATTR_KERNEL, ATTR_STRIDE, ATTR_PADDING,
-                                                 ATTR_MULTIPLIER, ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT,
-                                                 ATTR_INIT_SCALE},
+                                                {ATTR_FILTERS, ATTR_KERNEL, ATTR_STRIDE, ATTR_DILATION,
+                                                 ATTR_PADDING, ATTR_MULTIPLIER, ATTR_BIAS, ATTR_ACTIVATION,
+                                                 ATTR_INIT, ATTR_INIT_SCALE},
                                                 expand_separable_conv2d};
 
 // One side of a transposed convolution: "same" makes size * stride outputs, as in Keras; behind the image that can

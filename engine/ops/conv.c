@@ -22,11 +22,12 @@ static hr_status conv2d_shape(const op_attr *a, const op_operand *in, size_t in_
         return HR_FAIL(err, MODEL, "the bias needs %lld elements, had %lld", (long long)filters,
                        (long long)in[2].shape.dim[0]);
     }
-    int64_t height = op_window_count(x->dim[1], a->kernel_h, a->stride_h, a->pad_top, a->pad_bottom);
-    int64_t width = op_window_count(x->dim[2], a->kernel_w, a->stride_w, a->pad_left, a->pad_right);
+    const int64_t reach_h = op_reach(a->kernel_h, a->gap_h), reach_w = op_reach(a->kernel_w, a->gap_w);
+    int64_t height = op_window_count(x->dim[1], reach_h, a->stride_h, a->pad_top, a->pad_bottom);
+    int64_t width = op_window_count(x->dim[2], reach_w, a->stride_w, a->pad_left, a->pad_right);
     if (height < 1 || width < 1) {
-        return HR_FAIL(err, MODEL, "a %dx%d kernel does not fit into a %lldx%lld image", a->kernel_h,
-                       a->kernel_w, (long long)x->dim[1], (long long)x->dim[2]);
+        return HR_FAIL(err, MODEL, "a %lldx%lld kernel does not fit into a %lldx%lld image",
+                       (long long)reach_h, (long long)reach_w, (long long)x->dim[1], (long long)x->dim[2]);
     }
     out[0] = in[0];
     out[0].shape = shape_of(4, (const int64_t[]){x->dim[0], height, width, filters});

@@ -236,6 +236,7 @@ typedef struct hr_shape {
 typedef struct op_attr {
     int32_t kernel_h, kernel_w, stride_h, stride_w;
     int32_t pad_top, pad_left, pad_bottom, pad_right;
+    int32_t gap_h, gap_w;  // CONV2D and its gradients: pixels left out between two taps, dilation - 1
     int32_t groups;        // convolution; 1 = dense
     int32_t act;           // hr_act fused behind the operation
     int32_t slot;          // INPUT, PREFETCH: the model's slot; READ: read_slot; RECORD, WAIT: the event
@@ -400,6 +401,8 @@ bool shape_elements(const hr_shape *shape, uint64_t *elements);
 bool operand_bytes(const op_operand *t, uint64_t *bytes, uint64_t *padding_bytes);
 // What the last dimension is in memory, with what pads it: of a PLAIN or PADDED tensor the elements from row to row.
 int64_t operand_pitch(const op_operand *t);
+// Pixels from the first of `kernel` taps to the last, both counted, with `gap` left out between two.
+int64_t op_reach(int32_t kernel, int32_t gap);
 // "128x30x30x32". Returns text.
 const char *shape_text(const hr_shape *shape, char *text, size_t size);
 

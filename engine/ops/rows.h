@@ -14,7 +14,7 @@ hr_status op_shape_like_first(const op_attr *attr, const op_operand *in, size_t 
                               size_t out_count, hr_err *err);
 
 // out = (in + pads − kernel) / stride + 1 for one image side; 0 when the kernel does not fit.
-int64_t op_window_count(int64_t in, int32_t kernel, int32_t stride, int32_t pad_before, int32_t pad_after);
+int64_t op_window_count(int64_t in, int64_t reach, int32_t stride, int32_t pad_before, int32_t pad_after);
 
 // Of operations that only move bytes.
 uint64_t op_no_flops(const op_query *q);

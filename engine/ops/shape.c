@@ -143,8 +143,13 @@ hr_status op_shape_like_first(const op_attr *attr, const op_operand *in, size_t 
     return HR_OK;
 }
 
-int64_t op_window_count(int64_t in, int32_t kernel, int32_t stride, int32_t pad_before, int32_t pad_after)
+int64_t op_reach(int32_t kernel, int32_t gap)
 {
-    int64_t span = in + pad_before + pad_after - kernel;
+    return ((int64_t)kernel - 1) * ((int64_t)gap + 1) + 1;
+}
+
+int64_t op_window_count(int64_t in, int64_t reach, int32_t stride, int32_t pad_before, int32_t pad_after)
+{
+    int64_t span = in + pad_before + pad_after - reach;
     return span < 0 || stride < 1 ? 0 : span / stride + 1;
 }

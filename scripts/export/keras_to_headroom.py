@@ -221,9 +221,10 @@ def dense(walk, layer, inputs, shape, node):
 def window(layer):
     if getattr(layer, "data_format", "channels_last") != "channels_last":
         raise Unsupported("images with their channels first")
-    if any(rate != 1 for rate in getattr(layer, "dilation_rate", (1,))):
-        raise Unsupported("a dilation of %s" % short(layer.dilation_rate))
-    return {"kernel": short(layer.kernel_size), "stride": short(layer.strides), "padding": layer.padding, "bias": layer.use_bias}
+    rates = tuple(getattr(layer, "dilation_rate", (1,)))
+    return {"kernel": short(layer.kernel_size), "stride": short(layer.strides),
+            **({"dilation": short(rates)} if any(rate != 1 for rate in rates) else {}),
+            "padding": layer.padding, "bias": layer.use_bias}
 
 
 @takes("Conv2D", "DepthwiseConv2D", "SeparableConv2D", "Conv2DTranspose")
@@ -236,6 +237,8 @@ def convolution(walk, layer, inputs, shape, node):
     elif kind == "conv2d":
         attrs = {"filters": layer.filters, **attrs, "groups": layer.groups}
     elif kind == "conv2d_transpose":
+        if "dilation" in attrs:
+            raise Unsupported("a transposed convolution with a dilation of %s" % attrs["dilation"])
         if layer.output_padding is not None:
             raise Unsupported("an output padding of its own")
         attrs = {"filters": layer.filters, **attrs}

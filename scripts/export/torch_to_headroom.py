@@ -975,14 +975,15 @@ def output_size(walk):
 def conv2d(walk, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     filters, depth, *kernel = weight.shape
     stride, dilation = pair(stride), pair(dilation)
-    if dilation != [1, 1] and kernel != [1, 1]:
-        raise NotHeld("a dilation of %s" % short(dilation))
+    dilation = [d if k > 1 else 1 for d, k in zip(dilation, kernel)]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
     if isinstance(padding, str):
-        padding = [0, 0] if padding == "valid" else [(k - 1) // 2 for k in kernel]
+        padding = [0, 0] if padding == "valid" else [(r - 1) // 2 for r in reach]
     out = output_size(walk)
     layer = walk.image(x)
-    attrs, layer = padded(walk, layer, kernel, stride, pair(padding), out)
-    attrs = {"kernel": short(kernel), "stride": short(stride), **attrs, "bias": bias is not None}
+    attrs, layer = padded(walk, layer, reach, stride, pair(padding), out)
+    attrs = {"kernel": short(kernel), "stride": short(stride), **({"dilation": short(dilation)} if dilation != [1, 1] else {}),
+             **attrs, "bias": bias is not None}
     channels = layer.shape[3]
     if groups == channels and groups > 1:
         attrs["multiplier"] = filters // channels

@@ -99,6 +99,22 @@ class Excite(nn.Module):
         return self.head(F.softplus(F.mish(self.mish(x))))
 
 
+class Dilated(nn.Module):
+    """A pyramid of dilated convolutions beside one another (DeepLab), plain, strided and depthwise."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = conv(3, 8, 3, 2)
+        self.rates = nn.ModuleList(nn.Conv2d(8, 4, 3, padding=rate, dilation=rate) for rate in (1, 2, 5))
+        self.deep = nn.Conv2d(12, 12, (3, 2), padding="same", dilation=(2, 3), groups=12)
+        self.last, self.head = nn.Conv2d(12, 16, 3, 2, 2, dilation=2), nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = self.last(F.relu(self.deep(torch.cat([rate(x) for rate in self.rates], 1))))
+        return self.head(F.relu(x).mean((2, 3)))
+
+
 class Norms(nn.Module):
     """Norms over a sample's own places: groups of channels, one group, and every channel by itself."""
 
@@ -344,7 +360,7 @@ class Short(nn.Module):
 IMAGES, TOKENS = torch.zeros(8, 3, 16, 16), torch.zeros(8, 16, dtype=torch.long)
 MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inverted": (Inverted, (IMAGES,)), "excite": (Excite, (IMAGES,)),
            "inception": (Inception, (torch.zeros(8, 3, 25, 25),)), "patches": (Patches, (IMAGES,)), "gpt": (Gpt, (TOKENS,)),
-           "norms": (Norms, (IMAGES,)), "grouped": (Grouped, (TOKENS,)),
+           "norms": (Norms, (IMAGES,)), "dilated": (Dilated, (IMAGES,)), "grouped": (Grouped, (TOKENS,)),
            "rotary": (Rotary, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
            "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
 

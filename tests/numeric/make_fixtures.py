@@ -306,7 +306,8 @@ def conv_case(name, x, filters, bias, attr):
         padding = (attr["pad_left"], attr["pad_right"], attr["pad_top"], attr["pad_bottom"])
         padded = F.pad(nchw(image), padding)
         stride = (attr["stride_h"], attr["stride_w"])
-        return [nhwc(F.conv2d(padded, oihw(w), *(b or (None,)), stride, 0, 1, attr["groups"]))]
+        dilation = (attr.get("gap_h", 0) + 1, attr.get("gap_w", 0) + 1)
+        return [nhwc(F.conv2d(padded, oihw(w), *(b or (None,)), stride, 0, dilation, attr["groups"]))]
 
     weights = (attr["kernel_h"], attr["kernel_w"], x[3] // attr["groups"], filters)
     return op_fixture(name, "conv2d", attr, [x, weights] + ([(filters,)] if bias else []), forward)

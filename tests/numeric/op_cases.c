@@ -76,12 +76,28 @@ op_attr op_draw_window(uint64_t *state, int64_t h, int64_t w, int64_t largest)
     return a;
 }
 
+// Gaps between taps, where the image has room for them.
+static void draw_gaps(uint64_t *state, int64_t h, int64_t w, op_attr *a)
+{
+    a->gap_h = (int32_t)op_random_int(state, 0, 2);
+    a->gap_w = (int32_t)op_random_int(state, 0, 2);
+    while (h + a->pad_top + a->pad_bottom < op_reach(a->kernel_h, a->gap_h)) {
+        a->gap_h--;
+    }
+    while (w + a->pad_left + a->pad_right < op_reach(a->kernel_w, a->gap_w)) {
+        a->gap_w--;
+    }
+}
+
 static op_trial convolution(hr_op op, op_draw *d)
 {
     uint64_t *state = &d->state;
     const int64_t size = d->size;
     const int64_t h = op_random_int(state, 3, size + 2), w = op_random_int(state, 3, size + 2);
     op_attr a = op_draw_window(state, h, w, 3);
+    if (op_random_int(state, 0, 2) == 0) {
+        draw_gaps(state, h, w, &a);
+    }
     int64_t channels = op_draw_channels(d, size), filters = op_draw_channels(d, size);
     switch (op_random_int(state, 0, 2)) {
     case 0: // every channel to every filter

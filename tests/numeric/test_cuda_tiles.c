@@ -168,7 +168,7 @@ static hr_act any_act(void)
     return acts[any(0, 3)];
 }
 
-// Rectangular kernels, strides of up to three, so that some pixels meet no tap, and an image cut at its lower edge.
+// Rectangular kernels, strides of up to three and gaps between taps, so that some pixels meet no tap, and an image cut at its lower edge.
 START_TEST(convolutions_without_a_library)
 {
     static const int64_t channels[] = {1, 3, 5, 8, 16, 24};
@@ -181,10 +181,13 @@ START_TEST(convolutions_without_a_library)
                  .pad_left = (int32_t)any(0, 3),
                  .pad_bottom = -1,
                  .pad_right = (int32_t)any(0, 3),
+                 .gap_h = _i % 2 == 1 ? (int32_t)any(0, 3) : 0,
+                 .gap_w = _i % 2 == 1 ? (int32_t)any(0, 3) : 0,
                  .groups = (int32_t)any(1, 3),
                  .act = (int32_t)any_act()};
     const int64_t c = channels[any(0, 5)] * a.groups, f = channels[any(0, 5)] * a.groups;
-    op_trial t = convolution(a, a.kernel_h + any(1, 9), a.kernel_w + any(0, 9), c, f);
+    const int64_t high = op_reach(a.kernel_h, a.gap_h), wide = op_reach(a.kernel_w, a.gap_w);
+    op_trial t = convolution(a, high + any(1, 9), wide + any(0, 9), c, f);
     check_in_all_types(&t);
 }
 END_TEST

@@ -36,6 +36,8 @@ static op_attr attr_of(const json_t *attr)
         .kernel_w = attr_integer(attr, "kernel_w"),
         .stride_h = attr_integer(attr, "stride_h"),
         .stride_w = attr_integer(attr, "stride_w"),
+        .gap_h = attr_integer(attr, "gap_h"),
+        .gap_w = attr_integer(attr, "gap_w"),
         .pad_top = attr_integer(attr, "pad_top"),
         .pad_left = attr_integer(attr, "pad_left"),
         .pad_bottom = attr_integer(attr, "pad_bottom"),

@@ -158,6 +158,25 @@ START_TEST(same_padding_puts_the_odd_pixel_behind)
 }
 END_TEST
 
+// A window of 3 taps with 2 pixels between them lies over 7.
+START_TEST(dilation_widens_the_window_and_what_same_pads)
+{
+    hr_model *m = model_from_text(
+        HEAD "    - {name: c, kind: conv2d, filters: 4, kernel: 3, dilation: 2, padding: same}\n"
+             "    - {name: n, kind: conv2d, filters: 4, kernel: [1, 3], dilation: 2, padding: 1}\n"
+             "    - {name: d, kind: depthwise_conv2d, kernel: 2, stride: 2, dilation: [1, 3]}\n" TAIL);
+    const op_attr *a = &m->nodes[0].attr, *b = &m->nodes[1].attr;
+    ck_assert_int_eq(a->gap_h, 1);
+    ck_assert_int_eq(a->pad_top + a->pad_bottom, 4);
+    ck_assert_int_eq(b->gap_h, 0); // one tap has none beside it
+    ck_assert_int_eq(b->gap_w, 1);
+    assert_value(m, "c/out", "1x8x8x4");
+    assert_value(m, "n/out", "1x10x6x4");
+    assert_value(m, "d/out", "1x5x2x4");
+    model_destroy(m);
+}
+END_TEST
+
 START_TEST(max_pool_strides_by_its_size_and_declares_one_output)
 {
     hr_model *m = model_from_text(HEAD "    - {name: p, kind: max_pool, size: [2, 4]}\n" TAIL);
@@ -244,6 +263,18 @@ static const bad_model bad_models[] = {
      5,
      1,
      {"padding", "same, valid", "'smae'"}},
+    {ONE("{name: c, kind: conv2d, filters: 8, kernel: 3, dilation: 0}"),
+     5,
+     1,
+     {"dilation", "1 to 65535", "'0'"}},
+    {ONE("{name: c, kind: conv2d, filters: 8, kernel: 3, dilation: 4}"),
+     5,
+     1,
+     {"a 9x9 kernel does not fit into a 8x8 image"}},
+    {ONE("{name: c, kind: conv2d, filters: 8, kernel: 9999, dilation: 9999, padding: same}"),
+     5,
+     1,
+     {"at most 16777216 pixels", "99970003"}},
     {ONE("{name: c, kind: conv2d, filters: 8, kernel: 3, activation: rleu}"),
      5,
      1,
@@ -494,6 +525,7 @@ int main(void)
     tcase_add_test(expansion, fans_are_those_of_keras);
     tcase_add_test(expansion, batch_norm_keeps_statistics_as_state);
     tcase_add_test(expansion, same_padding_puts_the_odd_pixel_behind);
+    tcase_add_test(expansion, dilation_widens_the_window_and_what_same_pads);
     tcase_add_test(expansion, max_pool_strides_by_its_size_and_declares_one_output);
     tcase_add_test(expansion, residual_block_joins_named_layers);
     tcase_add_test(expansion, unnamed_layers_are_named_as_keras_does);

@@ -246,6 +246,12 @@ static const struct {
     {CHAIN("[null, 4]", "{\"class_name\": \"ReLU\", \"config\": {\"name\": \"r\", \"max_value\": null, "
                         "\"threshold\": 0.0, \"negative_slope\": 0.1}}, " DENSE("\"units\": 5")),
      "{name: r, kind: leaky_relu, slope: 0.1}", NULL},
+    // A window of 5 over 9 pixels.
+    {CHAIN("[null, 9, 9, 3]",
+           "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"c\", \"filters\": 4, "
+           "\"kernel_size\": [3, 3], \"dilation_rate\": [2, 2]}}, {\"class_name\": \"Flatten\", "
+           "\"config\": {\"name\": \"f\"}}, " DENSE("\"units\": 5")),
+     "{name: c, kind: conv2d, filters: 4, kernel: 3, dilation: 2}", "505 layers"},
     {FUNCTIONAL(INPUT("x", "[null, 4]") ", " LAYER(
                     "Rescaling", "r", ", \"scale\": 0.5",
                     TENSOR("x", "0")) ", " LAYER("Rescaling", "s", ", \"scale\": 0.5",

@@ -95,6 +95,7 @@ static const struct {
     {"inverted_dynamo", 410,
      "conv2d depthwise_conv2d global_avg_pool reshape conv2d conv2d multiply avg_pool "
      "global_avg_pool dense"},
+    {"dilated_script", 316, "conv2d depthwise_conv2d global_avg_pool reshape conv2d"},
     {"dense_dynamo", 1814,
      "conv2d batch_norm conv2d concat batch_norm conv2d concat batch_norm conv2d concat global_avg_pool "
      "dense"},

@@ -65,6 +65,8 @@ conv_shape cpu_conv_shape(const op_query *q)
                         .kernel_w = a->kernel_w,
                         .stride_h = a->stride_h,
                         .stride_w = a->stride_w,
+                        .gap_h = a->gap_h,
+                        .gap_w = a->gap_w,
                         .pad_top = a->pad_top,
                         .pad_left = a->pad_left,
                         .pad_bottom = a->pad_bottom,

@@ -33,7 +33,8 @@ static bool is_wide(const op_operand *x)
 static bool is_depthwise(const op_query *q, const op_operand *x, const op_operand *y)
 {
     return q->attr.groups == x->shape.dim[3] && q->attr.groups == y->shape.dim[3] && q->attr.groups > 1 &&
-           taps_of(q) <= DEPTHWISE_TAPS_MAX && x->layout == HR_LAYOUT_PLAIN && y->layout == HR_LAYOUT_PLAIN;
+           taps_of(q) <= DEPTHWISE_TAPS_MAX && q->attr.gap_h == 0 && q->attr.gap_w == 0 &&
+           x->layout == HR_LAYOUT_PLAIN && y->layout == HR_LAYOUT_PLAIN;
 }
 
 static bool suits_narrow(const op_query *q, const op_operand *y)

@@ -11,7 +11,7 @@
 
 typedef struct job {
     cpu_image x, y;
-    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, step_h, step_w, pad_top, pad_left;
     int64_t groups, group_c, group_f;
     const float *x_data, *w, *bias, *dy;
     float *out;
@@ -28,6 +28,8 @@ static job job_of(const op_query *q, const op_operand *x, const op_operand *y)
                  .kernel_w = a->kernel_w,
                  .stride_h = a->stride_h,
                  .stride_w = a->stride_w,
+                 .step_h = (int64_t)a->gap_h + 1,
+                 .step_w = (int64_t)a->gap_w + 1,
                  .pad_top = a->pad_top,
                  .pad_left = a->pad_left,
                  .groups = a->groups,
@@ -35,14 +37,14 @@ static job job_of(const op_query *q, const op_operand *x, const op_operand *y)
                  .group_f = y->shape.dim[3] / a->groups};
 }
 
-// Input row that output row `o` sees at kernel place `k`; -1 in the padding.
+// Input row that output row `o` sees at `k` rows into its window; -1 in the padding.
 CPU_INLINE int64_t input_at(int64_t o, int64_t k, int64_t stride, int64_t pad, int64_t size)
 {
     const int64_t i = o * stride + k - pad;
     return i < size ? i : -1; // below 0 already when it lies before the image
 }
 
-// Output row that sees input row `i` at kernel place `k`; -1 when none does.
+// Output row that sees input row `i` at `k` rows into its window; -1 when none does.
 CPU_INLINE int64_t output_at(int64_t i, int64_t k, int64_t stride, int64_t pad, int64_t size)
 {
     const int64_t o = (i + pad - k) / stride;
@@ -84,8 +86,8 @@ CPU_HOT static void forward_rows(const job *j, int64_t begin, int64_t end)
         }
         for (int64_t kh = 0; kh < j->kernel_h; kh++) {
             for (int64_t kw = 0; kw < j->kernel_w; kw++) {
-                const int64_t h = input_at(oh, kh, j->stride_h, j->pad_top, j->x.height);
-                const int64_t w = input_at(ow, kw, j->stride_w, j->pad_left, j->x.width);
+                const int64_t h = input_at(oh, kh * j->step_h, j->stride_h, j->pad_top, j->x.height);
+                const int64_t w = input_at(ow, kw * j->step_w, j->stride_w, j->pad_left, j->x.width);
                 if (h >= 0 && w >= 0) {
                     add_pixel(j, y, j->x_data + ((image * j->x.height + h) * j->x.width + w) * j->x.channels,
                               kh, kw);
@@ -123,8 +125,8 @@ CPU_HOT static void bwd_data_pixels(const job *j, int64_t begin, int64_t end)
         memset(dx, 0, (size_t)j->x.channels * sizeof *dx);
         for (int64_t kh = 0; kh < j->kernel_h; kh++) {
             for (int64_t kw = 0; kw < j->kernel_w; kw++) {
-                const int64_t oh = output_at(h, kh, j->stride_h, j->pad_top, j->y.height);
-                const int64_t ow = output_at(w, kw, j->stride_w, j->pad_left, j->y.width);
+                const int64_t oh = output_at(h, kh * j->step_h, j->stride_h, j->pad_top, j->y.height);
+                const int64_t ow = output_at(w, kw * j->step_w, j->stride_w, j->pad_left, j->y.width);
                 if (oh >= 0 && ow >= 0) {
                     add_gradient(j, dx,
                                  j->dy + ((image * j->y.height + oh) * j->y.width + ow) * j->y.channels, kh,
@@ -139,9 +141,9 @@ CPU_HOT static void bwd_data_pixels(const job *j, int64_t begin, int64_t end)
 CPU_INLINE void add_weight_row(const job *j, float *to, int64_t image, int64_t kh, int64_t kw, int64_t c)
 {
     for (int64_t oh = 0; oh < j->y.height; oh++) {
-        const int64_t h = input_at(oh, kh, j->stride_h, j->pad_top, j->x.height);
+        const int64_t h = input_at(oh, kh * j->step_h, j->stride_h, j->pad_top, j->x.height);
         for (int64_t ow = 0; ow < j->y.width && h >= 0; ow++) {
-            const int64_t w = input_at(ow, kw, j->stride_w, j->pad_left, j->x.width);
+            const int64_t w = input_at(ow, kw * j->step_w, j->stride_w, j->pad_left, j->x.width);
             if (w < 0) {
                 continue;
             }

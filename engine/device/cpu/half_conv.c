@@ -29,7 +29,9 @@ static half_matrix patches_of(const conv_shape *s)
                                     .first_h = -s->pad_top,
                                     .first_w = -s->pad_left,
                                     .step_h = s->stride_h,
-                                    .step_w = s->stride_w}};
+                                    .step_w = s->stride_w,
+                                    .apart_h = s->gap_h + 1,
+                                    .apart_w = s->gap_w + 1}};
 }
 
 static half_multiply forward_of(const conv_shape *s)
@@ -68,19 +70,35 @@ static half_multiply weights_of(const conv_shape *s)
 // ---- data gradient ----------------------------------------------------------------------------------------
 
 // Along one direction: pixels `first`, `first` + stride ... of x, the first tap that reaches them, how many do, one for
-// every stride, and the pixel of y that the first tap of the first pixel comes from; the next tap's lies before it.
+// every `step`, and the pixel of y that the first tap of the first pixel comes from; the next tap's lies `apart` before it.
 typedef struct phase {
-    int64_t first, pixels, tap, taps, from;
+    int64_t first, pixels, tap, step, taps, from, apart;
 } phase;
 
-static phase phase_of(int64_t first, int64_t size, int64_t kernel, int64_t stride, int64_t pad)
+static int64_t common_divisor(int64_t a, int64_t b)
 {
-    const int64_t tap = (first + pad) % stride;
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static phase phase_of(int64_t first, int64_t size, int64_t kernel, int64_t stride, int64_t gap, int64_t pad)
+{
+    const int64_t apart = gap + 1, common = common_divisor(apart, stride), part = (first + pad) % stride;
+    int64_t tap = 0; // the first that lies `part` behind a window's beginning, but for whole strides
+    while (tap < kernel && tap * apart % stride != part) {
+        tap++;
+    }
     return (phase){.first = first,
                    .pixels = (size - first + stride - 1) / stride,
                    .tap = tap,
-                   .taps = reaching(kernel, stride, tap),
-                   .from = (first + pad - tap) / stride};
+                   .step = stride / common,
+                   .taps = reaching(kernel, stride / common, tap),
+                   .from = (first + pad - tap * apart) / stride,
+                   .apart = apart / common};
 }
 
 static half_matrix gradients_of(const conv_shape *s, const phase *h, const phase *w)
@@ -92,25 +110,26 @@ static half_matrix gradients_of(const conv_shape *s, const phase *h, const phase
                                     .channels = s->f,
                                     .rows_h = h->pixels,
                                     .rows_w = w->pixels,
-                                    .first_h = h->from - (h->taps - 1),
-                                    .first_w = w->from - (w->taps - 1),
+                                    .first_h = h->from - (h->taps - 1) * h->apart,
+                                    .first_w = w->from - (w->taps - 1) * w->apart,
                                     .step_h = 1,
-                                    .step_w = 1}};
+                                    .step_w = 1,
+                                    .apart_h = h->apart,
+                                    .apart_w = w->apart}};
 }
 
 // w[kh, kw, c, f] as [c][tap, f], the last tap first: that is the one of the first pixel of y.
 static half_matrix turned_weights_of(const conv_shape *s, const phase *h, const phase *w)
 {
     const int64_t tap = s->c / s->groups * s->f;
-    const int64_t last_h = h->tap + (h->taps - 1) * s->stride_h,
-                  last_w = w->tap + (w->taps - 1) * s->stride_w;
+    const int64_t last_h = h->tap + (h->taps - 1) * h->step, last_w = w->tap + (w->taps - 1) * w->step;
     return (half_matrix){.kind = HALF_TAPS,
                          .row = s->f,
                          .taps = {.across = w->taps,
                                   .depth = s->f / s->groups,
                                   .first = (last_h * s->kernel_w + last_w) * tap,
-                                  .step_a = -s->stride_h * s->kernel_w * tap,
-                                  .step_b = -s->stride_w * tap}};
+                                  .step_a = -h->step * s->kernel_w * tap,
+                                  .step_b = -w->step * tap}};
 }
 
 static half_matrix pixels_of(const conv_shape *s, const phase *h, const phase *w)
@@ -137,8 +156,8 @@ static half_multiply data_of(const conv_shape *s, int64_t at)
 {
     const int64_t c = s->c / s->groups, f = s->f / s->groups;
     const int64_t across = s->stride_w < s->w ? s->stride_w : s->w;
-    const phase h = phase_of(at / across, s->h, s->kernel_h, s->stride_h, s->pad_top);
-    const phase w = phase_of(at % across, s->w, s->kernel_w, s->stride_w, s->pad_left);
+    const phase h = phase_of(at / across, s->h, s->kernel_h, s->stride_h, s->gap_h, s->pad_top);
+    const phase w = phase_of(at % across, s->w, s->kernel_w, s->stride_w, s->gap_w, s->pad_left);
     return (half_multiply){.m = s->n * h.pixels * w.pixels,
                            .n = c,
                            .k = h.taps * w.taps * f,

@@ -79,11 +79,12 @@ static void gather_place(const piece *p, const spot *s, int64_t a, int64_t b, in
 static void gather_pixel(const piece *p, int64_t row, float *to)
 {
     const half_taps *t = &p->m->taps;
-    const spot s = spot_of(&p->m->window, row);
+    const half_window *v = &p->m->window;
+    const spot s = spot_of(v, row);
     for (int64_t c = p->column, end = p->column + p->columns, count = 0; c < end; c += count) {
         const int64_t tap = c / t->depth, in_tap = c % t->depth;
         count = min_of(t->depth - in_tap, end - c);
-        gather_place(p, &s, tap / t->across, tap % t->across, in_tap, count, to);
+        gather_place(p, &s, tap / t->across * v->apart_h, tap % t->across * v->apart_w, in_tap, count, to);
         to += count;
     }
 }

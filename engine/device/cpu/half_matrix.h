@@ -15,7 +15,7 @@
 typedef enum half_kind {
     HALF_MATRIX, // element (r, c) lies at r * row + c
     HALF_TAPS,   // columns are (a, b, c): first + a * step_a + b * step_b + r * row + c
-    HALF_IMAGE, // rows are (image, i, j), columns (a, b, c): pixel first + step * (i, j) + (a, b), zeros outside
+    HALF_IMAGE, // rows are (image, i, j), columns (a, b, c): pixel first + step * (i, j) + apart * (a, b), zeros outside
 } half_kind;
 
 // Columns (a, b, c): `across` values of b, `depth` of c.
@@ -28,7 +28,7 @@ typedef struct half_window {
     int64_t height, width, channels; // of the image in memory
     int64_t rows_h, rows_w;          // how many i, j
     int64_t first_h, first_w, step_h, step_w;
-    int64_t turn; // 1 or -1
+    int64_t apart_h, apart_w; // from tap to tap
 } half_window;
 
 // Float32, float16 or bfloat16.

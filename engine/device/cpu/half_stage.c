@@ -20,8 +20,10 @@ static int64_t at_least_one(int64_t count)
 bool half_is_staged(const half_multiply *p)
 {
     const half_taps *t = &p->a.taps;
+    const half_window *v = &p->a.window;
     const int64_t places = p->a_turned ? p->m : p->k;
-    return p->a.kind == HALF_IMAGE && t->depth == p->a.window.channels && places > t->depth;
+    return p->a.kind == HALF_IMAGE && v->apart_h == 1 && v->apart_w == 1 && t->depth == v->channels &&
+           places > t->depth;
 }
 
 static void set_rows(const half_window *v, half_stage *s, int64_t images, int64_t rows)

@@ -80,7 +80,7 @@ static half_rows rows_of(const op_traits *m, const op_query *q)
     const bool stretches = q->op == HR_OP_UPSAMPLE || q->op == HR_OP_UPSAMPLE_BWD;
     return (half_rows){.large = image_of(m, q, true)->shape.dim[1],
                        .small = image_of(m, q, false)->shape.dim[1],
-                       .kernel = a->kernel_h,
+                       .kernel = op_reach(a->kernel_h, a->gap_h),
                        .stride = stretches ? a->kernel_h : a->stride_h,
                        .pad = stretches ? 0 : a->pad_top,
                        .by_large = (m->large & OP_TILE_OUT_0) != 0};

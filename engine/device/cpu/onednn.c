@@ -224,19 +224,20 @@ static dnnl_status_t describe_conv(dnnl_convolution_desc_t *d, const conv_shape 
                                    const request *r)
 {
     const dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
-    const dnnl_dims_t strides = {s->stride_h, s->stride_w};
+    const dnnl_dims_t strides = {s->stride_h, s->stride_w}, gaps = {s->gap_h, s->gap_w};
     const dnnl_dims_t before = {s->pad_top, s->pad_left}, behind = {s->pad_bottom, s->pad_right};
     const dnnl_memory_desc_t *bias = s->bias ? &r->bias : NULL;
     switch (kind) {
     case CONV_FORWARD:
-        return dnnl.convolution_forward_desc_init(d, dnnl_forward_training, algorithm, &r->x, &r->weights,
-                                                  bias, &r->y, strides, before, behind);
+        return dnnl.dilated_convolution_forward_desc_init(d, dnnl_forward_training, algorithm, &r->x,
+                                                          &r->weights, bias, &r->y, strides, gaps, before,
+                                                          behind);
     case CONV_BWD_DATA:
-        return dnnl.convolution_backward_data_desc_init(d, algorithm, &r->x, &r->weights, &r->y, strides,
-                                                        before, behind);
+        return dnnl.dilated_convolution_backward_data_desc_init(d, algorithm, &r->x, &r->weights, &r->y,
+                                                                strides, gaps, before, behind);
     case CONV_BWD_WEIGHTS:
-        return dnnl.convolution_backward_weights_desc_init(d, algorithm, &r->x, &r->weights, bias, &r->y,
-                                                           strides, before, behind);
+        return dnnl.dilated_convolution_backward_weights_desc_init(d, algorithm, &r->x, &r->weights, bias,
+                                                                   &r->y, strides, gaps, before, behind);
     }
     return dnnl_invalid_arguments;
 }

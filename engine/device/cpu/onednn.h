@@ -39,7 +39,8 @@ typedef enum conv_kind { CONV_FORWARD, CONV_BWD_DATA, CONV_BWD_WEIGHTS } conv_ki
 typedef struct conv_shape {
     conv_kind kind;
     int64_t n, h, w, c, oh, ow, f;
-    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, groups;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, gap_h, gap_w; // gap: between two taps
+    int64_t pad_top, pad_left, pad_bottom, pad_right, groups;
     bool bias, relu;
     float ceiling; // of relu; may be infinite
     bool bf16;     // every operand, else float32

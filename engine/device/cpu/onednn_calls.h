@@ -28,9 +28,9 @@
     X(primitive_attr_set_output_scales)                                                                      \
     X(primitive_attr_set_post_ops)                                                                           \
     X(primitive_attr_set_scratchpad_mode)                                                                    \
-    X(convolution_forward_desc_init)                                                                         \
-    X(convolution_backward_data_desc_init)                                                                   \
-    X(convolution_backward_weights_desc_init)                                                                \
+    X(dilated_convolution_forward_desc_init)                                                                 \
+    X(dilated_convolution_backward_data_desc_init)                                                           \
+    X(dilated_convolution_backward_weights_desc_init)                                                        \
     X(matmul_desc_init)                                                                                      \
     X(reorder_primitive_desc_create)                                                                         \
     X(primitive_desc_create)                                                                                 \

@@ -97,7 +97,8 @@ static bool pays(const winograd *w)
 static bool suits(const conv_shape *s)
 {
     const bool shape = s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
-                       s->groups == 1 && s->pad_top <= 2 && s->pad_left <= 2;
+                       s->gap_h == 0 && s->gap_w == 0 && s->groups == 1 && s->pad_top <= 2 &&
+                       s->pad_left <= 2;
     const bool channels =
         s->c >= CHANNELS_MIN && s->f >= CHANNELS_MIN && s->c % CPU_LANES == 0 && s->f % CPU_LANES == 0;
     const winograd w = winograd_of(s);

@@ -31,6 +31,8 @@ static conv_direct_args arguments_of(const op_query *q)
                               .kernel_w = (int32_t)w[1],
                               .stride_h = q->attr.stride_h,
                               .stride_w = q->attr.stride_w,
+                              .apart_h = q->attr.gap_h + 1,
+                              .apart_w = q->attr.gap_w + 1,
                               .pad_top = q->attr.pad_top,
                               .pad_left = q->attr.pad_left,
                               .act = q->attr.act,

@@ -59,9 +59,9 @@ static bool fits(const cuda_device *device, const op_query *q)
     const int64_t *x = conv_operand_of(q, CONV_X)->shape.dim;
     const int64_t *w = conv_operand_of(q, CONV_WEIGHTS)->shape.dim;
     return cuda_one_type(device, q) && w[2] == 1 && x[3] == w[3] && x[3] > 1 && w[0] == w[1] &&
-           (w[0] == 3 || w[0] == 5) && a->stride_h == a->stride_w && (a->stride_h == 1 || a->stride_h == 2) &&
-           a->pad_top < w[0] && a->pad_left < w[0] && a->pad_bottom < w[0] && a->pad_right < w[0] &&
-           x[3] % channels_at_once(q) == 0 && is_countable(q);
+           a->gap_h == 0 && a->gap_w == 0 && (w[0] == 3 || w[0] == 5) && a->stride_h == a->stride_w &&
+           (a->stride_h == 1 || a->stride_h == 2) && a->pad_top < w[0] && a->pad_left < w[0] &&
+           a->pad_bottom < w[0] && a->pad_right < w[0] && x[3] % channels_at_once(q) == 0 && is_countable(q);
 }
 
 static conv_narrow_args arguments_of(const op_query *q)

@@ -80,7 +80,7 @@ static graph_node convolution(const op_query *q)
                     .pad_before = {a->pad_top, a->pad_left},
                     .pad_after = {a->pad_bottom, a->pad_right},
                     .stride = {a->stride_h, a->stride_w},
-                    .dilation = {1, 1}};
+                    .dilation = {(int64_t)a->gap_h + 1, (int64_t)a->gap_w + 1}};
     if (kind == GRAPH_CONV_BWD_DATA) {
         n.in[0] = CONV_Y;
         n.out = CONV_X;

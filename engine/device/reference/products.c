@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution and dense layers. Both are the same sum of products,
 //
-//     y[n,oh,ow,f] = Σ x[n, oh·stride + kh − pad, ow·stride + kw − pad, c] · w[kh,kw,c,f],
+//     y[n,oh,ow,f] = Σ x[n, oh·stride + kh·step − pad, ow·stride + kw·step − pad, c] · w[kh,kw,c,f],
 //
 // and forward, data gradient and weight gradient walk the same products in the same order; only the side that
 // collects differs. A dense layer is a 1×1 convolution over one row of pixels, one for each row of x.
@@ -17,7 +17,8 @@ typedef struct products {
     int64_t n, h, width, c; // input image
     int64_t oh, ow, f;      // output image
     int64_t kh, kw, c_group, f_group;
-    int64_t stride_h, stride_w, pad_top, pad_left;
+    int64_t stride_h, stride_w, step_h, step_w; // from window to window, from tap to tap
+    int64_t pad_top, pad_left;
 } products;
 
 // Blocks of a fixed length, so that every compiler level vectorises them; the order of additions is part of what
@@ -72,7 +73,7 @@ static inline void collect(collector to, double *x, double *w, double *y, int64_
 // pixels goes by.
 static void walk_row(const products *p, int64_t n, int64_t oh, int64_t kh, int64_t kw)
 {
-    const int64_t ih = oh * p->stride_h + kh - p->pad_top;
+    const int64_t ih = oh * p->stride_h + kh * p->step_h - p->pad_top;
     if (ih < 0 || ih >= p->h) {
         return;
     }
@@ -80,7 +81,7 @@ static void walk_row(const products *p, int64_t n, int64_t oh, int64_t kh, int64
         const int64_t group = c / p->c_group;
         double *w = p->w + ((kh * p->kw + kw) * p->c_group + c % p->c_group) * p->f + group * p->f_group;
         for (int64_t ow = 0; ow < p->ow; ow++) {
-            const int64_t iw = ow * p->stride_w + kw - p->pad_left;
+            const int64_t iw = ow * p->stride_w + kw * p->step_w - p->pad_left;
             if (iw >= 0 && iw < p->width) {
                 double *x = p->x + ((n * p->h + ih) * p->width + iw) * p->c + c;
                 double *y = p->y + ((n * p->oh + oh) * p->ow + ow) * p->f + group * p->f_group;
@@ -120,6 +121,8 @@ static products convolution(const reference_call *call, const hr_shape *x, const
         .f_group = y->dim[3] / groups,
         .stride_h = a->stride_h,
         .stride_w = a->stride_w,
+        .step_h = (int64_t)a->gap_h + 1,
+        .step_w = (int64_t)a->gap_w + 1,
         .pad_top = a->pad_top,
         .pad_left = a->pad_left,
     };

@@ -46,6 +46,18 @@ class Inverted(nn.Module):
         return self.out(torch.flatten(F.avg_pool2d(x, 2).mean((2, 3)), 1))
 
 
+class Dilated(nn.Module):
+    """Dilated convolutions, plain and depthwise."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 8, 3, padding=2, dilation=2), nn.Conv2d(8, 8, (3, 2), 2, dilation=(2, 3), groups=8)
+        self.out = nn.Conv2d(8, 4, 1)
+
+    def forward(self, x):
+        return self.out(F.relu(self.b(F.relu(self.a(x)))).mean((2, 3), keepdim=True)).flatten(1)
+
+
 class Dense(nn.Module):
     """Concatenations that grow, norms before convolutions."""
 
@@ -215,6 +227,7 @@ def ids():
 FILES = [
     ("residual_script", Residual, image(16), "script", 17, True), ("residual_dynamo", Residual, image(16), "dynamo", 18, True),
     ("inverted_script", Inverted, image(16), "script", 13, False), ("inverted_dynamo", Inverted, image(16), "dynamo", 20, True),
+    ("dilated_script", Dilated, image(12), "script", 17, True),
     ("dense_dynamo", Dense, image(8), "dynamo", 20, True), ("unet_script", Unet, image(8), "script", 17, True),
     ("patches_script", Patches, image(16), "script", 14, True), ("patches_dynamo", Patches, image(16), "dynamo", 20, True),
     ("patches_eager", lambda: Patches(eager=True), image(16), "dynamo", 18, True), ("gpt_dynamo", Gpt, ids(), "dynamo", 20, True),

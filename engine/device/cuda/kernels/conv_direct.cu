@@ -121,26 +121,44 @@ __device__ __forceinline__ void advance(place &p, int by, int channels, int taps
 struct axis {
     int first, step, count;  // pixels of the result: first, first + step, …
     int tap, tap_step, taps; // of the kernel
-    int from, from_step; // the gathered image's pixel of tap 0: from + i·from_step; tap t is `way`·t further
+    int from, from_step;     // the gathered image's pixel of tap 0: from + i·from_step
+    int apart;               // tap t's pixel lies t·apart behind it, in a data gradient before it
 };
 
-__device__ __forceinline__ axis axis_forward(int result, int kernel, int stride, int pad)
+__device__ __forceinline__ axis axis_forward(int result, int kernel, int stride, int apart, int pad)
 {
-    return axis{0, 1, result, 0, 1, kernel, -pad, stride};
+    return axis{0, 1, result, 0, 1, kernel, -pad, stride, apart};
 }
 
-// Pixels i with (i + pad) % stride = part: the taps part, part + stride, … reach them.
-__device__ __forceinline__ axis axis_data(int result, int kernel, int stride, int pad, int part)
+__device__ __forceinline__ int common_divisor(int a, int b)
 {
-    const int first = ((part - pad) % stride + stride) % stride;
+    while (b != 0) {
+        const int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// Pixels i with (i + pad) % stride = part: the taps t with t·apart % stride = part reach them, which are one of every
+// stride / common divisor.
+__device__ __forceinline__ axis axis_data(int result, int kernel, int stride, int apart, int pad, int part)
+{
+    const int first = ((part - pad) % stride + stride) % stride, common = common_divisor(apart, stride);
+    const int step = stride / common;
+    int tap = apart == 1 ? part : 0;
+    while (tap < kernel && tap * apart % stride != part) {
+        tap++;
+    }
     return axis{first,
                 stride,
                 first < result ? (result - first + stride - 1) / stride : 0,
-                part,
-                stride,
-                part < kernel ? (kernel - part + stride - 1) / stride : 0,
-                (first + pad - part) / stride,
-                1};
+                tap,
+                step,
+                tap < kernel ? (kernel - tap + step - 1) / step : 0,
+                (first + pad - tap * apart) / stride,
+                1,
+                apart / common};
 }
 
 struct pixel {
@@ -202,8 +220,8 @@ template <typename T, bool DATA> struct gatherer {
 
     __device__ __forceinline__ bool reaches(const place &p, int &ih, int &iw) const
     {
-        ih = DATA ? pixel_h - p.h : pixel_h + p.h;
-        iw = DATA ? pixel_w - p.w : pixel_w + p.w;
+        ih = DATA ? pixel_h - p.h * h.apart : pixel_h + p.h * h.apart;
+        iw = DATA ? pixel_w - p.w * w.apart : pixel_w + p.w * w.apart;
         return inside && p.h < h.taps && ih >= 0 && ih < s.from_h && iw >= 0 && iw < s.from_w;
     }
     __device__ __forceinline__ void fetch_left(float (&to)[ROWS])
@@ -351,10 +369,10 @@ template <typename T, bool DATA> __device__ __forceinline__ void pixels(const co
     item /= a.groups;
     const int part = (int)(item % parts);
     const int64_t first_row = item / parts * HIGH;
-    const axis h = DATA ? axis_data(a.x_h, a.kernel_h, a.stride_h, a.pad_top, part / a.stride_w)
-                        : axis_forward(a.y_h, a.kernel_h, a.stride_h, a.pad_top);
-    const axis w = DATA ? axis_data(a.x_w, a.kernel_w, a.stride_w, a.pad_left, part % a.stride_w)
-                        : axis_forward(a.y_w, a.kernel_w, a.stride_w, a.pad_left);
+    const axis h = DATA ? axis_data(a.x_h, a.kernel_h, a.stride_h, a.apart_h, a.pad_top, part / a.stride_w)
+                        : axis_forward(a.y_h, a.kernel_h, a.stride_h, a.apart_h, a.pad_top);
+    const axis w = DATA ? axis_data(a.x_w, a.kernel_w, a.stride_w, a.apart_w, a.pad_left, part % a.stride_w)
+                        : axis_forward(a.y_w, a.kernel_w, a.stride_w, a.apart_w, a.pad_left);
     const int64_t rows = a.samples * h.count * w.count;
     if (first_row >= rows) {
         return;
@@ -395,8 +413,8 @@ template <typename T> struct weight_gatherer {
 
     __device__ __forceinline__ bool reaches(const place &k, int &ih, int &iw) const
     {
-        ih = p.h * a.stride_h - a.pad_top + k.h;
-        iw = p.w * a.stride_w - a.pad_left + k.w;
+        ih = p.h * a.stride_h - a.pad_top + k.h * a.apart_h;
+        iw = p.w * a.stride_w - a.pad_left + k.w * a.apart_w;
         return at < end && ih >= 0 && ih < a.x_h && iw >= 0 && iw < a.x_w;
     }
     __device__ __forceinline__ void fetch_left(float (&to)[ROWS]) const

@@ -14,7 +14,7 @@ enum {
 };
 
 // A convolution x → y. Its forward pass, data gradient and weight gradient walk the same products
-// x[n, oh·stride + kh − pad, …, c] · w[kh,kw,c,f] · y[n, oh, ow, f]. Images are NHWC, weights HWIO.
+// x[n, oh·stride + kh·apart − pad, …, c] · w[kh,kw,c,f] · y[n, oh, ow, f]. Images are NHWC, weights HWIO.
 typedef struct conv_direct_args {
     const void *x, *y, *w; // the two that are read
     const void *bias;      // of what is written; NULL: none
@@ -22,8 +22,9 @@ typedef struct conv_direct_args {
     float *partial; // weights: [splits, kh·kw·c, f] to be summed up; NULL: out is written
     int64_t samples;
     int32_t x_h, x_w, x_c, y_h, y_w, y_c;
-    int32_t group_c, group_f, groups; // channels of a group in x and in y
-    int32_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
+    int32_t group_c, group_f, groups;                                 // channels of a group in x and in y
+    int32_t kernel_h, kernel_w, stride_h, stride_w, apart_h, apart_w; // apart: from tap to tap
+    int32_t pad_top, pad_left;
     int32_t act; // hr_act: none, RELU or RELU6
     int32_t splits;
     uint32_t unused; // no byte of an argument is undefined
