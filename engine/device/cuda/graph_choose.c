@@ -27,8 +27,9 @@ static hr_status check_workspace(const graph_config *c, cudnnBackendDescriptor_t
                    hr_bytes_human((uint64_t)bytes, needed), hr_bytes_human(c->workspace_bytes, had));
 }
 
-// For the handle that will run it, where there is one; else for the properties of a card.
-static hr_status finish_plan(const graph_library *l, graph_config *c, bool for_handle, hr_err *err)
+// For the handle that will run it, or for the properties of the card.
+static hr_status finish_plan(const graph_library *l, const graph_config *c, bool for_handle,
+                             cudnnBackendDescriptor_t *out, hr_err *err)
 {
     cudnn_maker m = cudnn_make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c->descriptor);
@@ -37,48 +38,54 @@ static hr_status finish_plan(const graph_library *l, graph_config *c, bool for_h
     } else {
         cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->device);
     }
-    return cudnn_finish(&m, "a plan of cuDNN", &c->plan, err);
-}
-
-static hr_status make_plan(const graph_library *l, graph_config *c, hr_err *err)
-{
-    hr_status made = l->handle != NULL ? finish_plan(l, c, true, err) : HR_DEVICE;
-    if (made == HR_DEVICE) {
-        made = finish_plan(l, c, false, err);
-    }
-    HR_TRY(made);
-    const hr_status status = check_workspace(c, c->plan, err);
+    HR_TRY(cudnn_finish(&m, "a plan of cuDNN", out, err));
+    const hr_status status = check_workspace(c, *out, err);
     if (status != HR_OK) {
-        cudnn_destroy(c->plan);
-        c->plan = NULL;
+        cudnn_destroy(*out);
+        *out = NULL;
     }
     return status;
+}
+
+// That of the handle suits the card best, but may want more workspace than was planned: then that of the properties, which
+// a handle of such a card executes as well (cuDNN frontend, "Deviceless Ahead-of-time Compilation").
+static hr_status make_plan(const graph_library *l, graph_config *c, hr_err *err)
+{
+    const hr_status made = l->handle != NULL ? finish_plan(l, c, true, &c->plan, err) : HR_DEVICE;
+    return made == HR_DEVICE ? finish_plan(l, c, false, &c->plan, err) : made;
+}
+
+static void note(graph_list *list, graph_config *c, hr_status status, const hr_err *why)
+{
+    if (status != HR_NOMEM) {
+        c->state = status == HR_OK ? CONFIG_PLANNED : CONFIG_REFUSED;
+    }
+    if (status != HR_OK) {
+        (void)text_copy(list->refusal, sizeof list->refusal, why->sentence);
+    }
 }
 
 hr_status graph_plan(graph_library *l, graph_list *list, graph_config *c, hr_err *err)
 {
     hr_err why;
     const hr_status status = c->plan != NULL ? HR_OK : make_plan(l, c, &why);
-    if (status != HR_NOMEM) {
-        c->state = status == HR_OK ? CONFIG_PLANNED : CONFIG_REFUSED;
-    }
-    if (status != HR_OK) {
-        (void)text_copy(list->refusal, sizeof list->refusal, why.sentence);
-        if (err != NULL) {
-            *err = why;
-        }
+    note(list, c, status, &why);
+    if (status != HR_OK && err != NULL) {
+        *err = why;
     }
     return status;
 }
 
 // Heuristics may name what does not become a plan. Ready-made engines are asked, which costs less than a millisecond; a
-// compiled one would have to be compiled, and is asked when it is to run. A plan that may never run is not kept: it holds
-// up to 200 KiB.
+// compiled one would have to be compiled, and is asked when it is to run. By the properties alone, so that a card that is
+// there chooses as a plan does. A plan that may never run is not kept: it holds up to 200 KiB.
 static bool becomes_plan(graph_library *l, graph_list *list, graph_config *c)
 {
-    if (c->state == CONFIG_UNTRIED && !c->compiled && graph_plan(l, list, c, NULL) == HR_OK) {
-        cudnn_destroy(c->plan);
-        c->plan = NULL;
+    if (c->state == CONFIG_UNTRIED && !c->compiled) {
+        hr_err why;
+        cudnnBackendDescriptor_t plan = NULL;
+        note(list, c, finish_plan(l, c, false, &plan, &why), &why);
+        cudnn_destroy(plan);
     }
     return c->state == CONFIG_PLANNED || (c->state == CONFIG_UNTRIED && c->compiled);
 }

@@ -155,6 +155,7 @@ static cudnnStatus_t fill_config(const bag *heuristics, engine_choice choice, ba
     const int64_t index = choice.engine, tile = choice.tile;
     const int32_t type = CUDNN_KNOB_TYPE_TILE_SIZE;
     bag *graph = bag_bag(heuristics, A(ENGINEHEUR_OPERATION_GRAPH));
+    const bag_value *device = bag_find(heuristics, A(ENGINEHEUR_DEVICEPROP));
     cudnnStatus_t status =
         engine == NULL || knob == NULL || config->kind != KIND(ENGINECFG) || config->finalized
             ? refuse(CUDNN_STATUS_BAD_PARAM, "results need engine configurations that are not finalized")
@@ -162,6 +163,9 @@ static cudnnStatus_t fill_config(const bag *heuristics, engine_choice choice, ba
     if (status == CUDNN_STATUS_SUCCESS) {
         (void)bag_set(engine, A(ENGINE_OPERATION_GRAPH), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
         (void)bag_set(engine, A(ENGINE_GLOBAL_INDEX), CUDNN_TYPE_INT64, 1, &index);
+        if (device != NULL) {
+            (void)bag_set(engine, A(ENGINE_DEVICEPROP), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, device->data);
+        }
         (void)bag_set(knob, A(KNOB_CHOICE_KNOB_TYPE), CUDNN_TYPE_KNOB_TYPE, 1, &type);
         (void)bag_set(knob, A(KNOB_CHOICE_KNOB_VALUE), CUDNN_TYPE_INT64, 1, &tile);
         engine->finalized = knob->finalized = true;
@@ -180,7 +184,8 @@ static cudnnStatus_t get_results(const bag *b, int64_t capacity, int64_t *count,
     engine_choice choice[ENGINE_CHOICES_MAX];
     int32_t found = 0;
     TRY(graph_data_of(b, &p));
-    TRY(engines_choose(&p, (cudnnBackendHeurMode_t)bag_int(b, A(ENGINEHEUR_MODE), 0), choice, &found));
+    TRY(engines_choose(&p, (cudnnBackendHeurMode_t)bag_int(b, A(ENGINEHEUR_MODE), 0), names_card(b), choice,
+                       &found));
     if (capacity == 0 || data == NULL) {
         *count = found + UPPER_BOUND_EXTRA;
         return CUDNN_STATUS_SUCCESS;
@@ -231,8 +236,7 @@ static cudnnStatus_t get_workspace(const bag *b, int64_t capacity, int64_t *coun
 {
     graph_data p;
     TRY(graph_data_of(b, &p));
-    const bag *config = b->kind == KIND(EXECUTION_PLAN) ? bag_bag(b, A(EXECUTION_PLAN_ENGINE_CONFIG)) : b;
-    const int64_t bytes = (int64_t)engine_workspace(&p, engine_choice_of(config));
+    const int64_t bytes = (int64_t)workspace_of(b, &p);
     return give(&bytes, 1, sizeof bytes, capacity, count, data);
 }
 
@@ -310,7 +314,7 @@ static cudnnStatus_t bind_tensor(const bag *pack, const graph_tensor *t, graph_c
 static cudnnStatus_t bind_all(const bag *plan, const bag *pack, graph_call *call)
 {
     call->choice = engine_choice_of(bag_bag(plan, A(EXECUTION_PLAN_ENGINE_CONFIG)));
-    call->workspace_bytes = engine_workspace(&call->graph, call->choice);
+    call->workspace_bytes = workspace_of(plan, &call->graph);
     for (int32_t k = 0; k < call->graph.tensor_count; k++) {
         if (!call->graph.tensor[k].inside) {
             TRY(bind_tensor(pack, &call->graph.tensor[k], call, k));

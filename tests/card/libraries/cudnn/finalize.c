@@ -76,6 +76,28 @@ engine_choice engine_choice_of(const bag *config)
     return c;
 }
 
+bool names_card(const bag *b)
+{
+    static const cudnnBackendAttributeName_t properties[] = {A(ENGINEHEUR_DEVICEPROP), A(ENGINE_DEVICEPROP),
+                                                             A(EXECUTION_PLAN_DEVICEPROP)};
+    bool by_number = bag_find(b, A(EXECUTION_PLAN_HANDLE)) != NULL;
+    for (size_t k = 0; k < sizeof properties / sizeof *properties; k++) {
+        const bag_value *v = bag_find(b, properties[k]);
+        const bag *device = v == NULL ? NULL : *(bag *const *)v->data;
+        by_number = by_number || (device != NULL && (bag_find(device, A(DEVICEPROP_HANDLE)) != NULL ||
+                                                     bag_find(device, A(DEVICEPROP_DEVICE_ID)) != NULL));
+    }
+    return by_number;
+}
+
+uint64_t workspace_of(const bag *b, const graph_data *p)
+{
+    const bool is_plan = b->kind == KIND(EXECUTION_PLAN);
+    const bag *config = is_plan ? bag_bag(b, A(EXECUTION_PLAN_ENGINE_CONFIG)) : b;
+    return engine_workspace(p, engine_choice_of(config),
+                            names_card(is_plan ? b : bag_bag(config, A(ENGINECFG_ENGINE))));
+}
+
 static cudnnStatus_t finalize_engine(const bag *b)
 {
     graph_data p;

@@ -49,10 +49,11 @@ typedef struct engine_choice {
 } engine_choice;
 
 // What the heuristics say of a graph, best first. NOT_SUPPORTED when no engine computes it.
-cudnnStatus_t engines_choose(const graph_data *p, cudnnBackendHeurMode_t mode,
+cudnnStatus_t engines_choose(const graph_data *p, cudnnBackendHeurMode_t mode, bool on_card,
                              engine_choice choice[ENGINE_CHOICES_MAX], int32_t *count);
 bool engine_serves(const graph_data *p, int64_t engine);
-uint64_t engine_workspace(const graph_data *p, engine_choice choice);
+// `on_card`: asked of the card itself, by its number or a handle, and not of its properties' text.
+uint64_t engine_workspace(const graph_data *p, engine_choice choice, bool on_card);
 // Notes of an engine; returns how many.
 int32_t engine_numerical_notes(const graph_data *p, int64_t engine, cudnnBackendNumericalNote_t note[4]);
 int32_t engine_behavior_notes(int64_t engine, cudnnBackendBehaviorNote_t note[4]);
@@ -68,11 +69,15 @@ int32_t engine_behavior_notes(int64_t engine, cudnnBackendBehaviorNote_t note[4]
     } while (0)
 
 cudnnStatus_t finalize_check(bag *b);
+// Does it name the card itself, in its own attributes?
+bool names_card(const bag *b);
 // The card's properties as JSON; returns their length, 0 without a card.
 int properties_text(char *text, size_t size);
 // The graph that heuristics, an engine, a configuration or a plan is of; the choice that a configuration is.
 cudnnStatus_t graph_data_of(const bag *b, graph_data *out);
 engine_choice engine_choice_of(const bag *config);
+// What a configuration or a plan takes, of whom it was asked.
+uint64_t workspace_of(const bag *b, const graph_data *p);
 
 // ---- running ------------------------------------------------------------------------------------------------------
 
