@@ -9,6 +9,7 @@
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,11 @@ enum { FUZZ_MEMORY_BASE_BYTES = 8 << 20, FUZZ_MEMORY_FACTOR = 256 };
 // must hold: the reader returns within memory; on success the trace passes trace_check; on failure there is a sentence
 // and the trace is empty; nothing is leaked; and the same with a request for host memory failing, chosen by the bytes.
 void fuzz_read_trace(const char *format, const uint8_t *data, size_t size);
+
+// Reads the bytes as a file of another program whose name ends so (preset_import). What must hold: it is refused with a
+// sentence, or what it becomes is a preset without a problem, and that a model, or (unless needs_model) refused with a sentence;
+// nothing is leaked; and the same with a request for host memory failing, chosen by the bytes.
+void fuzz_import(const char *ending, bool needs_model, const uint8_t *data, size_t size);
 
 // Counted by the frame (fuzz_memory.c) under every request of the engine for host memory.
 int64_t

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/host_mem.h"
+#include "fuzz/fuzz.h"
+#include "knobs/preset_import.h"
+#include "knobs/preset_model.h"
+#include "model/model.h"
+
+// One of so many first requests for host memory fails; a model of thousands of layers takes as long as they need, and says
+// nothing new.
+enum { ENDINGS = 4, FAULTS_AMONG = 32, LAYERS_SHORT = 24 };
+
+static char paths[ENDINGS][64];
+
+static void must(bool holds, const char *what, const char *more)
+{
+    if (!holds) {
+        fprintf(stderr, "fuzz: %s: %s\n", what, more);
+        abort();
+    }
+}
+
+static void remove_files(void)
+{
+    for (int k = 0; k < ENDINGS && paths[k][0] != '\0'; k++) {
+        (void)unlink(paths[k]);
+    }
+}
+
+// One file of each ending, made when it is first asked for.
+static const char *path_of(const char *ending)
+{
+    int k = 0;
+    while (k < ENDINGS && paths[k][0] != '\0') {
+        const char *has = strrchr(paths[k], '.');
+        if (has != NULL && strcmp(has, ending) == 0) {
+            return paths[k];
+        }
+        k++;
+    }
+    must(k < ENDINGS && (k > 0 || atexit(remove_files) == 0), "no place for a file", ending);
+    (void)snprintf(paths[k], sizeof paths[k], "/tmp/headroom-fuzz-XXXXXX%s", ending);
+    const int fd = mkstemps(paths[k], (int)strlen(ending));
+    must(fd >= 0, "no file", paths[k]);
+    close(fd);
+    return paths[k];
+}
+
+static bool is_short(const char *words)
+{
+    const char *depth = strstr(words, "depth: ");
+    return depth == NULL || strtol(depth + strlen("depth: "), NULL, 10) <= LAYERS_SHORT;
+}
+
+static void read_model(const char *words, bool needs_model)
+{
+    hr_preset *preset = NULL;
+    hr_model *model = NULL;
+    hr_err err = {0};
+    hr_status status = preset_open_text("imported", words, &preset, &err);
+    must(status == HR_OK, "what was written is no preset", err.sentence);
+    if (is_short(words)) {
+        status = model_create(preset, hr_preset_knobs(preset), &model, NULL, &err);
+        must(status == HR_OK || !needs_model, "what was written is no model", err.sentence);
+        must(status == HR_OK || err.sentence[0] != '\0', "a model refused without a sentence", "");
+    }
+    model_destroy(model);
+    hr_preset_close(preset);
+}
+
+static void import(const char *path, bool reads, bool needs_model)
+{
+    text model = {0}, knobs = {0};
+    hr_err err = {0};
+    const hr_status status = preset_import(path, "a name", &model, &knobs, &err);
+    must(status == HR_OK || err.sentence[0] != '\0', "refused without a sentence", "");
+    if (status == HR_OK && reads) {
+        text_append_bytes(&model, knobs.data, knobs.length);
+        must(!model.failed, "no memory", path);
+        read_model(model.data, needs_model);
+    }
+    text_deinit(&model);
+    text_deinit(&knobs);
+}
+
+void fuzz_import(const char *ending, bool needs_model, const uint8_t *data, size_t size)
+{
+    const int64_t live = hr_host_mem_live();
+    const char *path = path_of(ending);
+    FILE *f = fopen(path, "w");
+    must(f != NULL && fwrite(data, 1, size, f) == size && fclose(f) == 0, "no file", path);
+    import(path, true, needs_model);
+    (void)hr_host_mem_fail_at(1 + (size > 0 ? data[size / 2] % FAULTS_AMONG : 0));
+    import(path, false, needs_model);
+    (void)hr_host_mem_fail_at(0);
+    must(hr_host_mem_live() == live, "memory that nobody gave back", "");
+}
