@@ -7,6 +7,10 @@ through scripts/export/torch_to_headroom.py.
   tests/bench/peers/onnx_models.py [NAME…]     a Python with torch, torchvision, timm, transformers, onnx and onnxscript;
                                                without names all, and tests/bench/results/onnx.json is written
 
+Exporting takes most of the time, so files are kept (--keep, build/onnx_files), and a run goes on where another stopped: what
+is kept is only read again. A network is exported in a process of its own and given up after --seconds. In files that are
+kept, holes stand for weights of 1 MiB and more, which no reader of shapes looks at: 63 networks lie in about 1 GB.
+
 Each network is exported for inference, as people do it, by both exporters of torch.onnx (`dynamo`, from torch.export, and
 `script`, from TorchScript), its batch left open. Its weights are random, so that no two are equal: exporters write equal
 ones once. Dropout and stochastic depth are 0 on both sides: an export for inference has none. `same_plan` is true where every
@@ -15,8 +19,10 @@ external data: seconds (median of 5) and the most memory of a process that reads
 """
 import argparse
 import copy
+import ctypes
 import json
 import logging
+import mmap
 import os
 import re
 import subprocess
@@ -65,6 +71,7 @@ TRANSFORMERS = {
     "resnet": ("ResNetForImageClassification", "ResNetConfig", dict(num_labels=10)),
 }
 PLACES = 32
+EXPORTERS = ("dynamo", "script")
 
 
 class Masked(torch.nn.Module):
@@ -174,12 +181,78 @@ def refusal_of(path):
     return "" if found.returncode in (0, 1) else found.stderr.splitlines()[0].replace(path, "FILE") if found.stderr else "?"
 
 
-def onnx_row(module, examples, path, exporter, reference):
-    row = {"exporter": exporter}
+# ---- exporting, in a process of its own -------------------------------------------------------------------------------
+
+
+def punch_holes(path):
+    """Frees the blocks of the large weights; length and structure of the file stay."""
+    import onnx
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        for weight in onnx.load(path, load_external_data=False).graph.initializer:
+            if len(weight.raw_data) >= 1 << 20:
+                at = view.find(weight.raw_data[:256])
+                if at < 0 or libc.fallocate(file.fileno(), 3, ctypes.c_long(at), ctypes.c_long(len(weight.raw_data))) != 0:
+                    raise OSError("no hole in %s for %s" % (path, weight.name))
+
+
+def write_whole(path, text):
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".part", path)
+
+
+def write_reference(name, folder):
+    module, examples = made(name)
     try:
-        export(module, examples, path, exporter)
-    except Exception as error:  # whatever an exporter raises
-        return {**row, "exported": False, "why": "%s: %s" % (type(error).__name__, re.sub(r"\s+", " ", str(error))[:160])}
+        text, _, _ = model_file(without_dropout(module), examples, name="reference")
+    except CannotExport:
+        return False
+    write_whole(os.path.join(folder, "reference.yaml"), text)
+    return True
+
+
+def export_network(name, folder):
+    """Writes reference.yaml, dynamo.onnx and script.onnx as far as they can be made, and facts.json after each of them."""
+    module, examples = made(name)
+    random_weights(module)
+    module.eval()
+    facts = {"torch_parameters": sum(p.numel() for p in module.parameters()), "no_export": {}}
+    facts["through_torch_to_headroom"] = write_reference(name, folder)
+    for exporter in EXPORTERS:
+        path = os.path.join(folder, exporter + ".onnx")
+        try:
+            export(module, examples, path, exporter)
+            punch_holes(path)
+        except Exception as error:  # whatever an exporter raises
+            why = re.sub(r"\s+", " ", str(error))[:160]
+            facts["no_export"][exporter] = "%s: %s" % (type(error).__name__, why)
+    facts["torch_flops"] = torch_flops(module, examples)
+    write_whole(os.path.join(folder, "facts.json"), json.dumps(facts))
+
+
+def facts_of(name, options):
+    """What is kept of a network, made first where nothing is; None: it took too long."""
+    folder = os.path.join(options.keep, name.replace("/", "."))
+    kept = os.path.join(folder, "facts.json")
+    if not os.path.exists(kept):
+        os.makedirs(folder, exist_ok=True)
+        try:
+            subprocess.run([sys.executable, __file__, "--export", name, "--keep", options.keep], check=True,
+                           timeout=options.seconds)
+        except subprocess.TimeoutExpired:
+            return folder, None
+    with open(kept, encoding="utf-8") as file:
+        return folder, json.load(file)
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------------
+
+
+def onnx_row(path, exporter, facts, reference):
+    row = {"exporter": exporter}
+    if exporter in facts["no_export"]:
+        return {**row, "exported": False, "why": facts["no_export"][exporter]}
     why = refusal_of(path)
     if why:
         return {**row, "exported": True, "read": False, "why": why}
@@ -192,29 +265,12 @@ def onnx_row(module, examples, path, exporter, reference):
     return row
 
 
-def reference_of(name, folder):
-    module, examples = made(name)
-    path = os.path.join(folder, "reference.yaml")
-    try:
-        text, _, _ = model_file(without_dropout(module), examples, name="reference")
-    except CannotExport:
-        return None
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    return planned(path)[0]
-
-
-def row_of(name, folder):
-    module, examples = made(name)
-    random_weights(module)
-    module.eval()
-    row = {"name": name, "torch_parameters": sum(p.numel() for p in module.parameters()), "files": []}
-    reference = reference_of(name, folder)
-    row["through_torch_to_headroom"] = reference is not None
-    for exporter in ("dynamo", "script"):
-        path = os.path.join(folder, exporter + ".onnx")
-        row["files"].append(onnx_row(module, examples, path, exporter, reference))
-    row["torch_flops"] = torch_flops(module, examples)
+def row_of(name, folder, facts):
+    row = {"name": name, "torch_parameters": facts["torch_parameters"], "torch_flops": facts["torch_flops"],
+           "through_torch_to_headroom": facts["through_torch_to_headroom"]}
+    reference = planned(os.path.join(folder, "reference.yaml"))[0] if row["through_torch_to_headroom"] else None
+    row["files"] = [onnx_row(os.path.join(folder, exporter + ".onnx"), exporter, facts, reference)
+                    for exporter in EXPORTERS]
     return row
 
 
@@ -258,20 +314,23 @@ def measure_models(options):
     rows, large = [], None
     names = options.names or ["transformers/" + n for n in TRANSFORMERS] + ["torchvision/" + n for n in TORCHVISION] + \
         ["timm/" + n for n in TIMM]
-    began, left = time.monotonic(), []
+    began, left, too_long = time.monotonic(), [], []
     for name in names:
         if time.monotonic() - began > 60 * options.minutes:
             left.append(name)
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            rows.append(row_of(name, folder))
+        folder, facts = facts_of(name, options)
+        if facts is None:
+            too_long.append(name)
+            continue
+        rows.append(row_of(name, folder, facts))
         print(line_of(rows[-1]), flush=True)
     if not options.names:
         with tempfile.TemporaryDirectory() as folder:
             large = large_file(folder)
     files = [(row, file) for row in rows for file in row["files"] if file["exported"]]
     return {"versions": {"torch": torch.__version__, "torchvision": torchvision.__version__}, "batch": BATCH,
-            "networks": len(rows), "not_reached": left, "files": len(files), "read": sum(bool(file["read"]) for _, file in files),
+            "networks": len(rows), "not_reached": left, "took_too_long": too_long, "files": len(files), "read": sum(bool(file["read"]) for _, file in files),
             "equal": sum(bool(file_is_good(*pair)) for pair in files),
             "networks_read": sum(any(file.get("read") for file in row["files"]) for row in rows),
             "networks_equal": sum(any(file_is_good(row, file) for file in row["files"]) for row in rows),
@@ -283,15 +342,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="torchvision/resnet18, timm/resnet26, transformers/gpt2 …")
     parser.add_argument("--minutes", type=float, default=120, help="begin no further network after so many (default 120)")
+    parser.add_argument("--seconds", type=float, default=600, help="that exporting one network may take (default 600)")
+    parser.add_argument("--keep", default=os.path.join(measure.TOP, "build/onnx_files"), metavar="FOLDER",
+                        help="where exported files are kept (default build/onnx_files)")
+    parser.add_argument("--export", metavar="NAME", help="only export this network into that folder")
     options = parser.parse_args()
+    if options.export:
+        export_network(options.export, os.path.join(options.keep, options.export.replace("/", ".")))
+        return
     result = measure.result_of("onnx", measure_models, options)
     print("%(networks)d networks, %(files)d files: %(read)d read, %(equal)d of them with PyTorch's parameters and FLOPs within 1 %%; "
           "of the networks %(networks_equal)d so, %(same_plan)d with the plan of torch_to_headroom.py" % result)
     if not options.names:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        write_whole(RESULT, json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
