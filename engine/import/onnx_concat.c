@@ -152,10 +152,43 @@ static tensor *join(walk *w, tensor **of, uint32_t count, uint32_t dim)
 
 // ---- a learned row --------------------------------------------------------------------------------------------
 
+// A row that the exporter has written once for each sample of the batch of the export: the row, or NULL without a refusal where
+// the rows differ or are not that.
+static const onnx_tensor *repeated_row(walk *w, const onnx_tensor *t)
+{
+    if (t->rank != 3 || t->dims[0] < 2 || t->dims[0] != w->fixed_batch || t->dims[1] != 1) {
+        return NULL;
+    }
+    const numbers *n = numbers_of(w->g, t);
+    if (n == NULL || !numbers_work(w->g, numbers_count(n))) {
+        return NULL;
+    }
+    if (n->missing != NULL) {
+        walk_note(w, "'%.60s' is taken for one row that the exporter has written for each of its samples.",
+                  t->name);
+    }
+    for (int64_t k = t->dims[2]; n->missing == NULL && k < numbers_count(n); k++) {
+        if (n->at[k] != n->at[k - t->dims[2]]) {
+            return NULL;
+        }
+    }
+    onnx_tensor *row = onnx_take(w->g, 1, sizeof *row);
+    if (row != NULL) {
+        *row = *t;
+        row->dims[0] = 1;
+    }
+    return row;
+}
+
 static tensor *class_token(walk *w, const tensor *token, const tensor *x, uint32_t dim)
 {
     axes row = {.count = 0};
-    for (uint32_t d = 0; d < token->rank; d++) {
+    const onnx_tensor *learned = token->layer->params[0], *once = repeated_row(w, learned);
+    if (w->g->status != HR_OK) {
+        return NULL;
+    }
+    learned = once != NULL ? once : learned;
+    for (uint32_t d = once != NULL ? 1 : 0; d < token->rank; d++) {
         for (uint32_t k = 0; k < token->dims[d].count; k++) {
             if (!token->dims[d].at[k]->copied) {
                 axes_add(&row, token->dims[d].at[k]);
@@ -173,7 +206,7 @@ static tensor *class_token(walk *w, const tensor *token, const tensor *x, uint32
     const int64_t shape[3] = {l->shape[0], l->shape[1] + 1, l->shape[2]};
     layer *out = walk_emit(w, "class_token", l, 3, shape);
     if (out != NULL) {
-        layer_param(w, out, token->layer->params[0]);
+        layer_param(w, out, learned);
     }
     return out == NULL ? NULL : tensor_plain(w, out, NULL);
 }

@@ -291,30 +291,88 @@ bool fold_trilu(walk *w)
 
 // ---- all into one ---------------------------------------------------------------------------------------------
 
-bool fold_reduce(walk *w)
+typedef struct reduction {
+    const numbers *n;
+    const char *of; // "Sum", "Mean", …
+    bool gone[ONNX_RANK];
+    int64_t count; // elements that become one
+} reduction;
+
+static double reduced(const reduction *r, const int64_t *digits)
 {
-    const numbers *n = walk_needs_numbers(w, 0);
-    const char *of = w->node->op + strlen("Reduce");
-    if (n == NULL) {
+    int64_t first = 0;
+    double sum = 0;
+    for (uint32_t d = 0; d < r->n->rank; d++) {
+        first += r->gone[d] ? 0 : digits[d] * r->n->strides[d];
+    }
+    for (int64_t k = 0; k < r->count; k++) {
+        int64_t at = first, rest = k;
+        for (uint32_t d = r->n->rank; d-- > 0;) {
+            at += r->gone[d] ? rest % r->n->dims[d] * r->n->strides[d] : 0;
+            rest /= r->gone[d] ? r->n->dims[d] : 1;
+        }
+        const double x = r->n->at[at];
+        sum = k == 0                       ? x
+              : strcmp(r->of, "Prod") == 0 ? sum * x
+              : strcmp(r->of, "Max") == 0  ? fmax(sum, x)
+              : strcmp(r->of, "Min") == 0  ? fmin(sum, x)
+                                           : sum + x;
+    }
+    return strcmp(r->of, "Mean") == 0 ? sum / (double)r->count : sum;
+}
+
+// Which dimensions go, and how many elements they have.
+static bool read_reduction(walk *w, reduction *r)
+{
+    bool given = false;
+    r->n = walk_needs_numbers(w, 0);
+    r->of = w->node->op + strlen("Reduce");
+    r->count = 1;
+    if (r->n == NULL || !node_axes(w, 1, r->n->rank, r->gone, &given)) {
         return false;
     }
-    const int64_t count = numbers_count(n);
-    if (count < 1 || n->rank > 1 || !numbers_work(w->g, count)) {
-        return walk_refuse(w, "needs a list of numbers, had %u dimensions", n->rank);
+    const bool all = !given && onnx_whole(w->node, "noop_with_empty_axes", 0) == 0;
+    if (numbers_count(r->n) < 1 || !numbers_work(w->g, numbers_count(r->n))) {
+        return walk_refuse(w, "needs numbers, had none");
     }
-    double sum = numbers_first(n);
-    for (int64_t k = 1; k < count; k++) {
-        const double x = numbers_at(n, k);
-        sum = strcmp(of, "Prod") == 0  ? sum * x
-              : strcmp(of, "Max") == 0 ? fmax(sum, x)
-              : strcmp(of, "Min") == 0 ? fmin(sum, x)
-                                       : sum + x;
+    for (uint32_t d = 0; d < r->n->rank; d++) {
+        r->gone[d] = r->gone[d] || all;
+        r->count *= r->gone[d] ? r->n->dims[d] : 1;
     }
-    sum = strcmp(of, "Mean") == 0 ? sum / (double)count : sum;
-    numbers *out = numbers_scalar(w->g, sum, n->real);
-    const int64_t one[1] = {1};
-    if (out != NULL && n->rank == 1 && onnx_whole(w->node, "keepdims", 1) != 0) {
-        (void)numbers_expand(out, 1, one);
+    return true;
+}
+
+bool fold_reduce(walk *w)
+{
+    reduction r = {.gone = {false}};
+    int64_t dims[ONNX_RANK], digits[ONNX_RANK];
+    bool same[ONNX_RANK];
+    double *room = NULL;
+    if (!read_reduction(w, &r)) {
+        return false;
+    }
+    for (uint32_t d = 0; d < r.n->rank; d++) {
+        dims[d] = r.gone[d] ? 1 : r.n->dims[d];
+        same[d] = !r.gone[d] && r.n->strides[d] == 0;
+    }
+    numbers *out = numbers_blank(w->g, r.n->rank, dims, same, &room);
+    const int64_t count = out == NULL ? 0 : held_of(out);
+    for (int64_t k = 0; k < count; k++) {
+        digits_of(out, k, digits);
+        room[k] = reduced(&r, digits);
+    }
+    if (out == NULL) {
+        return false;
+    }
+    out->real = r.n->real;
+    if (onnx_whole(w->node, "keepdims", 1) == 0) {
+        out->rank = 0;
+        for (uint32_t d = 0; d < r.n->rank; d++) {
+            if (!r.gone[d]) {
+                out->dims[out->rank] = out->dims[d];
+                out->strides[out->rank++] = out->strides[d];
+            }
+        }
     }
     return walk_give_numbers(w, 0, out);
 }

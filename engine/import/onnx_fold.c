@@ -167,7 +167,7 @@ bool fold_constant(walk *w)
 {
     const onnx_attribute *a = onnx_find(w->node, "value");
     if (a != NULL && a->tensor != NULL && w->node->output_count > 0 && w->node->outputs[0] != ONNX_NOTHING) {
-        if (a->tensor->type == ONNX_FLOAT && a->tensor->rank > 0) {
+        if (a->tensor->type == ONNX_FLOAT && a->tensor->rank > 0 && !onnx_is_single(a->tensor)) {
             w->values[w->node->outputs[0]] = (value){.weight = a->tensor}; // it may be a parameter
             return true;
         }

@@ -374,6 +374,26 @@ static bool resize_factors(walk *w, const layer *l, int64_t factors[2])
     return true;
 }
 
+// Our layer repeats each place. By a whole multiple that is also what the nearest of half pixels is, and what is below the
+// place of a grid that begins at the same corner.
+static bool repeats_places(walk *w)
+{
+    const onnx_attribute *grid = onnx_find(w->node, "coordinate_transformation_mode"),
+                         *round = onnx_find(w->node, "nearest_mode");
+    const char *from = grid == NULL ? "half_pixel" : grid->word,
+               *by = round == NULL ? "round_prefer_floor" : round->word;
+    const bool half = strcmp(from, "half_pixel") == 0 || strcmp(from, "pytorch_half_pixel") == 0 ||
+                      strcmp(from, "half_pixel_symmetric") == 0;
+    const bool nearest = strcmp(by, "round_prefer_floor") == 0 || strcmp(by, "round_prefer_ceil") == 0;
+    if ((half && nearest) || (strcmp(from, "asymmetric") == 0 && strcmp(by, "floor") == 0)) {
+        return onnx_find(w->node, "axes") == NULL ||
+               walk_refuse(w, "an upsampling of some axes, where all four are needed") != NULL;
+    }
+    return walk_refuse(
+        w, "an upsampling over the grid %.30s rounded by %.30s, where our layer repeats each place", from,
+        by);
+}
+
 bool take_resize(walk *w)
 {
     const onnx_attribute *mode = onnx_find(w->node, "mode");
@@ -385,6 +405,9 @@ bool take_resize(walk *w)
     }
     if (mode != NULL && strcmp(mode->word, "nearest") != 0) {
         return walk_refuse(w, "an upsampling in mode %.20s, where our layer takes the nearest", mode->word);
+    }
+    if (!repeats_places(w)) {
+        return false;
     }
     if (!resize_factors(w, l, factors)) {
         return false;

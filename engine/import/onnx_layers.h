@@ -72,6 +72,14 @@ tensor *step_multiply(walk *w, const tensor *x, const value *y);
 tensor *step_divide(walk *w, const tensor *x, const tensor *y);
 tensor *step_alone(walk *w, const tensor *x); // Neg, Pow, Sqrt, Reciprocal, Erf, Tanh, IsNaN
 
+// ---- onnx_group_norm.c
+
+bool take_instance_norm(walk *w);
+bool take_group_norm(walk *w);
+// Steps of an open group norm x; NULL without a refusal: y is no gain or shift of its channels.
+tensor *grouped_multiply(walk *w, const tensor *x, const value *y);
+tensor *grouped_add(walk *w, const tensor *x, const value *y);
+
 // ---- onnx_dense.c
 
 bool take_gemm(walk *w);

@@ -324,6 +324,9 @@ static tensor *times_number(walk *w, const tensor *x, double factor)
 tensor *step_multiply(walk *w, const tensor *x, const value *y)
 {
     double factor = 0;
+    if (x->layer->open == OPEN_GROUPED) {
+        return grouped_multiply(w, x, y);
+    }
     if (x->layer->open == OPEN_NORMED) {
         tensor *out = with_gain(w, x, y);
         if (out != NULL || w->g->status != HR_OK) {
@@ -362,6 +365,9 @@ tensor *step_add(walk *w, const tensor *x, const value *y)
 {
     double number = 0;
     const layer *l = x->layer;
+    if (l->open == OPEN_GROUPED_GAIN) {
+        return grouped_add(w, x, y);
+    }
     if (l->open == OPEN_GAINED && y->weight != NULL && y->weight->rank == 1 &&
         y->weight->dims[0] == dim_size(x, x->rank - 1)) {
         return normed(w, "layer_norm", l->of, 1, l->epsilon, l->params[0], y->weight);

@@ -46,7 +46,7 @@ static bool is_number_type(int32_t type)
     return type != ONNX_FLOAT && type != ONNX_DOUBLE && type != ONNX_FLOAT16 && type != ONNX_BFLOAT16;
 }
 
-static bool is_small(const onnx_tensor *t)
+bool onnx_is_single(const onnx_tensor *t)
 {
     int64_t count = 1;
     for (uint32_t k = 0; k < t->rank; k++) {
@@ -58,7 +58,8 @@ static bool is_small(const onnx_tensor *t)
 const numbers *walk_numbers(walk *w, uint32_t k)
 {
     const value v = walk_value(w, k);
-    if (v.numbers == NULL && v.weight != NULL && (is_number_type(v.weight->type) || is_small(v.weight))) {
+    if (v.numbers == NULL && v.weight != NULL &&
+        (is_number_type(v.weight->type) || onnx_is_single(v.weight))) {
         value *kept = &w->values[w->node->inputs[k]];
         kept->numbers = numbers_of(w->g, v.weight);
         return kept->numbers;
@@ -90,7 +91,7 @@ bool walk_is_known(walk *w, const numbers *n, bool otherwise)
 bool walk_number(walk *w, const value *v, double *out)
 {
     const numbers *n = v->numbers;
-    if (n == NULL && v->weight != NULL && is_small(v->weight)) {
+    if (n == NULL && v->weight != NULL && onnx_is_single(v->weight)) {
         n = numbers_of(w->g, v->weight);
     }
     if (n == NULL || n->missing != NULL || !numbers_alike(w->g, n)) {

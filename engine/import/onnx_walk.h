@@ -42,13 +42,15 @@ typedef enum layer_open {
     OPEN_TURNED, // the halves of a head that changed places
     OPEN_TABLE,  // a product with a table of numbers
     OPEN_ROTARY,
-    OPEN_SQUARE,   // x² · factor
-    OPEN_MEAN,     // its mean over the last dimension, + epsilon
-    OPEN_ROOT,     // the root of that
-    OPEN_INVERSE,  // one by that
-    OPEN_CENTRED,  // x - mean(x)
-    OPEN_NORMED,   // divided by the root
-    OPEN_GAINED,   // times a weight
+    OPEN_SQUARE,  // x² · factor
+    OPEN_MEAN,    // its mean over the last dimension, + epsilon
+    OPEN_ROOT,    // the root of that
+    OPEN_INVERSE, // one by that
+    OPEN_CENTRED, // x - mean(x)
+    OPEN_NORMED,  // divided by the root
+    OPEN_GAINED,  // times a weight
+    OPEN_GROUPED, // a group norm without gain and shift
+    OPEN_GROUPED_GAIN,
     OPEN_CUBE,     // x³ · factor
     OPEN_CUBIC,    // (x + x³ · 0.044715) · factor
     OPEN_BELL,     // erf(x / √2) or tanh of the cubic
@@ -134,6 +136,7 @@ const numbers *walk_numbers(walk *w, uint32_t k);
 const numbers *walk_needs_numbers(walk *w, uint32_t k);
 // Refused where the values are in another file and it is not `otherwise`.
 bool walk_is_known(walk *w, const numbers *n, bool otherwise);
+bool onnx_is_single(const onnx_tensor *t); // one element
 // A single number that v is all over; false where it is none.
 bool walk_number(walk *w, const value *v, double *out);
 bool walk_give(walk *w, uint32_t k, tensor *t);

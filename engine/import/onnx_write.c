@@ -132,8 +132,9 @@ static void merge_activations(writer *r)
 {
     static const char *const activations[] = {"relu",    "relu6",      "gelu",         "silu", "tanh",
                                               "sigmoid", "hard_swish", "hard_sigmoid", "mish", "softplus"};
-    static const char *const takers[] = {
-        "conv2d", "depthwise_conv2d", "conv2d_transpose", "dense", "batch_norm", "add", "multiply"};
+    static const char *const takers[] = {"conv2d", "depthwise_conv2d", "conv2d_transpose",
+                                         "dense",  "batch_norm",       "group_norm",
+                                         "add",    "multiply"};
     uint32_t kept = 0;
     for (uint32_t k = 0; k < r->count; k++) {
         layer *l = r->layers[k];
@@ -317,7 +318,8 @@ static bool is_usual(const layer *l, const layer_attribute *a)
     };
     for (size_t k = 0; k < sizeof usual / sizeof *usual; k++) {
         if (strcmp(a->key, usual[k][0]) == 0 && strcmp(a->text, usual[k][1]) == 0) {
-            return strcmp(a->key, "stride") != 0 || strstr(l->kind, "_pool") == NULL;
+            const bool pools = strstr(l->kind, "_pool") != NULL, norms = strstr(l->kind, "_norm") != NULL;
+            return !(pools && strcmp(a->key, "stride") == 0) && !(norms && strcmp(a->key, "groups") == 0);
         }
     }
     return false;

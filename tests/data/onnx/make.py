@@ -188,6 +188,33 @@ class Rotary(nn.Module):
         return x + self.down(F.silu(self.gate(y)) * self.up(y))
 
 
+class Norms(nn.Module):
+    """A group norm, which exporters write in steps, and an instance norm, which is an operator."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.GroupNorm(2, 8)
+        self.conv2, self.norm2 = nn.Conv2d(8, 8, 3, 1, 1, bias=False), nn.InstanceNorm2d(8, affine=True)
+        self.fc = nn.Linear(8, 10)
+
+    def forward(self, x):
+        x = F.silu(self.norm1(self.conv1(x)))
+        return self.fc(F.relu(self.norm2(self.conv2(x)) + x).mean([2, 3]))
+
+
+class Dropped(nn.Module):
+    """Exported as it trains: dropout stays, and so does a batch norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn, self.drop = nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.Dropout(0.2)
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = F.relu(self.bn(self.conv(x))).mean([2, 3])
+        return self.down(self.drop(F.relu(self.up(x))))
+
+
 class Tied(nn.Module):
     """A table that the output shares; the exporter by TorchScript writes it twice. Its values stay in the file."""
 
@@ -233,7 +260,15 @@ FILES = [
     ("patches_eager", lambda: Patches(eager=True), image(16), "dynamo", 18, True), ("gpt_dynamo", Gpt, ids(), "dynamo", 20, True),
     ("attention_dynamo", Gpt, ids(), "dynamo", 23, True), ("rotary_dynamo", Rotary, ids(), "dynamo", 20, True),
     ("gpt_fixed", Gpt, ids(), "dynamo", 20, False), ("tied_script", Tied, ids(), "script", 17, True), ("shuffle_script", Shuffle, image(8), "script", 17, False),
+    ("norms_script", Norms, image(16), "script", 17, True), ("norms_dynamo", Norms, image(16), "dynamo", 20, True),
+    ("patches_fixed", Patches, image(16), "dynamo", 20, False), ("rotary_script", Rotary, ids(), "script", 17, True),
+    ("dropped_script", Dropped, image(16), "script_training", 17, True), ("dropped_dynamo", Dropped, image(16), "dynamo_training", 20, True),
 ]
+
+
+def is_alike(tensor):
+    values = onnx.numpy_helper.to_array(tensor)
+    return (values == values.flat[0]).all()
 
 
 def strip(model):
@@ -243,7 +278,7 @@ def strip(model):
         count = 1
         for dim in tensor.dims:
             count *= dim
-        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims and count > 1 and count != 64:  # masks and rotary tables of 8 by 8
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims and count > 1 and count != 64 and not is_alike(tensor):  # masks and rotary tables of 8 by 8
             for field in ("raw_data", "float_data"):
                 tensor.ClearField(field)
             tensor.data_location = onnx.TensorProto.EXTERNAL
@@ -263,7 +298,8 @@ def write(folder, name, make, example, exporter, opset, is_open):
         for key, buffer in module.named_buffers():
             if "running" in key:
                 buffer.uniform_(0.5, 1)
-    module.eval()
+    exporter, _, training = exporter.partition("_")
+    module.train(training != "")
     path = os.path.join(folder, name + ".onnx")
     with warnings.catch_warnings(), open(os.devnull, "w", encoding="utf-8") as nowhere:
         warnings.simplefilter("ignore")
@@ -275,7 +311,8 @@ def write(folder, name, make, example, exporter, opset, is_open):
                                   verbose=False, external_data=False)
             else:
                 torch.onnx.export(module, (example,), path, dynamo=False, opset_version=opset, input_names=["x"],
-                                  dynamic_axes={"x": {0: "batch"}} if is_open else None)
+                                  dynamic_axes={"x": {0: "batch"}} if is_open else None, do_constant_folding=not training,
+                                  training=torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL)
         finally:
             sys.stdout = before
     onnx.save(onnx.load(path) if name.startswith("tied") else strip(onnx.load(path)), path)
