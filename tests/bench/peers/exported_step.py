@@ -4,6 +4,9 @@
 
   tests/bench/peers/exported_step.py [NAME…]    a PyTorch with torchvision; without names all of them, and
                                                 tests/bench/results/exported_step.json is written
+  tests/bench/peers/exported_step.py --onnx     six of them through an ONNX file instead, which wants onnx as well; its layers
+                                                are the exporter's, kind by kind in their order, under names of its own, and
+                                                tests/bench/results/onnx_step.json is written
 
 headroom starts from its seed and saves its weights before and behind one step of plain gradient descent at a rate so high
 that their difference is the gradient; the module in PyTorch is given the weights of before. Dropout is off on both sides.
@@ -12,11 +15,14 @@ gradient (of those that are not 0 but for rounding); `torch_gradient` is the sam
 networks under batch norm magnify a rounding.
 """
 import argparse
+import contextlib
 import json
+import logging
 import os
 import subprocess
 import sys
 import tempfile
+import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
@@ -31,7 +37,8 @@ import exported_modules
 import measure
 from torch_to_headroom import model_file
 
-RESULT = os.path.join(measure.TOP, "tests/bench/results/exported_step.json")
+RESULTS = os.path.join(measure.TOP, "tests/bench/results/%s.json")
+THROUGH_ONNX = ("residual", "dense", "resnet18", "mobilenet_v2", "densenet121", "vision_transformer")
 BATCH, RATE = 8, 1e3
 NAMES = {"conv2d": ["weights", "bias"], "depthwise_conv2d": ["weights", "bias"], "conv2d_transpose": ["weights", "bias"],
          "dense": ["weights", "bias"], "batch_norm": ["gamma", "beta"], "layer_norm": ["gamma", "beta"], "rms_norm": ["gamma"],
@@ -183,7 +190,37 @@ def torch_step(module, x, y, weights):
     return loss.item(), {name: parameter.grad.clone() for name, parameter in module.named_parameters()}
 
 
-def row_of(name, make, examples, folder):
+def learned_layers(path):
+    words = [measure.headroom_program(), "plan", path, "-s", "device.kind=plan", "-s", "batch.size=%d" % BATCH, "--json"]
+    return [layer for layer in measure.json_of(words)[0]["model"]["layers"] if layer["parameters"] > 0]
+
+
+def onnx_of(make, examples, path):
+    """Exported for inference, as people do it; weights all differ, since an exporter writes equal ones once."""
+    module, generator = make().eval(), torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for tensor in [*module.parameters(), *(b for n, b in module.named_buffers() if n.endswith(("running_mean", "running_var")))]:
+            tensor.uniform_(0.5, 1.0, generator=generator)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, warnings.catch_warnings(), contextlib.redirect_stdout(nowhere):
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)
+        torch.onnx.export(module, tuple(examples), path, dynamo=False, input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+
+
+def names_of(path, reference):
+    """What a layer of one file is called in the other."""
+    own, other = learned_layers(path), learned_layers(reference)
+    if [(layer["kind"], layer["parameters"]) for layer in own] != [(layer["kind"], layer["parameters"]) for layer in other]:
+        raise RuntimeError("%s has other layers than %s" % (path, reference))
+    return {layer["name"]: beside["name"] for layer, beside in zip(own, other)}
+
+
+def renamed(saved, names):
+    return {"/".join([names.get(key.rsplit("/", 1)[0], key.rsplit("/", 1)[0]), key.rsplit("/", 1)[1]]) if "/" in key else key: value
+            for key, value in saved.items()}
+
+
+def row_of(name, make, examples, folder, by_onnx=False):
     generator = torch.Generator().manual_seed(5)
     module = without_dropout(make()).train()
     loss = "mean_squared_error" if name == "autoencoder" else None
@@ -191,6 +228,11 @@ def row_of(name, make, examples, folder):
     path = os.path.join(folder, name + ".yaml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+    names = {}
+    if by_onnx:
+        reference, path = path, os.path.join(folder, name + ".onnx")
+        onnx_of(make, examples, path)
+        names = names_of(path, reference)
     first = module(*examples)
     first = first[0] if isinstance(first, tuple) else first
     classes = None if loss else first.shape[-1] if first.dim() != 4 else first.shape[1]
@@ -203,6 +245,7 @@ def row_of(name, make, examples, folder):
     save_arrays(folder, x, y, places)
     before, loss_here = headroom_step(folder, path, 0)
     behind, _ = headroom_step(folder, path, RATE)
+    before, behind = renamed(before, names), renamed(behind, names)
     parameters = dict(module.named_parameters())
     weights = as_torch(before, walk.layers, parameters)
     made = as_torch({key: (before[key].double() - behind[key].double()) / RATE for key in before}, walk.layers,
@@ -227,10 +270,10 @@ def distance(a, b):
 def measure_steps(options):
     rows = []
     for name, (make, examples) in cases().items():
-        if options.names and name not in options.names:
+        if (options.names and name not in options.names) or (options.onnx and not options.names and name not in THROUGH_ONNX):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            row = row_of(name, make, examples, folder)
+            row = row_of(name, make, examples, folder, options.onnx)
         rows.append(row)
         print("%-20s loss %.7f, PyTorch %.7f (%.1e)  gradients %.1e, PyTorch in float32 %.1e (%s)" % (
             row["name"], row["loss_headroom"], row["loss_torch"], row["loss"], row["gradient"], row["torch_gradient"],
@@ -242,14 +285,16 @@ def measure_steps(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--onnx", action="store_true", help="through an ONNX file")
     options = parser.parse_args()
     torch.manual_seed(3)
-    result = measure.result_of("exported_step", measure_steps, options)
+    name = "onnx_step" if options.onnx else "exported_step"
+    result = measure.result_of(name, measure_steps, options)
     if not options.names:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
+        with open(RESULTS % name + ".part", "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)
             file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        os.replace(RESULTS % name + ".part", RESULTS % name)
 
 
 if __name__ == "__main__":
