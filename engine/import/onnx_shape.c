@@ -279,13 +279,42 @@ bool take_split(walk *w)
     return true;
 }
 
+// A flat tensor of which all places are looked up in their order, as an exporter writes a view of strides: another shape of it.
+// NULL without a refusal for another look-up.
+static tensor *looked_up_in_order(walk *w, const tensor *x)
+{
+    const numbers *n = x->rank == 1 ? walk_numbers(w, 1) : NULL;
+    int64_t shape[ONNX_RANK], count = 1;
+    if (n == NULL || n->missing != NULL || n->rank < 2) {
+        return NULL;
+    }
+    memcpy(shape, n->dims, sizeof shape);
+    for (uint32_t k = 1; k < n->rank; k++) {
+        count *= shape[k]; // of numbers that were counted
+    }
+    const bool open = shape[0] == ONNX_BATCH, fixed = w->fixed_batch > 0 && shape[0] == w->fixed_batch;
+    const int64_t samples = open ? 1 : shape[0];
+    shape[0] = ONNX_BATCH;
+    if (!(open || fixed) || count < 1 || dim_size(x, 0) / ONNX_BATCH != count ||
+        dim_size(x, 0) % ONNX_BATCH != 0 || !numbers_work(w->g, samples * count)) {
+        return NULL;
+    }
+    for (int64_t k = 0; k < samples * count; k++) {
+        if (numbers_at(n, k) != (double)k) {
+            return NULL;
+        }
+    }
+    return tensor_pieces(w, x, n->rank, shape);
+}
+
 bool take_pick(walk *w)
 {
     tensor *x = walk_tensor(w, 0);
     int64_t have[ONNX_RANK], place = 0;
     uint32_t axis = 0;
-    if (x == NULL) {
-        return false;
+    tensor *again = x == NULL ? NULL : looked_up_in_order(w, x);
+    if (x == NULL || again != NULL || w->g->status != HR_OK) {
+        return walk_give(w, 0, again);
     }
     tensor_shape(x, have);
     if (!node_picks(w, x->rank, have, &axis, &place)) {

@@ -24,6 +24,14 @@
 #define TOKEN(values)                                                                                        \
     "x f 3,8,8 2", "y f 17,4 2", "w f 4,3,2,2;r = 2 4 16;t " values,                                         \
         "Conv x w > c strides=2,2;Reshape c r > p;Transpose p > q perm=0,2,1;Concat t q > y axis=1"
+// The mean of a channel, flattened and looked up in that order.
+#define STRIDED(order)                                                                                       \
+    "x f 3,8,8", "y f 4",                                                                                    \
+        "w f 4,3,1,1;v f 4,4;flat = -1;o = " order ";z = 0;one = 1;c = 4;ax = 1 2 3;q = 0 2 3",              \
+        "Conv x w > c0;GlobalAveragePool c0 > p;Reshape p flat > f;Shape p > s start=0 end=1;Squeeze s z > " \
+        "b;"                                                                                                 \
+        "Squeeze z z > from;Squeeze one z > by;Range from b by > r;Mul r c > r4;Unsqueeze r4 ax > u;"        \
+        "Unsqueeze o q > o4;Add u o4 > at;Gather f at > g axis=0;Flatten g > h;MatMul h v > y"
 #define RESIZED(how)                                                                                         \
     "x f 3,8,8", "y f 4,16,16", "w f 4,3,1,1;s * 4 1;n = 1 1 2 2",                                           \
         "Conv x w > c;Cast n > f to=1;Resize c - f > y mode=nearest " how
@@ -71,6 +79,7 @@ static const struct {
     {TOKEN("+ 2,1,4"), "a parameter joined with a tensor, other than a row before a sequence"},
     {RESIZED("coordinate_transformation_mode=align_corners"), "over the grid align_corners rounded by"},
     {RESIZED("nearest_mode=floor"), "over the grid half_pixel rounded by floor"},
+    {STRIDED("0 2 1 3"), "a look-up of several places"},
     {RESHAPED("n = 2 8", "ReduceProd n > p noop_with_empty_axes=1;"), "8 features by a weight of 16"},
     {"x f 16", "y f 4", "w c 16,4", "MatMul x w > y",
      "'w' learns 'w', whose elements are no floats but of ONNX's type 3"},
@@ -126,6 +135,7 @@ static const struct {
      "kind: group_norm, groups: 1, epsilon: 1e-05"},
     {TOKEN("* 2,1,4 0.5"), "says it: 52 parameters"},
     {TOKEN("f 2,1,4"), "'t' is taken for one row that the exporter has written for each"},
+    {STRIDED("0 1 2 3"), "says it: 28 parameters"},
     {RESIZED("coordinate_transformation_mode=asymmetric nearest_mode=floor"), "kind: upsample, size: 2"},
     {RESHAPED("n = 2 8", "ReduceProd n > p keepdims=1;"), "says it: 64 parameters"},
     {RESHAPED("n = 4 4;k = 0", "ReduceProd n k > p;"), "says it: 64 parameters"},
