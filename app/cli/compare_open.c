@@ -5,6 +5,7 @@
 
 #include "headroom/engine.h"
 #include "headroom/replay.h"
+#include "headroom/weights.h"
 
 #include "app/cli/compare.h"
 #include "app/cli/plan_play.h"
@@ -92,7 +93,7 @@ static bool is_trace(const char *base)
         }
     }
     return is_file(base) && !ends_with(base, ".yaml") && !ends_with(base, ".onnx") &&
-           !ends_with(base, ".keras") && !is_config(base);
+           !ends_with(base, ".keras") && !hr_weights_is_path(base) && !is_config(base);
 }
 
 // ---- a plan ---------------------------------------------------------------------------------------------------

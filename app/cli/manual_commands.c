@@ -131,8 +131,9 @@ static void print_program(void)
                    "it does not fit. "
                    "It plans the step to the byte, trains it, and shows both in a terminal.");
     roff_paragraph("PRESET is a name from `headroom presets`, a path with '/' or .yaml, a config.json of "
-                   "Hugging Face or the folder that holds it, an .onnx file, or a model of Keras (.keras, or "
-                   "the .json of model.to_json()); these are read as presets. "
+                   "Hugging Face or the folder that holds it, an .onnx file, a model of Keras (.keras, or "
+                   "the .json of model.to_json()), a .gguf file, or a .safetensors file beside its "
+                   "config.json; these are read as presets. "
                    "Without a command, PRESET is opened in "
                    "the workbench.");
     print_commands();

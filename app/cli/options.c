@@ -184,7 +184,8 @@ static void help_of_all(bool whole)
         return;
     }
     puts("PRESET is a name from `headroom presets`, a path with '/' or .yaml, a config.json of Hugging Face "
-         "or its folder, an .onnx file, or a .keras file or to_json() of Keras.");
+         "or its folder, an .onnx file, a .keras file or to_json() of Keras, a .gguf file, or a .safetensors "
+         "file beside its config.json.");
     print_exit_codes();
 }
 

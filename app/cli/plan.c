@@ -10,6 +10,7 @@
 #include "app/cli/plan_answer.h"
 #include "app/cli/plan_play.h"
 #include "app/cli/plan_trace.h"
+#include "app/cli/plan_weights.h"
 #include "app/cli/report.h"
 #include "app/cli/say.h"
 #include "app/cli/style.h"
@@ -100,6 +101,11 @@ int cli_plan(int argc, char **argv)
     }
     if (args.words[0] != NULL && hr_replay_recognises(args.words[0])) {
         return plan_trace(&args);
+    }
+    hr_weights weights;
+    if (args.words[0] != NULL && hr_weights_is_path(args.words[0]) &&
+        hr_weights_read(args.words[0], &weights, NULL) == HR_OK && !weights.names_network) {
+        return plan_weights(&args, &weights);
     }
     hr_status status = check_options(&args, &err);
     subject.preset = NULL;

@@ -1,162 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another program's file as a preset: which reader takes it; of a config.json of Hugging Face which family writes it, and what
-// stands around the layers.
+// Another program's file as a preset: which reader takes it, and what stands around the layers.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "families.h"
+#include "gguf.h"
 #include "importer.h"
 #include "keras.h"
 #include "knobs/preset_import.h"
 #include "onnx.h"
+#include "safetensors.h"
 #include "weights.h"
-
-enum { KNOWN_MAX = 800 };
-
-// The first of a model_type is what a file without architectures means.
-static const struct {
-    const char *architecture, *type;
-    import_family write;
-} families[] = {
-    {"LlamaForCausalLM", "llama", import_decoder},
-    {"MistralForCausalLM", "mistral", import_decoder},
-    {"Qwen2ForCausalLM", "qwen2", import_decoder},
-    {"Qwen3ForCausalLM", "qwen3", import_decoder},
-    {"MixtralForCausalLM", "mixtral", import_decoder},
-    {"Qwen3MoeForCausalLM", "qwen3_moe", import_decoder},
-    {"GemmaForCausalLM", "gemma", import_decoder},
-    {"Gemma2ForCausalLM", "gemma2", import_decoder},
-    {"Phi3ForCausalLM", "phi3", import_decoder},
-    {"Starcoder2ForCausalLM", "starcoder2", import_decoder},
-    {"SeedOssForCausalLM", "seed_oss", import_decoder},
-    {"Ernie4_5ForCausalLM", "ernie4_5", import_decoder},
-    {"GraniteForCausalLM", "granite", import_decoder},
-    {"GPT2LMHeadModel", "gpt2", import_gpt2},
-    {"GPTBigCodeForCausalLM", "gpt_bigcode", import_gpt2},
-    {"OPTForCausalLM", "opt", import_opt},
-    {"BertForMaskedLM", "bert", import_encoder},
-    {"BertModel", "bert", import_encoder},
-    {"BertForSequenceClassification", "bert", import_encoder},
-    {"BertForTokenClassification", "bert", import_encoder},
-    {"RobertaForMaskedLM", "roberta", import_encoder},
-    {"RobertaModel", "roberta", import_encoder},
-    {"RobertaForSequenceClassification", "roberta", import_encoder},
-    {"RobertaForTokenClassification", "roberta", import_encoder},
-    {"XLMRobertaForMaskedLM", "xlm-roberta", import_encoder},
-    {"XLMRobertaModel", "xlm-roberta", import_encoder},
-    {"XLMRobertaForSequenceClassification", "xlm-roberta", import_encoder},
-    {"XLMRobertaForTokenClassification", "xlm-roberta", import_encoder},
-    {"CamembertForMaskedLM", "camembert", import_encoder},
-    {"CamembertModel", "camembert", import_encoder},
-    {"CamembertForSequenceClassification", "camembert", import_encoder},
-    {"CamembertForTokenClassification", "camembert", import_encoder},
-    {"DistilBertForMaskedLM", "distilbert", import_encoder},
-    {"DistilBertModel", "distilbert", import_encoder},
-    {"DistilBertForSequenceClassification", "distilbert", import_encoder},
-    {"DistilBertForTokenClassification", "distilbert", import_encoder},
-    {"ViTForImageClassification", "vit", import_vit},
-    {"DeiTForImageClassification", "deit", import_vit},
-    {"ResNetForImageClassification", "resnet", import_resnet},
-};
-enum { FAMILIES = sizeof families / sizeof *families };
-
-// Well-known ones, and what our layer language lacks for them.
-static const char *const lacking[][2] = {
-    {"Qwen2MoeForCausalLM", "an expert of all tokens behind a gate"},
-    {"OlmoeForCausalLM", "a norm over all heads of queries together"},
-    {"DeepseekV2ForCausalLM", "latent attention"},
-    {"DeepseekV3ForCausalLM", "latent attention"},
-    {"GptOssForCausalLM", "attention with sinks"},
-    {"PhiForCausalLM", "rotary positions over a part of each head"},
-    {"GPTNeoXForCausalLM", "rotary positions over a part of each head"},
-    {"GPTJForCausalLM", "rotary positions over a part of each head"},
-    {"StableLmForCausalLM", "rotary positions over a part of each head"},
-    {"GlmForCausalLM", "rotary positions over a part of each head"},
-    {"NemotronForCausalLM", "rotary positions over a part of each head"},
-    {"BloomForCausalLM", "ALiBi positions"},
-    {"MPTForCausalLM", "ALiBi positions"},
-    {"MptForCausalLM", "ALiBi positions"},
-    {"CohereForCausalLM", "layer norm without a shift"},
-    {"OlmoForCausalLM", "layer norm without weights"},
-    {"Olmo2ForCausalLM", "a norm over all heads of queries together"},
-    {"Gemma3ForCausalLM", "a rotary base for each kind of layers"},
-    {"GPTNeoForCausalLM", "attention within a window"},
-    {"T5ForConditionalGeneration", "relative position bias"},
-    {"MT5ForConditionalGeneration", "relative position bias"},
-    {"MambaForCausalLM", "state-space layers"},
-    {"SwinForImageClassification", "attention within shifted windows"},
-    {"CLIPModel", "a loss between two encoders"},
-};
-
-static bool ends_with(const char *path, const char *ending)
-{
-    const size_t length = strlen(path), tail = strlen(ending);
-    return length >= tail && strcmp(path + length - tail, ending) == 0;
-}
-
-// ---- which family ---------------------------------------------------------------------------------------------
-
-static int family_of(const char *architecture, const char *type)
-{
-    for (int k = 0; k < FAMILIES; k++) {
-        if (architecture != NULL ? strcmp(families[k].architecture, architecture) == 0
-                                 : strcmp(families[k].type, type) == 0) {
-            return k;
-        }
-    }
-    return -1;
-}
-
-static void refuse_family(config *c, const char *word)
-{
-    char known[KNOWN_MAX];
-    size_t used = 0;
-    for (size_t k = 0; k < sizeof lacking / sizeof *lacking; k++) {
-        if (strcmp(lacking[k][0], word) == 0) {
-            config_refuse(c, "architectures", "says %s: %s is not in the layer language", word,
-                          lacking[k][1]);
-            return;
-        }
-    }
-    known[0] = '\0';
-    const char *last = "";
-    for (int k = 0; k < FAMILIES; k++) {
-        if (strcmp(families[k].type, last) != 0) {
-            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", k > 0 ? ", " : "",
-                                     families[k].type);
-            last = families[k].type;
-        }
-    }
-    config_refuse(c, config_find(c, "architectures") != NULL ? "architectures" : "model_type",
-                  "says '%.60s', which is none of those that are read: %s", word, known);
-}
-
-// The architecture, or what a file without one means by its model_type. NULL: refused.
-static import_family find_family(importer *m)
-{
-    config *c = &m->c;
-    const json_t *list = config_find(c, "architectures");
-    const char *type = config_word(c, "model_type", NULL);
-    const json_t *first = json_is_array(list) && json_array_size(list) > 0 ? json_array_get(list, 0) : NULL;
-    const char *word = json_string_value(first);
-    if (list != NULL && word == NULL && json_array_size(list) > 0) {
-        config_refuse_value(c, "architectures", "needs a list of names such as [\"LlamaForCausalLM\"]");
-    } else if (word == NULL && type == NULL) {
-        config_refuse(c, "architectures",
-                      "or model_type is needed, as a config.json of Hugging Face has them, and "
-                      "neither is there");
-    }
-    if (config_status(c) != HR_OK) {
-        return NULL;
-    }
-    const int k = family_of(word, type);
-    if (k < 0) {
-        refuse_family(c, word != NULL ? word : type);
-        return NULL;
-    }
-    m->architecture = families[k].architecture;
-    return families[k].write;
-}
 
 // ---- the preset -----------------------------------------------------------------------------------------------
 
@@ -238,7 +93,8 @@ static hr_status read_around(importer *m, text *knobs)
                       m->t.large[0], m->t.large[1]);
     }
     HR_TRY(config_status(&m->c));
-    HR_TRY(weights_compare(&m->c, &m->t));
+    HR_TRY(m->weights != NULL ? weights_compare_file(m->weights, &m->t)
+                              : weights_compare(&m->c, m->weights_path, &m->t));
     text_append(knobs, "device: {kind: plan}\nprecision: {policy: %s}\n%s", policy, m->knobs);
     return HR_OK;
 }
@@ -260,7 +116,7 @@ static hr_status finish(const importer *m, const char *name, text *model, const 
 
 static hr_status import_hugging_face(importer *m, text *knobs)
 {
-    const import_family write = find_family(m);
+    const import_family write = family_of_config(m);
     if (write != NULL) {
         write(m);
     }
@@ -288,11 +144,14 @@ static const struct {
     {is_any, import_hugging_face, "Hugging Face config.json"},
 };
 
-static hr_status import_json(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+// `weights`: the file beside the config.json that was named instead of it; NULL: none was.
+static hr_status import_json(const char *path, const char *weights, const char *name, text *model,
+                             text *knobs, hr_err *err)
 {
-    importer m = {.knobs = ""};
+    importer m = {.knobs = "", .weights_path = weights};
     size_t k = 0;
-    hr_status status = ends_with(path, ".keras") ? keras_open(path, &m.c, err) : config_open(path, &m.c, err);
+    hr_status status =
+        text_ends_in(path, ".keras") ? keras_open(path, &m.c, err) : config_open(path, &m.c, err);
     if (status == HR_OK) {
         while (!json_readers[k].knows(&m.c)) {
             k++;
@@ -306,8 +165,67 @@ static hr_status import_json(const char *path, const char *name, text *model, te
     return status;
 }
 
+// ---- headers of weights ---------------------------------------------------------------------------------------
+
+static hr_status read_gguf(importer *m, const gguf *g, text *knobs)
+{
+    const import_family write =
+        family_of_gguf(m, gguf_word(g, "general.architecture"), gguf_expert_count(g) > 0);
+    hr_status status = config_status(&m->c);
+    m->c.root = status == HR_OK ? gguf_config(g, &status) : NULL;
+    HR_TRY(status);
+    write(m);
+    if (gguf_split_count(g) > 1) {
+        model_note(&m->t, "It is one of %" PRId64 " files: its parameters are not compared.",
+                   gguf_split_count(g));
+        m->weights = NULL;
+    }
+    return read_around(m, knobs);
+}
+
+static hr_status import_gguf(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+{
+    gguf g = {0};
+    importer m = {.c = {.path = path, .err = err}, .knobs = "", .file = "GGUF header", .weights = &g.list};
+    hr_status status = gguf_read(path, &g, err);
+    status = status == HR_OK ? read_gguf(&m, &g, knobs) : status;
+    status = status == HR_OK ? finish(&m, name, model, knobs, err) : status;
+    model_text_deinit(&m.t);
+    config_close(&m.c);
+    gguf_close(&g);
+    return status;
+}
+
+// A file that names no network, with what it is.
+static hr_status refuse_weights(const char *path, hr_err *err)
+{
+    tensors t = {0};
+    char parameters[32];
+    hr_status status = safetensors_read(path, &t, err);
+    if (status == HR_OK) {
+        model_number(t.parameters, parameters);
+        status =
+            HR_FAIL(err, PRESET,
+                    "%.200s: needed a config.json beside it, which says the network, had %s parameters alone",
+                    path, parameters);
+        hr_err_try(err, "headroom plan '%.200s', for what they take", path);
+    }
+    tensors_deinit(&t);
+    return status;
+}
+
+// The config.json beside it says the network.
+static hr_status import_safetensors(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+{
+    char beside[WEIGHTS_PATH_BYTES];
+    return weights_config_beside(path, beside) ? import_json(beside, path, name, model, knobs, err)
+                                               : refuse_weights(path, err);
+}
+
 hr_status preset_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
 {
-    return ends_with(path, ".onnx") ? onnx_import(path, name, model, knobs, err)
-                                    : import_json(path, name, model, knobs, err);
+    return text_ends_in(path, ".onnx")          ? onnx_import(path, name, model, knobs, err)
+           : text_ends_in(path, ".gguf")        ? import_gguf(path, name, model, knobs, err)
+           : text_ends_in(path, ".safetensors") ? import_safetensors(path, name, model, knobs, err)
+                                                : import_json(path, NULL, name, model, knobs, err);
 }

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "model_text.h"
+#include "tensors.h"
 
 enum { IMPORT_SEQUENCE = 4096 }; // tokens of a sample, where the model takes so many
 
@@ -15,6 +16,10 @@ typedef struct importer {
     const char *file;         // what the file is called: "Keras file"
     int64_t sequence;         // tokens of a sample; 0: images
     const char *knobs;        // `batch` and `optimizer` as the shipped presets of the family have them
+    // What the parameters are held against: the tensors of the file itself, or a file of weights that was named beside the
+    // config.json. NULL: what lies there.
+    const tensors *weights;
+    const char *weights_path;
 } importer;
 
 // Writes the model of m->architecture. What it cannot express it refuses (config_refuse) or says (model_note).

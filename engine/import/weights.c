@@ -8,17 +8,19 @@
 
 #include "base/file.h"
 #include "base/host_mem.h"
+#include "safetensors.h"
 
-enum { PATH_BYTES = 4096, INDEX_MAX_BYTES = 16 << 20, NAME_SHOWN = 64 };
-#define COUNT_MAX (UINT64_C(1) << 62)
+enum { INDEX_MAX_BYTES = 16 << 20, TYPES_TEXT = 512 };
 
 static const char index_leaf[] = "model.safetensors.index.json";
 static const char weights_leaf[] = "model.safetensors";
+static const char config_leaf[] = "config.json";
 
 // What was counted; 0: nothing, and `why` says so.
 typedef struct weights_count {
     uint64_t parameters;
     const char *leaf, *why;
+    hr_err err; // of a header that is not read
     bool nomem;
 } weights_count;
 
@@ -73,109 +75,58 @@ static void read_index(weights_count *w, const config *c, const char *path)
 
 // ---- the header -----------------------------------------------------------------------------------------------
 
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t length = strlen(name), tail = strlen(end);
-    return length >= tail && strcmp(name + length - tail, end) == 0;
-}
-
-// Masks and frequencies, which some files have, are not: no optimizer trains them.
-static bool is_trained(const char *name, const json_t *tensor)
-{
-    static const char *const buffers[] = {".attn.bias", ".attn.masked_bias", "rotary_emb.inv_freq",
-                                          "position_ids"};
-    const char *type = json_string_value(json_object_get(tensor, "dtype"));
-    for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) {
-        if (ends_with(name, buffers[k])) {
-            return false;
-        }
-    }
-    return type != NULL && (type[0] == 'F' || type[0] == 'B') && strcmp(type, "BOOL") != 0;
-}
-
-// The elements of a shape; 0 where it is none.
-static uint64_t elements_of(const json_t *tensor)
-{
-    const json_t *shape = json_object_get(tensor, "shape");
-    uint64_t elements = json_is_array(shape) ? 1 : 0;
-    for (size_t k = 0; k < json_array_size(shape); k++) {
-        const json_t *side = json_array_get(shape, k);
-        const uint64_t count =
-            json_is_integer(side) && json_integer_value(side) > 0 ? (uint64_t)json_integer_value(side) : 0;
-        elements = count == 0 || elements > COUNT_MAX / count ? 0 : elements * count;
-    }
-    return elements;
-}
-
-static void count_header(weights_count *w, const json_t *root)
-{
-    const char *name = NULL;
-    json_t *tensor = NULL;
-    uint64_t sum = 0;
-    json_object_foreach((json_t *)(uintptr_t)root, name, tensor)
-    {
-        if (strcmp(name, "__metadata__") == 0 || !is_trained(name, tensor)) {
-            continue;
-        }
-        const uint64_t elements = elements_of(tensor);
-        if (elements == 0 || sum > COUNT_MAX - elements) {
-            w->why = "has a tensor without a shape";
-            return;
-        }
-        sum += elements;
-    }
-    w->parameters = sum;
-    w->why = sum == 0 ? "names no weights" : NULL;
-}
-
 static void read_header(weights_count *w, const char *path)
 {
-    int fd = -1;
-    uint8_t length[8] = {0};
-    uint64_t bytes = 0;
-    hr_err err;
-    w->why = "cannot be read";
-    if (file_open(path, &fd, &err) != HR_OK) {
-        return;
-    }
-    if (file_read_at(fd, 0, length, sizeof length, path, &err) == HR_OK) {
-        for (int k = 7; k >= 0; k--) {
-            bytes = bytes << 8 | length[k];
-        }
-    }
-    w->why = "does not begin as safetensors do: a pointer of git-lfs looks like this";
-    if (bytes > 1 && bytes <= INDEX_MAX_BYTES) {
-        char *header = hr_calloc(bytes, 1);
-        w->nomem = header == NULL;
-        if (header != NULL && file_read_at(fd, sizeof length, header, bytes, path, &err) == HR_OK) {
-            json_t *root = parse(w, header, bytes);
-            if (root != NULL) {
-                count_header(w, root);
-            }
-            json_decref(root);
-        }
-        hr_free(header);
-    }
-    file_close(fd);
+    tensors t = {0};
+    const hr_status status = safetensors_read(path, &t, &w->err);
+    w->nomem = status == HR_NOMEM;
+    w->parameters = status == HR_OK ? t.parameters : 0;
+    w->why = status != HR_OK ? "is not read" : t.parameters == 0 ? "names no weights" : NULL;
+    tensors_deinit(&t);
 }
 
 // ---- against the layers ---------------------------------------------------------------------------------------
 
-// Where the weights of config.json lie; false: there are none. A file of another name has none beside it.
-static bool find_weights(const char *path, const char *leaf, char out[PATH_BYTES])
+static size_t folder_bytes(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    const int folder = slash == NULL ? 0 : (int)(slash - path) + 1;
-    const int length = snprintf(out, PATH_BYTES, "%.*s%s", folder, path, leaf);
-    return strcmp(path + folder, "config.json") == 0 && length < PATH_BYTES && access(out, F_OK) == 0;
+    return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
-hr_status weights_compare(const config *c, model_text *t)
+static bool find_beside(const char *path, const char *leaf, char out[WEIGHTS_PATH_BYTES])
 {
-    char path[PATH_BYTES];
+    const int length = snprintf(out, WEIGHTS_PATH_BYTES, "%.*s%s", (int)folder_bytes(path), path, leaf);
+    return length < WEIGHTS_PATH_BYTES && access(out, F_OK) == 0;
+}
+
+bool weights_config_beside(const char *path, char out[WEIGHTS_PATH_BYTES])
+{
+    return find_beside(path, config_leaf, out);
+}
+
+// Where the weights of config.json lie; false: there are none. A file of another name has none beside it.
+static bool find_weights(const char *path, const char *leaf, char out[WEIGHTS_PATH_BYTES])
+{
+    return strcmp(path + folder_bytes(path), config_leaf) == 0 && find_beside(path, leaf, out);
+}
+
+static void say_other(model_text *t, const char *leaf, uint64_t parameters)
+{
+    model_note(t,
+               "%s holds %" PRIu64 " parameters and these layers have %" PRIu64
+               ": the weights are of another model, or have heads and buffers that this one lacks.",
+               leaf, parameters, t->parameters);
+}
+
+hr_status weights_compare(const config *c, const char *named, model_text *t)
+{
+    char path[WEIGHTS_PATH_BYTES];
     weights_count w = {.leaf = index_leaf};
     if (find_weights(c->path, index_leaf, path)) {
         read_index(&w, c, path);
+    } else if (named != NULL) {
+        w.leaf = named + folder_bytes(named);
+        read_header(&w, named);
     } else if (find_weights(c->path, weights_leaf, path)) {
         w.leaf = weights_leaf;
         read_header(&w, path);
@@ -183,15 +134,58 @@ hr_status weights_compare(const config *c, model_text *t)
         return HR_OK;
     }
     if (w.nomem) {
-        return HR_FAIL(c->err, NOMEM, "%.200s: no memory to read it", path);
+        return HR_FAIL(c->err, NOMEM, "%.200s: no memory to read the weights beside it", c->path);
     }
     if (w.parameters == 0) {
-        model_note(t, "%s %s: its parameters are not compared.", w.leaf, w.why);
+        model_note(t, "%.64s %s%s%.200s: its parameters are not compared.", w.leaf, w.why,
+                   w.err.sentence[0] != '\0' ? ": " : "", w.err.sentence);
     } else if (w.parameters != t->parameters) {
-        model_note(t,
-                   "%s holds %" PRIu64 " parameters and these layers have %" PRIu64
-                   ": the weights are of another model, or have heads and buffers that this one lacks.",
-                   w.leaf, w.parameters, t->parameters);
+        say_other(t, w.leaf, w.parameters);
+    }
+    return HR_OK;
+}
+
+// ---- the file itself ------------------------------------------------------------------------------------------
+
+// "F32 12 tensors 1,024 bytes, …" with the most bytes first; whether any type has blocks.
+static bool types_text(const tensors *w, char out[TYPES_TEXT])
+{
+    uint64_t below = UINT64_MAX;
+    size_t used = 0;
+    bool blocks = false, again = true;
+    out[0] = '\0';
+    while (again) {
+        const tensor_sum *next = NULL;
+        for (uint32_t k = 0; k < w->sum_count; k++) {
+            const tensor_sum *sum = &w->sums[k];
+            next = sum->bytes < below && (next == NULL || sum->bytes > next->bytes) ? sum : next;
+        }
+        again = next != NULL;
+        for (uint32_t k = 0; again && k < w->sum_count && used < TYPES_TEXT; k++) {
+            char bytes[32];
+            if (w->sums[k].bytes == next->bytes) {
+                model_number(next->bytes, bytes);
+                used += (size_t)snprintf(out + used, TYPES_TEXT - used, "%s%s %s", used > 0 ? ", " : "",
+                                         w->sums[k].type->name, bytes);
+                blocks = blocks || w->sums[k].type->block > 1;
+            }
+        }
+        below = again ? next->bytes : 0;
+    }
+    return blocks;
+}
+
+hr_status weights_compare_file(const tensors *w, model_text *t)
+{
+    char types[TYPES_TEXT];
+    const bool quantized = types_text(w, types);
+    if (w->places.count > 0) {
+        model_note(t, "Bytes of its weights by type: %s.%s", types,
+                   quantized ? " Quantized ones are trained from bfloat16, as precision.policy has them."
+                             : "");
+    }
+    if (w->parameters != t->parameters) {
+        say_other(t, "The file", w->parameters);
     }
     return HR_OK;
 }

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the weights beside a config.json say of how many parameters there are: `model.safetensors.index.json`, or the header
-// of `model.safetensors`. The weights themselves are never read.
+// What the weights say of how many parameters there are: those beside a config.json (`model.safetensors.index.json`, or the
+// header of `model.safetensors`), or those of the file itself. The weights are never read.
 #ifndef IMPORT_WEIGHTS_H
 #define IMPORT_WEIGHTS_H
 
 #include "config.h"
 #include "model_text.h"
+#include "tensors.h"
 
-// A note where they count other parameters than the layers have, or cannot be read. Without such a file nothing. NOMEM.
-HR_MUST_CHECK hr_status weights_compare(const config *c, model_text *t);
+enum { WEIGHTS_PATH_BYTES = 4096 };
+
+// A note where they count other parameters than the layers have, or cannot be read. `named`: a file of safetensors that is read where
+// there is no index; NULL: model.safetensors. Without such a file nothing. NOMEM.
+HR_MUST_CHECK hr_status weights_compare(const config *c, const char *named, model_text *t);
+// The same of the tensors that the file has; a note of their types, too.
+HR_MUST_CHECK hr_status weights_compare_file(const tensors *w, model_text *t);
+// Whether a config.json lies beside the file of weights, and where.
+bool weights_config_beside(const char *path, char out[WEIGHTS_PATH_BYTES]);
 
 #endif

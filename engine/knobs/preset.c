@@ -296,22 +296,17 @@ static bool may_visit(const loader *l, const visit *here, const yaml_node *at)
 
 // ---- another program's file -------------------------------------------------------------------------------
 
-static bool is_import(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot != NULL &&
-           (strcmp(dot, ".json") == 0 || strcmp(dot, ".onnx") == 0 || strcmp(dot, ".keras") == 0);
-}
-
-// "Qwen3-8B" of Qwen3-8B/config.json, which all such files are called; "mine" of mine.json.
+// "Qwen3-8B" of Qwen3-8B/config.json, which all such files are called, and of weights there; "mine" of mine.json,
+// "Qwen3-0.6B-Q8_0" of Qwen3-0.6B-Q8_0.gguf.
 static void import_name(const char *path, char name[64])
 {
     char whole[PATH_MAX], folder[SEARCH_PATH_MAX];
     const char *leaf = strrchr(path, '/') == NULL ? path : strrchr(path, '/') + 1;
-    (void)snprintf(name, 64, "%.*s", (int)strcspn(leaf, "."), leaf);
+    const size_t length = text_ends_in(leaf, ".gguf") ? strlen(leaf) - strlen(".gguf") : strcspn(leaf, ".");
+    (void)snprintf(name, 64, "%.*s", (int)length, leaf);
     search_folder_of(path, folder);
-    if (strcmp(leaf, "config.json") == 0 && realpath(folder, whole) != NULL &&
-        strrchr(whole, '/')[1] != '\0') {
+    if ((strcmp(leaf, "config.json") == 0 || text_ends_in(leaf, ".safetensors")) &&
+        realpath(folder, whole) != NULL && strrchr(whole, '/')[1] != '\0') {
         (void)text_copy(name, 64, strrchr(whole, '/') + 1);
     }
 }
@@ -348,8 +343,8 @@ static hr_status open_import(loader *l, visit *here, hr_err *err)
 static hr_status open_file(loader *l, visit *here, const yaml_node *at)
 {
     hr_err reason = {0};
-    hr_status status =
-        is_import(here->path) ? open_import(l, here, &reason) : yaml_open(here->path, &here->file, &reason);
+    hr_status status = search_is_import(here->path) ? open_import(l, here, &reason)
+                                                    : yaml_open(here->path, &here->file, &reason);
     if ((status == HR_READ || status == HR_PRESET) && here->parent != NULL) {
         yaml_problem(here->parent->file, at->line, at->column, "%s", reason.sentence);
         return HR_OK;
@@ -460,7 +455,7 @@ static hr_status collect(const hr_preset *preset, char **problems, hr_err *err)
 // A file is named with its ending: a name alone is one of ours. How to name the one that lies here; "": there is none.
 static const char *ending_here(const char *name)
 {
-    static const char *const endings[] = {".yaml", ".onnx", ".keras", "/config.json"};
+    static const char *const endings[] = {".yaml", ".onnx", ".keras", ".gguf", "/config.json"};
     for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
         char path[SEARCH_PATH_MAX];
         const int length = snprintf(path, sizeof path, "%s%s", name, endings[k]);
@@ -506,7 +501,7 @@ static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_
 
 static void set_name(hr_preset *preset, const char *path)
 {
-    if (is_import(path)) {
+    if (search_is_import(path)) {
         import_name(path, preset->name);
         (void)hr_plain_text(preset->name, "");
         return;

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-// An ONNX file (a path that ends in .onnx; weights are not read), a model of Keras (a .keras archive, or JSON that has class_name
+// An ONNX file (a path that ends in .onnx; weights are not read), the header of a GGUF file (.gguf), safetensors (.safetensors) with a config.json beside them, a model of Keras (a .keras archive, or JSON that has class_name
 // and config; weights are not read), or a Hugging Face config.json (and, for its count of parameters, the index or the header of the safetensors beside it) as a
 // preset of our own: into *model the keys title, description, note and model, into *knobs the groups, which a preset has
 // behind them. `name` is what the model is called. READ error when the file cannot be read, DATA where a .keras is no archive; PRESET error, one sentence with

@@ -52,10 +52,20 @@ bool search_is_path(const char *preset)
     return strchr(preset, '/') != NULL || text_ends_in(preset, ".yaml");
 }
 
+bool search_is_import(const char *path)
+{
+    static const char *const endings[] = {".json", ".onnx", ".keras", ".gguf", ".safetensors"};
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
+        if (text_ends_in(path, endings[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool search_is_preset_path(const char *preset)
 {
-    return search_is_path(preset) || text_ends_in(preset, ".json") || text_ends_in(preset, ".onnx") ||
-           text_ends_in(preset, ".keras") || strcmp(preset, ".") == 0;
+    return search_is_path(preset) || search_is_import(preset) || strcmp(preset, ".") == 0;
 }
 
 bool hr_preset_is_path(const char *word)

@@ -18,14 +18,15 @@ typedef struct hr_origin {
     unsigned line, column;       // 1-based; 0: none, as of another program's file
 } hr_origin;
 
-// Whether `word` is a path where a PRESET is asked for: it has a '/', ends in ".yaml", ".json", ".onnx" or ".keras",
-// or is ".".
+// Whether `word` is a path where a PRESET is asked for: it has a '/', ends in ".yaml", ".json", ".onnx", ".keras", ".gguf" or
+// ".safetensors", or is ".".
 bool hr_preset_is_path(const char *word);
 
 // Opens PRESET: a name is searched in $XDG_DATA_HOME/headroom/presets, $HEADROOM_DATA, beside the program
 // (hr_preset_search_beside) and the install prefix, each with its `models/` and `articles/` folders; a path
 // (hr_preset_is_path) may leave ".yaml" out. A path that ends in ".json", or is a folder with a config.json in it, is read as a
-// Hugging Face config.json or as a model of Keras, by what is in it, one that ends in ".onnx" or ".keras" as such a file. Errors carry every problem of the file, one a line, as
+// Hugging Face config.json or as a model of Keras, by what is in it, one that ends in ".onnx", ".keras" or ".gguf" as such a file, and for one that ends
+// in ".safetensors" the config.json beside it. Errors carry every problem of the file, one a line, as
 // "file:line:column: sentence" with the source line and a caret: in *problems (caller frees with
 // hr_preset_problems_free), and the first of them in *err.
 HR_MUST_CHECK hr_status hr_preset_open(const char *preset, bool trust, hr_preset **out, char **problems,
