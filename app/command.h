@@ -45,7 +45,8 @@
     X(REVERSE, 'r', "reverse", NULL, "in the opposite order")                                                \
     X(FAMILY, 0, "family", "NAME", "only cards of a family, such as ampere")                                 \
     X(MIN_VRAM, 0, "min-vram", "SIZE", "only cards with at least so much memory")                            \
-    X(FIT, 0, "fit", "PRESET", "plan it on each of the cards: which hold it, and how large a batch")
+    X(FIT, 0, "fit", "PRESET",                                                                               \
+      "which of the cards hold it, and how large a batch; of a trace, which hold that")
 
 typedef enum app_option_id {
 #define X(id, letter, name, value, line) APP_##id,

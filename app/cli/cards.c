@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cards: those that can be named, sorted and filtered, one of them as a file that can be changed, or which of them hold a preset.
+// cards: those that can be named, sorted and filtered, one of them as a file that can be changed, or which of them hold a preset or a trace.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,12 @@
 
 #include "headroom/card.h"
 #include "headroom/preset.h"
+#include "headroom/replay.h"
 #include "headroom/report.h"
 #include "headroom/units.h"
 
 #include "app/cli/cards_fit.h"
+#include "app/cli/cards_fit_trace.h"
 #include "app/cli/cli.h"
 #include "app/cli/emit.h"
 #include "app/cli/options.h"
@@ -381,7 +383,8 @@ static int show_all(const cli_args *args)
     if (choose(all.cards, &all.count, &wanted, &err) != HR_OK) {
         exit_code = say_error(&err, cli_given(args, APP_JSON));
     } else if (cli_given(args, APP_FIT)) {
-        exit_code = cards_fit(args, all.cards, all.count);
+        const bool is_trace = hr_replay_recognises(args->value[APP_FIT]);
+        exit_code = (is_trace ? cards_fit_trace : cards_fit)(args, all.cards, all.count);
     } else if (cli_given(args, APP_JSON)) {
         print_cards_json(all.cards, all.count);
     } else {

@@ -18,9 +18,8 @@
 
 // ---- other cards, other allocators ----------------------------------------------------------------------------
 
-// Whether it is served whole under these knobs, and what it takes.
-static hr_status holds(hr_replay *replay, const hr_knobs *knobs, hr_replay_memory *memory, bool *whole,
-                       hr_err *err)
+hr_status plan_trace_holds(hr_replay *replay, const hr_knobs *knobs, hr_replay_memory *memory, bool *whole,
+                           hr_err *err)
 {
     const hr_replay_options options = {.stop = replay_is_interrupted};
     hr_replay_result result;
@@ -48,7 +47,7 @@ static hr_status print_remedy(hr_replay *replay, const replay_column *c, hr_err 
             continue;
         }
         HR_TRY(hr_knobs_set_pair(&knobs, remedies[k], err));
-        HR_TRY(holds(replay, &knobs, &memory, &whole, err));
+        HR_TRY(plan_trace_holds(replay, &knobs, &memory, &whole, err));
         if (whole) {
             printf("  with %s it fits, and %s are left\n", remedies[k],
                    hr_bytes_human(memory.limit_bytes - memory.peak_in_use_bytes, left));
@@ -95,7 +94,7 @@ static hr_status find_smallest(hr_replay *replay, const hr_knobs *knobs, const h
     for (size_t k = 0; k < count && *smallest == NULL; k++) {
         bool whole = false;
         HR_TRY(hr_knobs_set(&on_card, HR_KNOB_DEVICE_CARD, cards[k].name, err));
-        HR_TRY(holds(replay, &on_card, memory, &whole, err));
+        HR_TRY(plan_trace_holds(replay, &on_card, memory, &whole, err));
         *smallest = whole ? &cards[k] : NULL;
     }
     return HR_OK;
@@ -181,10 +180,20 @@ static const char *kind_of(const hr_replay_about *about)
     return strcmp(about->format, "pytorch_snapshot") == 0 ? "caching" : "bfc";
 }
 
+hr_status plan_trace_open(const cli_args *args, const char *name, hr_replay **replay, replay_table *t,
+                          hr_err *err)
+{
+    HR_TRY(hr_replay_open(name, replay, err));
+    t->name = name;
+    t->about = hr_replay_get_about(*replay);
+    t->recorded = hr_replay_recorded_heap(*replay);
+    t->kind_unnamed = kind_of(t->about);
+    return replay_make_columns(args, t, err);
+}
+
 static hr_status print_plan(const cli_args *args, hr_replay *replay, replay_table *t, hr_err *err)
 {
     const char *style = NULL;
-    HR_TRY(replay_make_columns(args, t, err));
     HR_TRY(replay_check_options(args, t, &style, err));
     HR_TRY(replay_run_columns(replay, args, t, err));
     if (cli_given(args, APP_JSON)) {
@@ -202,16 +211,8 @@ int plan_trace(const cli_args *args)
     hr_err err;
     interrupt_watch();
     hr_status status = check_options(args, &err);
-    if (status == HR_OK) {
-        status = hr_replay_open(args->words[0], &replay, &err);
-    }
-    if (status == HR_OK) {
-        t.name = args->words[0];
-        t.about = hr_replay_get_about(replay);
-        t.recorded = hr_replay_recorded_heap(replay);
-        t.kind_unnamed = kind_of(t.about);
-        status = print_plan(args, replay, &t, &err);
-    }
+    status = status == HR_OK ? plan_trace_open(args, args->words[0], &replay, &t, &err) : status;
+    status = status == HR_OK ? print_plan(args, replay, &t, &err) : status;
     int exit_code = status == HR_OK ? replay_exit_code(&t) : say_error(&err, cli_given(args, APP_JSON));
     exit_code = status == HR_INTERRUPTED ? interrupt_exit_code() : exit_code;
     replay_table_deinit(&t);

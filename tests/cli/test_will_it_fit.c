@@ -94,6 +94,46 @@ START_TEST(every_field_is_a_term)
 }
 END_TEST
 
+// A recorded step of 23 GB: each row is what the plan of the trace says on that card.
+START_TEST(a_row_of_a_trace_is_its_replay_on_that_card)
+{
+    char path[128], words[256];
+    size_t fitting = 0;
+    (void)snprintf(path, sizeof path, "%s/large.csv", program_home());
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("Thread,Time,Action,Pointer,Size,Stream\n"
+                           "1,10:00:00:000001,allocate,0x1000,13000000000,0\n"
+                           "1,10:00:00:000002,allocate,0x2000,10000000000,0\n",
+                           file),
+                     0);
+    ck_assert_int_eq(fclose(file), 0);
+    (void)snprintf(words, sizeof words, "cards --fit %s --family ampere --json", path);
+    json_t *rows = json_of(words, 0);
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        const json_t *row = json_array_get(rows, k);
+        const bool fits = json_is_true(json_object_get(row, "fits"));
+        (void)snprintf(words, sizeof words, "plan %s -s device.card=%s --json", path,
+                       json_string_value(json_object_get(row, "name")));
+        json_t *plan = json_of(words, fits ? 0 : 1);
+        const json_t *memory =
+            json_object_get(json_array_get(json_object_get(plan, "allocators"), 0), "memory");
+        ck_assert_int_eq(number(row, "limit_bytes"), number(memory, "limit_bytes"));
+        ck_assert(!fits || number(row, "peak_in_use_bytes") == number(memory, "peak_in_use_bytes"));
+        ck_assert_int_eq(number(row, "missing_bytes"),
+                         fits ? 0 : number(row, "peak_in_use_bytes") - number(row, "limit_bytes"));
+        fitting += fits;
+        json_decref(plan);
+    }
+    ck_assert(fitting > 0 && fitting < json_array_size(rows));
+    json_decref(rows);
+    (void)snprintf(words, sizeof words, "cards --fit %s --family turing", path);
+    char *none = text_of(words, 1);
+    ck_assert_msg(strstr(none, " on bfc fits 0 of ") != NULL, "%s", none);
+    free(none);
+}
+END_TEST
+
 START_TEST(the_exit_code_says_whether_any_card_holds_it)
 {
     char *none = text_of("cards --fit gpt2_1558m --family turing", 1);
@@ -228,6 +268,7 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, a_row_is_the_plan_on_that_card, 0, 3);
     tcase_add_test(c, every_field_is_a_term);
+    tcase_add_test(c, a_row_of_a_trace_is_its_replay_on_that_card);
     tcase_add_test(c, the_exit_code_says_whether_any_card_holds_it);
     tcase_add_test(c, what_the_host_lacks_fits_nowhere);
     tcase_add_test(c, what_does_not_go_together_is_said);
