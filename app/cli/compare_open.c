@@ -188,7 +188,9 @@ hr_status compare_open(const cli_args *args, const char *word, compare_side *out
     subject_words words;
     *out = (compare_side){.word = word};
     HR_TRY(part(word, &words, err));
-    if (ends_with(words.base, ".json") && !is_config(words.base)) {
+    const bool is_json = ends_with(words.base, ".json");
+    const bool is_model = is_json && (is_config(words.base) || compare_is_model(words.base));
+    if (is_json && !is_model) {
         out->kind = COMPARE_REPORT;
         if (words.pairs[0] != '\0') {
             hr_status status =
@@ -198,7 +200,7 @@ hr_status compare_open(const cli_args *args, const char *word, compare_side *out
         }
         return compare_read_report(words.base, out, err);
     }
-    if (is_trace(words.base)) {
+    if (!is_model && is_trace(words.base)) {
         out->kind = COMPARE_TRACE;
         return replay(args, &words, out, err);
     }

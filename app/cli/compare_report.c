@@ -96,18 +96,34 @@ static hr_status read_whole(const char *path, char **text, size_t *length, hr_er
     return HR_OK;
 }
 
-hr_status compare_read_report(const char *path, compare_side *out, hr_err *err)
+static hr_status read_document(const char *path, json_t **document, hr_err *err)
 {
     char *text = NULL;
     size_t length = 0;
     json_error_t where;
     HR_TRY(read_whole(path, &text, &length, err));
-    json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
     free(text);
-    if (document == NULL) {
-        return HR_FAIL(err, READ, "%.200s:%d:%d: %s", path, where.line, where.column, where.text);
-    }
-    hr_status status = take_report(document, path, out, err);
+    return *document != NULL
+               ? HR_OK
+               : HR_FAIL(err, READ, "%.200s:%d:%d: %s", path, where.line, where.column, where.text);
+}
+
+bool compare_is_model(const char *path)
+{
+    json_t *document = NULL;
+    const bool is_model = read_document(path, &document, NULL) == HR_OK &&
+                          (at(document, "class_name") != NULL || at(document, "model_type") != NULL ||
+                           at(document, "architectures") != NULL);
+    json_decref(document);
+    return is_model;
+}
+
+hr_status compare_read_report(const char *path, compare_side *out, hr_err *err)
+{
+    json_t *document = NULL;
+    HR_TRY(read_document(path, &document, err));
+    const hr_status status = take_report(document, path, out, err);
     json_decref(document);
     return status;
 }

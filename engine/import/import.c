@@ -129,6 +129,21 @@ static bool is_keras(const config *c)
            json_object_get(c->root, "config") != NULL;
 }
 
+// What headroom itself writes behind --json.
+static bool is_own(const config *c)
+{
+    const char *schema = json_string_value(json_object_get(c->root, "schema"));
+    return schema != NULL && strncmp(schema, "headroom.", strlen("headroom.")) == 0;
+}
+
+static hr_status refuse_own(importer *m, text *knobs)
+{
+    (void)knobs;
+    config_refuse_value(&m->c, "schema", "says that this is no network but what headroom writes");
+    hr_err_try(m->c.err, "headroom compare '%.200s' PRESET, for a report", m->c.path);
+    return config_status(&m->c);
+}
+
 static bool is_any(const config *c)
 {
     return c->root != NULL;
@@ -141,6 +156,7 @@ static const struct {
     const char *file; // what the file is called in a description
 } json_readers[] = {
     {is_keras, import_keras, "Keras file"},
+    {is_own, refuse_own, ""},
     {is_any, import_hugging_face, "Hugging Face config.json"},
 };
 

@@ -146,8 +146,7 @@ static uint32_t activation(keras_walk *w)
     const keras_shape shape = keras_input(w, 0)->shape;
     const bool is_leaky = strcmp(w->layer->class_name, "LeakyReLU") == 0;
     const char *key = keras_value(w, "alpha") != NULL ? "alpha" : "negative_slope";
-    const double slope =
-        json_is_object(keras_value(w, key)) ? 0 : keras_real(w, key, is_leaky ? 0.3 : 0, 0, 1e6);
+    const double slope = keras_real(w, key, is_leaky ? 0.3 : 0, 0, 1e6);
     if (!is_leaky && slope != 0 &&
         (keras_value(w, "max_value") != NULL || keras_real(w, "threshold", 0, 0, 1e9) != 0)) {
         return keras_refuse(w, "a ReLU with a slope of %g, and a threshold or a largest value", slope);

@@ -24,10 +24,18 @@ int64_t keras_int(keras_walk *w, const char *key, int64_t fallback, int64_t min,
     return json_integer_value(value);
 }
 
+// A number that was an array or a tensor in Python stands as an object of one value.
+static const json_t *bare(const json_t *value)
+{
+    const char *of = json_string_value(json_object_get(value, "class_name"));
+    const bool boxed = of != NULL && (strcmp(of, "__tensor__") == 0 || strcmp(of, "__numpy__") == 0);
+    return boxed ? json_object_get(json_object_get(value, "config"), "value") : value;
+}
+
 double keras_real(keras_walk *w, const char *key, double fallback, double min, double max)
 {
-    const json_t *value = keras_value(w, key);
-    if (value == NULL) {
+    const json_t *value = bare(keras_value(w, key));
+    if (value == NULL && keras_value(w, key) == NULL) {
         return fallback;
     }
     if (!json_is_number(value) || !(json_number_value(value) >= min && json_number_value(value) <= max)) {

@@ -155,6 +155,27 @@ START_TEST(a_report_stands_for_its_plan_and_an_out_of_memory_is_no_failure)
 }
 END_TEST
 
+// Not every .json is a report: those of Keras and Hugging Face are networks, whatever they are called.
+START_TEST(a_network_in_json_is_planned)
+{
+    static const char *const files[] = {"tests/data/keras/words.json", "tests/data/hf/distilbert_sst2.json"};
+    char words[WORDS_MAX];
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+        (void)snprintf(words, sizeof words, "compare %s %s,batch.size=3 --json", files[k], files[k]);
+        json_t *compared = json_of(words, 0);
+        (void)snprintf(words, sizeof words, "plan %s --json", files[k]);
+        json_t *a = json_of(words, 0);
+        (void)snprintf(words, sizeof words, "plan %s --json -s batch.size=3", files[k]);
+        json_t *b = json_of(words, 0);
+        check_against(compared, a, b);
+        ck_assert_uint_eq(json_array_size(json_object_get(compared, "knobs")), 1);
+        json_decref(compared);
+        json_decref(a);
+        json_decref(b);
+    }
+}
+END_TEST
+
 START_TEST(a_trace_is_replayed_on_the_allocator_that_stands_behind_it)
 {
     char path[PATH_TEXT_MAX], words[WORDS_MAX];
@@ -322,6 +343,7 @@ int main(void)
 {
     TCase *tc = tcase_create("compare");
     const TTest *const tests[] = {two_plans_are_compared_with_the_numbers_of_their_reports,
+                                  a_network_in_json_is_planned,
                                   a_report_stands_for_its_plan_and_an_out_of_memory_is_no_failure,
                                   a_trace_is_replayed_on_the_allocator_that_stands_behind_it,
                                   a_comma_within_a_value_is_part_of_it,

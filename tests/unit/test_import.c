@@ -388,6 +388,8 @@ static const struct {
     {"{\"model_type\": \"vit\", \"image_size\": [224, 224]}",
      {"image_size needs a whole number", "had a list"}},
     {"{\"model_type\": \"vit\", \"num_labels\": 1}", {"num_labels needs at least 2"}},
+    {"{\"schema\": \"headroom.report/1\", \"preset\": \"demo\"}",
+     {"schema says that this is no network but what headroom writes, had 'headroom.report/1'"}},
     {"{\"model_type\": \"vit\", \"image_size\": 16384, \"patch_size\": 1, \"hidden_size\": 16777212}",
      {"beyond the largest tensor"}},
 };

@@ -246,6 +246,12 @@ static const struct {
     {CHAIN("[null, 4]", "{\"class_name\": \"ReLU\", \"config\": {\"name\": \"r\", \"max_value\": null, "
                         "\"threshold\": 0.0, \"negative_slope\": 0.1}}, " DENSE("\"units\": 5")),
      "{name: r, kind: leaky_relu, slope: 0.1}", NULL},
+    // A slope that was a tensor, as Keras 3 writes it.
+    {CHAIN(
+         "[null, 4]",
+         "{\"class_name\": \"LeakyReLU\", \"config\": {\"name\": \"r\", \"negative_slope\": {\"class_name\": "
+         "\"__tensor__\", \"config\": {\"value\": 0.25, \"dtype\": \"float32\"}}}}, " DENSE("\"units\": 5")),
+     "{name: r, kind: leaky_relu, slope: 0.25}", NULL},
     // A window of 5 over 9 pixels.
     {CHAIN("[null, 9, 9, 3]",
            "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"c\", \"filters\": 4, "

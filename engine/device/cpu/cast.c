@@ -74,7 +74,9 @@ void cast_widen(float *to, const void *from, hr_dtype from_type, int64_t count)
 
 void cast_narrow(void *to, hr_dtype to_type, const float *from, int64_t count)
 {
-    if (to_type == HR_F16) {
+    if (to_type == HR_F32) {
+        memcpy(to, from, (size_t)count * sizeof *from);
+    } else if (to_type == HR_F16) {
         narrow_to_f16(to, from, (uint64_t)count);
     } else {
         narrow_to_bf16(to, from, (uint64_t)count);
