@@ -113,6 +113,7 @@ typedef enum attr_id {
     ATTR_DISTANCE,   // from which on all are in the last bucket
     ATTR_FORM,       // 0 streaming, 1 materialised
     ATTR_CAUSAL,
+    ATTR_PACKED,  // an nn.MultiheadAttention: execution.as=pytorch copies what that copies
     ATTR_DROPOUT, // rate inside a layer
     ATTR_RATE,
     ATTR_APPROXIMATE,
@@ -168,7 +169,7 @@ typedef struct attr_row {
     const char *choices[ATTR_MAX_CHOICES + 1];
 } attr_row;
 
-enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 14 };
+enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 15 };
 
 // One layer as it was written, defaults filled in.
 typedef struct layer_spec {

@@ -181,7 +181,8 @@ static uint32_t attend_materialised(model_builder *b, const layer_spec *s, const
 static uint32_t attend_streaming(model_builder *b, const layer_spec *s, const uint32_t qkv[3])
 {
     op_attr attr = {.heads = (int32_t)spec_integer(s, ATTR_HEADS),
-                    .flags = spec_integer(s, ATTR_CAUSAL) ? OP_FLAG_CAUSAL : 0};
+                    .flags = (spec_integer(s, ATTR_CAUSAL) ? OP_FLAG_CAUSAL : 0) |
+                             (spec_integer(s, ATTR_PACKED) ? OP_FLAG_PACKED : 0)};
     expand_rate(b, s->value[ATTR_DROPOUT].real, &attr);
     const model_node node = {.op = HR_OP_ATTENTION,
                              .attr = attr,
@@ -341,6 +342,9 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
     const bool streams = spec_integer(s, ATTR_FORM) == 0;
     const uint32_t sequences = s->input_count - (bias_of(b, s) == HR_NO_ID ? 0 : 1);
     const uint32_t source = s->input[sequences - 1];
+    if (!streams && spec_integer(s, ATTR_PACKED)) {
+        builder_problem(b, "is packed, which needs form: streaming, had materialised");
+    }
     head_form h;
     if (!takes_bias(b, s, source) || !read_heads(b, s, &h)) {
         return HR_NO_ID;
@@ -360,14 +364,15 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
     return project(b, &output, mixed, width, "output", "out");
 }
 
-const layer_kind layer_kind_attention = {
-    "attention",
-    1,
-    LAYER_ATTENTION_INPUTS,
-    LAYER_NEEDS_BIASED,
-    {ATTR_HEADS, ATTR_KV_HEADS, ATTR_HEAD_DIM, ATTR_ROTARY, ATTR_QK_EPSILON, ATTR_FORM, ATTR_CAUSAL,
-     ATTR_DROPOUT, ATTR_BIAS, ATTR_KEY_BIAS, ATTR_OUTPUT_BIAS, ATTR_INIT, ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
-    expand_attention};
+const layer_kind layer_kind_attention = {"attention",
+                                         1,
+                                         LAYER_ATTENTION_INPUTS,
+                                         LAYER_NEEDS_BIASED,
+                                         {ATTR_HEADS, ATTR_KV_HEADS, ATTR_HEAD_DIM, ATTR_ROTARY,
+                                          ATTR_QK_EPSILON, ATTR_FORM, ATTR_CAUSAL, ATTR_PACKED, ATTR_DROPOUT,
+                                          ATTR_BIAS, ATTR_KEY_BIAS, ATTR_OUTPUT_BIAS, ATTR_INIT,
+                                          ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
+                                         expand_attention};
 
 // ---- recurrence -----------------------------------------------------------------------------------------------
 

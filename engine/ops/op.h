@@ -266,6 +266,7 @@ enum {
     OP_FLAG_ADDED = 64,   // DENSE, DENSE_BWD_DATA: the last input is added to the result; no act with it
     OP_FLAG_IN_PLACE = 128, // ADD, DROPOUT: over the first input under execution.as=pytorch
     OP_FLAG_SHARES = 256,   // ROUTE: a token's gates sum to 1
+    OP_FLAG_PACKED = 512,   // ATTENTION: of an nn.MultiheadAttention, which copies under execution.as=pytorch
 };
 
 // What READ brings to the host.

@@ -36,10 +36,10 @@ static bool is_depthwise(const op_query *forward)
     return forward->attr.groups > 1 && forward->attr.groups == x->dim[x->rank - 1];
 }
 
-static uint64_t one_int64(const op_query *forward)
+// Without dropout its state is two scalars on the card; with it they are the host's.
+static uint64_t random_state(const op_query *forward)
 {
-    (void)forward;
-    return INT64_BYTES;
+    return forward->attr.rate > 0 ? 0 : INT64_BYTES;
 }
 
 static uint64_t one_real(const op_query *forward)
@@ -50,6 +50,12 @@ static uint64_t one_real(const op_query *forward)
 static uint64_t like_first_result(const op_query *forward)
 {
     return op_out_elements(forward, 0) * dtype_bytes((hr_dtype)forward->out[0].dtype);
+}
+
+// nn.MultiheadAttention puts places first for its last product, which keeps that copy.
+static uint64_t packed_copy(const op_query *forward)
+{
+    return (forward->attr.flags & OP_FLAG_PACKED) != 0 ? like_first_result(forward) : 0;
 }
 
 // clang-format off
@@ -92,7 +98,7 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_REDUCE] = {"sum.dim_IntList"},
     // As products with a cosine and a sine: those of all places are made once a forward pass, and not counted here.
     [HR_OP_ROTARY] = {"mul.Tensor, neg, cat, add.Tensor"},
-    [HR_OP_SLICE] = {"slice.Tensor"},
+    [HR_OP_SLICE] = {"slice.Tensor", .view = true},
     [HR_OP_ZERO_PAD] = {"constant_pad_nd"},
     [HR_OP_UPSAMPLE] = {"upsample_nearest2d"},
     [HR_OP_EMBEDDING] = {"embedding", .keep_in = 0x1},
@@ -102,7 +108,8 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_ATTENTION_VALUES] = {"bmm", .keep_in = 0x3},
     [HR_OP_ATTENTION] = {"_efficient_attention_forward", .keep_in = 0x7, .keep_out = 0x3, .not_float64 = true,
                          .out_bytes = scores_bytes,
-                         .extra = {{"philox_seed", PYTORCH_KEPT, one_int64}, {"philox_offset", PYTORCH_KEPT, one_int64}}},
+                         .extra = {{"philox_seed", PYTORCH_KEPT, random_state}, {"philox_offset", PYTORCH_KEPT, random_state},
+                                   {"places_first", PYTORCH_KEPT, packed_copy}}},
     // The logarithms of the probabilities are as large as our probabilities; the loss keeps the sum of its weights.
     [HR_OP_SOFTMAX_XENT] = {"_log_softmax, nll_loss_forward", .keep_in = 0x2, .keep_out = 0x1,
                             .extra = {{"total_weight", PYTORCH_KEPT, one_real},

@@ -10,7 +10,7 @@
 
 #include "ops/op.h"
 
-enum { PYTORCH_MAX_EXTRAS = 2 };
+enum { PYTORCH_MAX_EXTRAS = 3 };
 
 // A tensor of PyTorch's that our kernels do without.
 typedef struct pytorch_extra {
@@ -18,7 +18,7 @@ typedef struct pytorch_extra {
     // KEPT is asked for behind the results and kept for backward: until the first extra of backward is there, or else until
     // the gradient has been taken. GRADIENT is asked for before the gradient, and given back behind it.
     enum { PYTORCH_KEPT, PYTORCH_GRADIENT } when;
-    uint64_t (*bytes)(const op_query *forward);
+    uint64_t (*bytes)(const op_query *forward); // 0: there is none
 } pytorch_extra;
 
 typedef struct pytorch_rule {
@@ -29,6 +29,8 @@ typedef struct pytorch_rule {
     // The result is written over input 0, as networks of torchvision ask for (ReLU(inplace=True)), with execution.inplace on.
     bool in_place;
     bool last_first; // the last result is asked for before the first
+    bool
+        view; // the result is its input's storage, of which our kernel copies: what keeps it keeps the input instead
     bool
         gradient_of_in; // what our gradient reads of output 0 it may read of input 0 as well: there are the same bits
     // Its gradients are made in the order of the inputs, but for those of which this is true: there the first is the last.

@@ -1053,7 +1053,7 @@ def adaptive_avg_pool2d(walk, x, size):
     if want == [1, 1]:
         return mean(walk, x, [2, 3], True)
     if have == want:
-        return x
+        return pool(walk, "avg_pool", x, [1, 1], None, 0)  # what autograd keeps of it is kept
     if any(h % w for h, w in zip(have, want)):
         raise Unsupported("pools %s to %s, in windows of different sizes" % (have, want),
                           "an example whose images are a multiple of %s there" % want)
@@ -1351,7 +1351,13 @@ def sdpa(walk, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=No
         raise Unsupported("a mask that is no constant", "leave padding masks out: every place counts")
     if attn_mask is not None:
         is_causal = is_causal or mask_is_causal(places_seen(attn_mask))
-    return attend(walk, q, k, v, {"causal": is_causal, "dropout": dropout_p, "scale": scale})
+    return attend(walk, q, k, v, {"causal": is_causal, "dropout": dropout_p, "scale": scale, "packed": is_packed(walk)})
+
+
+def is_packed(walk):
+    """Copies around its products, as PyTorch's own module of attention has them."""
+    stack = walk.node.meta.get("nn_module_stack") or {}
+    return any("MultiheadAttention" in str(kind) and "torch" in str(kind) for _, kind in stack.values())
 
 
 def places_seen(mask):
@@ -1434,7 +1440,8 @@ def attend(walk, q, k, v, attrs):
         raise Unsupported("projections of %d features for %d heads of %d" % (units, heads, head_dim))
     more, params = norm_and_rotary(found)
     own = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "causal": attrs["causal"], "dropout": attrs["dropout"],
-           "form": attrs.get("form", "streaming"), **more, "layers": layers, "sources": [q.layer, k.layer, v.layer]}
+           "form": attrs.get("form", "streaming"), "packed": attrs.get("packed", False), **more, "layers": layers,
+           "sources": [q.layer, k.layer, v.layer]}
     batch, places = q.shape[0], q.shape[2]
     made = walk.emit("heads", [], (batch, places, heads * head_dim), own, params)
     axes = [Axis(batch), Axis(places), Axis(heads), Axis(head_dim)]
@@ -1521,7 +1528,7 @@ def masked_fill(walk, x, mask, value):
 
 # What headroom takes where an attribute is not written.
 OTHERWISE = {"stride": 1, "padding": 0, "groups": 1, "multiplier": 1, "bias": True, "dropout": 0.0, "causal": False,
-             "form": "streaming", "from": 0, "epsilon": 1e-3, "momentum": 0.01, "of": "sum", "slope": 0.01}
+             "packed": False, "form": "streaming", "from": 0, "epsilon": 1e-3, "momentum": 0.01, "of": "sum", "slope": 0.01}
 
 
 def alive(walk, outputs):

@@ -250,6 +250,58 @@ START_TEST(counts_are_int64_and_a_mask_that_multiplies_is_as_wide_as_its_input)
 }
 END_TEST
 
+// nn.MultiheadAttention's copy is kept beside the result, for the last product; a slice that is kept keeps all of its input.
+START_TEST(a_packed_attention_keeps_a_copy_and_a_slice_its_input)
+{
+    static const char vision[] = "device: {vram: 1GiB}\n"
+                                 "model:\n"
+                                 "  name: vision\n"
+                                 "  input: {shape: [6, 8]}\n"
+                                 "  classes: 5\n"
+                                 "  loss: softmax_cross_entropy\n"
+                                 "  layers:\n"
+                                 "    - {name: attention, kind: attention, heads: 2%s}\n"
+                                 "    - {name: first, kind: slice, axis: 1, from: 0, count: 1}\n"
+                                 "    - {name: features, kind: reshape, shape: [8]}\n"
+                                 "    - {name: head, kind: dense, units: 5}\n";
+    const uint64_t sequence = UINT64_C(6) * 8 * BATCH * sizeof(float);
+    char text[sizeof vision + 32];
+    (void)snprintf(text, sizeof text, vision, ", packed: true");
+    program *packed = compile_with(text, NULL);
+    (void)snprintf(text, sizeof text, vision, "");
+    program *plain = compile_with(text, NULL);
+    ck_assert_uint_eq(packed->saved_for_backward_bytes, plain->saved_for_backward_bytes + sequence);
+    ck_assert_uint_eq(named(packed, "attention/mixed:places_first")->bytes, sequence);
+    ck_assert(named(plain, "attention/out")->saved);
+    ck_assert(!named(plain, "first/out")->saved && !named(plain, "features/out")->saved);
+    program_destroy(packed);
+    program_destroy(plain);
+}
+END_TEST
+
+START_TEST(a_packed_attention_needs_the_streaming_form)
+{
+    static const char text[] =
+        "model:\n"
+        "  name: vision\n"
+        "  input: {shape: [6, 8]}\n"
+        "  classes: 5\n"
+        "  loss: softmax_cross_entropy\n"
+        "  layers:\n"
+        "    - {name: attention, kind: attention, heads: 2, packed: true, form: materialised}\n"
+        "    - {name: mean, kind: reduce, axis: 1, of: mean}\n"
+        "    - {name: head, kind: dense, units: 5}\n";
+    hr_preset *preset = preset_from_text(text);
+    hr_model *model = NULL;
+    char *problems = NULL;
+    ck_assert_int_ne(model_create(preset, hr_preset_knobs(preset), &model, &problems, NULL), HR_OK);
+    ck_assert_ptr_nonnull(problems);
+    ck_assert_ptr_nonnull(strstr(problems, "is packed, which needs form: streaming, had materialised"));
+    hr_preset_problems_free(problems);
+    hr_preset_close(preset);
+}
+END_TEST
+
 // The bytes of a `hold`, and the instructions between which they are there.
 static void assert_hold(const program *p, const char *name, uint64_t bytes, hr_op from, hr_op to)
 {
@@ -455,6 +507,8 @@ int main(void)
     tcase_add_loop_test(tests, saved_bytes_count_every_storage_but_parameters_and_buffers, 0, MODELS);
     tcase_add_test(tests, results_lie_over_their_input_where_networks_ask_for_it);
     tcase_add_test(tests, counts_are_int64_and_a_mask_that_multiplies_is_as_wide_as_its_input);
+    tcase_add_test(tests, a_packed_attention_keeps_a_copy_and_a_slice_its_input);
+    tcase_add_test(tests, a_packed_attention_needs_the_streaming_form);
     tcase_add_test(tests, the_loss_has_its_weight_and_both_its_gradients);
     tcase_add_loop_test(tests, gradients_of_weights_live_until_the_step_ends, 0, MODELS);
     tcase_add_test(tests, an_optimizer_makes_lists_or_one_after_the_other_or_nothing);

@@ -14,10 +14,17 @@ typedef struct keeper {
     bool *forward;   // [tensors] a forward instruction writes it
     bool *watched;   // [tensors] a variable flows into it
     uint32_t *taken; // [instructions by id] forward: the last instruction that takes its gradient; 0: none
+    uint32_t *whole; // [tensors] owners: what PyTorch has a view of, where ours is a copy; HR_NO_ID
 } keeper;
 
-static void keep(tensor *t, uint32_t until)
+static void keep(const keeper *k, uint32_t id, uint32_t until)
 {
+    uint32_t owner = draft_owner(k->d, id);
+    while (k->whole[owner] != HR_NO_ID) {
+        id = k->whole[owner];
+        owner = draft_owner(k->d, id);
+    }
+    tensor *t = &k->d->tensors.data[id];
     t->saved |= !t->dropped;
     t->held_until =
         until > t->held_until ? until : t->held_until; // backward ids rise in the order of the list
@@ -41,12 +48,12 @@ static void keep_by_rules(const keeper *k, const instr *i)
     const uint32_t until = rule != NULL ? k->taken[i->id] : 0;
     for (uint32_t n = 0; n < i->in_count; n++) {
         if ((in >> n & 1) != 0) {
-            keep(&k->d->tensors.data[i->in[n]], until);
+            keep(k, i->in[n], until);
         }
     }
     for (uint32_t n = 0; n < i->out_count; n++) {
         if ((out >> n & 1) != 0) {
-            keep(&k->d->tensors.data[i->out[n]], until);
+            keep(k, i->out[n], until);
         }
     }
 }
@@ -65,6 +72,20 @@ static void keep_inputs(draft *d)
         const instr *i = &d->instrs.data[n];
         for (uint32_t k = 0; i->phase == HR_PHASE_FORWARD && i->op != HR_OP_CAST && k < i->in_count; k++) {
             d->tensors.data[i->in[k]].saved |= is_model_input(d, i->in[k]);
+        }
+    }
+}
+
+static void note_views(const keeper *k)
+{
+    for (uint32_t n = 0; n < k->d->tensors.count; n++) {
+        k->whole[n] = HR_NO_ID;
+    }
+    for (uint32_t n = 0; k->d->pytorch && n < k->d->instrs.count; n++) {
+        const instr *i = &k->d->instrs.data[n];
+        const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD ? pytorch_rule_of(i->op) : NULL;
+        if (rule != NULL && rule->view) {
+            k->whole[i->out[0]] = i->in[0];
         }
     }
 }
@@ -95,16 +116,19 @@ hr_status pass_keep(draft *d, hr_err *err)
     keeper k = {.d = d,
                 .forward = hr_calloc(d->tensors.count, sizeof *k.forward),
                 .watched = hr_calloc(d->tensors.count, sizeof *k.watched),
-                .taken = draft_gradients_taken(d)};
+                .taken = draft_gradients_taken(d),
+                .whole = hr_calloc(d->tensors.count, sizeof *k.whole)};
     hr_status status = HR_OK;
-    if (k.forward == NULL || k.watched == NULL || k.taken == NULL) {
+    if (k.forward == NULL || k.watched == NULL || k.taken == NULL || k.whole == NULL) {
         status = HR_FAIL(err, NOMEM, "no host memory for %u tensors", d->tensors.count);
     } else {
         draft_mark_watched(d, k.watched);
+        note_views(&k);
         keep_all(&k);
     }
     hr_free(k.forward);
     hr_free(k.watched);
     hr_free(k.taken);
+    hr_free(k.whole);
     return status;
 }

@@ -73,9 +73,10 @@ static hr_status add_kept(holder *h, const instr *i, hr_err *err)
     HR_TRY(widen(h->d, rule, i, &q, err));
     for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS && h->taken[i->id] != 0; k++) {
         const pytorch_extra *extra = &rule->extra[k];
-        if (extra->name != NULL && extra->when == PYTORCH_KEPT) {
+        const uint64_t bytes = extra->name == NULL || extra->when != PYTORCH_KEPT ? 0 : extra->bytes(&q);
+        if (bytes != 0) {
             h->kept[i->id] = h->kept[i->id] == HR_NO_ID ? h->d->tensors.count : h->kept[i->id];
-            HR_TRY(add_hold(h, i, i->out[0], extra->name, extra->bytes(&q), h->taken[i->id], err));
+            HR_TRY(add_hold(h, i, i->out[0], extra->name, bytes, h->taken[i->id], err));
         }
     }
     return HR_OK;
@@ -89,9 +90,9 @@ static hr_status add_on_the_way(holder *h, const instr *i, const instr *forward,
     draft_query(h->d, forward, &q);
     for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS; k++) {
         const pytorch_extra *extra = &rule->extra[k];
-        if (extra->name != NULL && extra->when == PYTORCH_GRADIENT) {
-            HR_TRY(
-                add_hold(h, i, forward->out[0], extra->name, extra->bytes(&q), h->taken[forward->id], err));
+        const uint64_t bytes = extra->name == NULL || extra->when != PYTORCH_GRADIENT ? 0 : extra->bytes(&q);
+        if (bytes != 0) {
+            HR_TRY(add_hold(h, i, forward->out[0], extra->name, bytes, h->taken[forward->id], err));
             if (h->kept[forward->id] != HR_NO_ID) { // the extras of forward are done with
                 h->d->tensors.data[h->kept[forward->id]].held_until = h->list.data[h->list.count - 1].id;
             }
