@@ -379,7 +379,8 @@ static bool pytorch_graph(const hr_knobs *knobs)
 static bool pytorch_two_bytes(const hr_knobs *knobs)
 {
     return pytorch(knobs) && !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float32") &&
-           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64");
+           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") &&
+           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "mixed_bfloat16");
 }
 
 static bool pytorch_checkpoints(const hr_knobs *knobs)
@@ -630,9 +631,9 @@ static const hr_constraint constraints[] = {
      "execution.as=pytorch has the rules of PyTorch's eager mode: needed execution.mode=eager, had graph",
      HR_KNOB_EXECUTION_MODE, "-s execution.mode=eager"},
     {pytorch_two_bytes,
-     "execution.as=pytorch has no rules for autocast: needed precision.policy float32 or float64, had "
-     "another",
-     HR_KNOB_PRECISION_POLICY, "-s precision.policy=float32"},
+     "execution.as=pytorch has rules for autocast to bfloat16: needed precision.policy float32, float64 or "
+     "mixed_bfloat16, had another",
+     HR_KNOB_PRECISION_POLICY, "-s precision.policy=mixed_bfloat16"},
     {pytorch_checkpoints,
      "execution.as=pytorch has no rules for recomputation: needed checkpoint.strategy=none, had another",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=none"},

@@ -299,8 +299,10 @@ static const hr_knob_row rows[] = {
             "taken; indices and labels in int64; the loss's logarithms and both their gradients; results over their "
             "input only where torchvision's networks ask for it, gradients added up in place; and gradients of weights "
             "until the step ends. What our kernels do without is a `hold` of the listing: bytes that are asked for and "
-            "given back where PyTorch does it. The arithmetic is the same, and so are the weights. It knows "
-            "float32, one backward pass a step and most layers, and says what it does not know."},
+            "given back where PyTorch does it. The arithmetic is the same, and so are the weights. "
+            "With precision.policy=mixed_bfloat16 it is torch.autocast, loss included: products in two bytes, norms of "
+            "sequences and the loss in float32, all else in what comes; casts of weights to the end of autocast, or as "
+            "long as autograd keeps them. It knows one backward pass a step and most layers, and says what it does not know."},
     ROW(EXECUTION_MODE, CHOICE, "eager", "")
         .choices = {"eager", "graph"},
         .line = "how long tensors live",

@@ -143,7 +143,8 @@ static uint32_t project(model_builder *b, const layer_spec *s, uint32_t x, int64
     (void)snprintf(suffix, sizeof suffix, "%s_bias", name);
     const uint32_t bias =
         spec_integer(s, ATTR_BIAS) ? expand_vector(b, suffix, units, MODEL_INIT_ZEROS) : HR_NO_ID;
-    const model_node node = expand_weighted(HR_OP_DENSE, &(op_attr){0}, x, w, bias);
+    const op_attr attr = {.flags = spec_integer(s, ATTR_PACKED) ? OP_FLAG_PACKED : 0};
+    const model_node node = expand_weighted(HR_OP_DENSE, &attr, x, w, bias);
     return expand_node(b, &node, result);
 }
 

@@ -264,9 +264,13 @@ enum {
     OP_FLAG_PADDING = 16, // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)
     OP_FLAG_TORCH = 32,   // ADAM, ADAM8BIT: PyTorch's form, epsilon inside of the bias correction; ops/adam.h
     OP_FLAG_ADDED = 64,   // DENSE, DENSE_BWD_DATA: the last input is added to the result; no act with it
-    OP_FLAG_IN_PLACE = 128, // ADD, DROPOUT: over the first input under execution.as=pytorch
+    OP_FLAG_IN_PLACE = 128, // over the input that in_place names under execution.as=pytorch
     OP_FLAG_SHARES = 256,   // ROUTE: a token's gates sum to 1
-    OP_FLAG_PACKED = 512,   // ATTENTION: of an nn.MultiheadAttention, which copies under execution.as=pytorch
+    // execution.as=pytorch:
+    OP_FLAG_PACKED =
+        512, // ATTENTION, DENSE in front of it: an nn.MultiheadAttention, which makes one product and copies
+    OP_FLAG_PROMOTED = 1024, // CAST: the reader takes what is cast as it is
+    OP_FLAG_LOGITS = 2048,   // CAST, SOFTMAX_XENT: of logits, whose log-softmax has their own type
 };
 
 // What READ brings to the host.

@@ -21,12 +21,18 @@ static uint64_t mask_bytes(const op_query *forward, unsigned k)
                                 : 0;
 }
 
+// scaled_dot_product_attention takes its flash kernel for types of two bytes, the memory-efficient one for float32.
+static bool is_flash(const op_query *forward)
+{
+    return forward->in[0].dtype == HR_F16 || forward->in[0].dtype == HR_BF16;
+}
+
 // The memory-efficient kernel's log Σ exp has rows of a multiple of 32 queries (transformers/cuda/attention.cu).
 static uint64_t scores_bytes(const op_query *forward, unsigned k)
 {
     const int64_t *d = forward->out[1].shape.dim;
     const uint64_t queries = ((uint64_t)d[2] + SCORES_ALIGNED - 1) / SCORES_ALIGNED * SCORES_ALIGNED;
-    return k == 1 ? (uint64_t)d[0] * (uint64_t)d[1] * queries * FLOAT32_BYTES : 0;
+    return k == 1 && !is_flash(forward) ? (uint64_t)d[0] * (uint64_t)d[1] * queries * FLOAT32_BYTES : 0;
 }
 
 // _conv_depthwise2d_backward makes the gradient of the weights first.
@@ -36,10 +42,21 @@ static bool is_depthwise(const op_query *forward)
     return forward->attr.groups > 1 && forward->attr.groups == x->dim[x->rank - 1];
 }
 
-// Without dropout its state is two scalars on the card; with it they are the host's.
+// The memory-efficient kernel's state is two scalars on the card without dropout, with it they are the host's.
 static uint64_t random_state(const op_query *forward)
 {
-    return forward->attr.rate > 0 ? 0 : INT64_BYTES;
+    return forward->attr.rate > 0 || is_flash(forward) ? 0 : INT64_BYTES;
+}
+
+// The flash kernel's are a pair and one that is not used.
+static uint64_t flash_state(const op_query *forward)
+{
+    return is_flash(forward) ? 2 * INT64_BYTES : 0;
+}
+
+static uint64_t flash_unused(const op_query *forward)
+{
+    return is_flash(forward) ? INT64_BYTES : 0;
 }
 
 static uint64_t one_real(const op_query *forward)
@@ -52,24 +69,39 @@ static uint64_t like_first_result(const op_query *forward)
     return op_out_elements(forward, 0) * dtype_bytes((hr_dtype)forward->out[0].dtype);
 }
 
-// nn.MultiheadAttention puts places first for its last product, which keeps that copy.
+// nn.MultiheadAttention puts places first for its last product, which keeps that copy. The flash kernel's result lies so.
 static uint64_t packed_copy(const op_query *forward)
 {
-    return (forward->attr.flags & OP_FLAG_PACKED) != 0 ? like_first_result(forward) : 0;
+    return (forward->attr.flags & OP_FLAG_PACKED) != 0 && !is_flash(forward) ? like_first_result(forward) : 0;
+}
+
+// cross_entropy takes the log-softmax in the type of its logits, and casts that to float32 for its loss.
+static uint64_t like_logits(const op_query *forward)
+{
+    const op_operand *logits = &forward->in[0];
+    uint64_t bytes = 0, padding = 0;
+    return (forward->attr.flags & OP_FLAG_LOGITS) != 0 && operand_bytes(logits, &bytes, &padding) ? bytes : 0;
+}
+
+static uint64_t log_softmax_gradient(const op_query *forward)
+{
+    return (forward->attr.flags & OP_FLAG_LOGITS) != 0 ? 0 : like_first_result(forward);
 }
 
 // clang-format off
 static const pytorch_rule rules[HR_OP_COUNT] = {
+    [HR_OP_CAST] = {"_to_copy", .extra = {{"log_softmax", PYTORCH_FIRST, like_logits},
+                                          {"log_softmax:grad", PYTORCH_BEHIND, like_logits}}},
     [HR_OP_RESHAPE] = {"view"},
-    [HR_OP_CONV2D] = {"convolution", .keep_in = 0x3, .first_gradient_last = is_depthwise},
-    [HR_OP_CONV2D_TRANSPOSE] = {"convolution", .keep_in = 0x3},
-    [HR_OP_DENSE] = {"addmm", .keep_in = 0x3},
-    [HR_OP_MATMUL] = {"bmm", .keep_in = 0x3},
+    [HR_OP_CONV2D] = {"convolution", .autocast = PYTORCH_NARROW, .keep_in = 0x3, .first_gradient_last = is_depthwise},
+    [HR_OP_CONV2D_TRANSPOSE] = {"convolution", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
+    [HR_OP_DENSE] = {"addmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
+    [HR_OP_MATMUL] = {"bmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
     [HR_OP_BATCH_NORM] = {"cudnn_batch_norm", .keep_in = 0x3, .keep_out = 0x6},
     [HR_OP_BATCH_NORM_EVAL] = {"native_batch_norm"},
-    [HR_OP_LAYER_NORM] = {"native_layer_norm", .keep_in = 0x7, .keep_out = 0x6},
-    [HR_OP_GROUP_NORM] = {"native_group_norm", .keep_in = 0x3, .keep_out = 0x6},
-    [HR_OP_RMS_NORM] = {"_fused_rms_norm", .keep_in = 0x3, .keep_out = 0x2},
+    [HR_OP_LAYER_NORM] = {"native_layer_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x7, .keep_out = 0x6},
+    [HR_OP_GROUP_NORM] = {"native_group_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x3, .keep_out = 0x6},
+    [HR_OP_RMS_NORM] = {"_fused_rms_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x3, .keep_out = 0x2},
     [HR_OP_RELU] = {"relu_", .keep_out = 0x1, .in_place = true},
     // relu6_ keeps a clone of what it writes over: as many bytes as two tensors, of which the input is kept.
     [HR_OP_RELU6] = {"hardtanh_", .keep_in = 0x1, .gradient_of_in = true},
@@ -80,7 +112,7 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_SIGMOID] = {"sigmoid", .keep_out = 0x1},
     [HR_OP_HARD_SIGMOID] = {"hardsigmoid", .keep_in = 0x1},
     [HR_OP_HARD_SWISH] = {"hardswish", .keep_in = 0x1},
-    [HR_OP_SOFTPLUS] = {"softplus", .keep_in = 0x1},
+    [HR_OP_SOFTPLUS] = {"softplus", .autocast = PYTORCH_WIDE, .keep_in = 0x1},
     [HR_OP_MISH] = {"mish", .keep_in = 0x1},
     [HR_OP_MAX_POOL] = {"max_pool2d_with_indices", .keep_in = 0x1, .keep_out = 0x2, .out_bytes = index_bytes},
     [HR_OP_AVG_POOL] = {"avg_pool2d", .keep_in = 0x1},
@@ -95,26 +127,27 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_SCALE] = {"mul.Scalar"},
     [HR_OP_CONCAT] = {"cat"},
     [HR_OP_STACK] = {"stack"},
-    [HR_OP_REDUCE] = {"sum.dim_IntList"},
+    [HR_OP_REDUCE] = {"sum.dim_IntList", .autocast = PYTORCH_WIDE_SUM},
     // As products with a cosine and a sine: those of all places are made once a forward pass, and not counted here.
     [HR_OP_ROTARY] = {"mul.Tensor, neg, cat, add.Tensor"},
     [HR_OP_SLICE] = {"slice.Tensor", .view = true},
     [HR_OP_ZERO_PAD] = {"constant_pad_nd"},
-    [HR_OP_UPSAMPLE] = {"upsample_nearest2d"},
+    [HR_OP_UPSAMPLE] = {"upsample_nearest2d", .autocast = PYTORCH_WIDE},
     [HR_OP_EMBEDDING] = {"embedding", .keep_in = 0x1},
     [HR_OP_DROPOUT] = {"native_dropout", .keep_out = 0x2, .last_first = true, .out_bytes = mask_bytes},
-    [HR_OP_SOFTMAX] = {"_softmax", .keep_out = 0x1},
-    [HR_OP_ATTENTION_SCORES] = {"bmm", .keep_in = 0x3},
-    [HR_OP_ATTENTION_VALUES] = {"bmm", .keep_in = 0x3},
-    [HR_OP_ATTENTION] = {"_efficient_attention_forward", .keep_in = 0x7, .keep_out = 0x3, .not_float64 = true,
+    [HR_OP_SOFTMAX] = {"_softmax", .autocast = PYTORCH_WIDE, .keep_out = 0x1},
+    [HR_OP_ATTENTION_SCORES] = {"bmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
+    [HR_OP_ATTENTION_VALUES] = {"bmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
+    [HR_OP_ATTENTION] = {"_efficient_attention_forward", .autocast = PYTORCH_NARROW, .keep_in = 0x7, .keep_out = 0x3, .not_float64 = true,
                          .out_bytes = scores_bytes,
-                         .extra = {{"philox_seed", PYTORCH_KEPT, random_state}, {"philox_offset", PYTORCH_KEPT, random_state},
+                         .extra = {{"philox_seed", PYTORCH_FIRST, random_state}, {"philox_offset", PYTORCH_FIRST, random_state},
+                                   {"rng_state", PYTORCH_KEPT, flash_state}, {"unused", PYTORCH_KEPT, flash_unused, .unseen = true},
                                    {"places_first", PYTORCH_KEPT, packed_copy}}},
     // The logarithms of the probabilities are as large as our probabilities; the loss keeps the sum of its weights.
-    [HR_OP_SOFTMAX_XENT] = {"_log_softmax, nll_loss_forward", .keep_in = 0x2, .keep_out = 0x1,
+    [HR_OP_SOFTMAX_XENT] = {"_log_softmax, nll_loss_forward", .autocast = PYTORCH_WIDE, .keep_in = 0x2, .keep_out = 0x1,
                             .extra = {{"total_weight", PYTORCH_KEPT, one_real},
-                                      {"log_softmax:grad", PYTORCH_GRADIENT, like_first_result}}},
-    [HR_OP_MSE] = {"mse_loss", .keep_in = 0x3},
+                                      {"log_softmax:grad", PYTORCH_GRADIENT, log_softmax_gradient}}},
+    [HR_OP_MSE] = {"mse_loss", .autocast = PYTORCH_WIDE, .keep_in = 0x3},
     [HR_OP_ACCURACY] = {"argmax, eq, sum"},
 };
 // clang-format on

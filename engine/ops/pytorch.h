@@ -10,20 +10,31 @@
 
 #include "ops/op.h"
 
-enum { PYTORCH_MAX_EXTRAS = 3 };
+enum { PYTORCH_MAX_EXTRAS = 5 };
 
 // A tensor of PyTorch's that our kernels do without.
 typedef struct pytorch_extra {
     const char *name;
-    // KEPT is asked for behind the results and kept for backward: until the first extra of backward is there, or else until
-    // the gradient has been taken. GRADIENT is asked for before the gradient, and given back behind it.
-    enum { PYTORCH_KEPT, PYTORCH_GRADIENT } when;
+    // FIRST is asked for before the results, KEPT behind them; both are kept for backward: until the first extra of backward
+    // is there, or else until the gradient has been taken. GRADIENT is asked for before the gradient, BEHIND when it is there, and
+    // both are given back at once then.
+    enum { PYTORCH_FIRST, PYTORCH_KEPT, PYTORCH_GRADIENT, PYTORCH_BEHIND } when;
     uint64_t (*bytes)(const op_query *forward); // 0: there is none
+    bool unseen; // lives as long, though no hook of saved tensors is called for it
 } pytorch_extra;
+
+// In what type an operation computes under torch.autocast (ATen/autocast_mode.h).
+typedef enum pytorch_autocast {
+    PYTORCH_AS_IT_COMES, // in the widest type of its inputs
+    PYTORCH_NARROW,      // in two bytes
+    PYTORCH_WIDE,        // in float32
+    PYTORCH_WIDE_SUM,    // in float32 unless it is a mean
+} pytorch_autocast;
 
 typedef struct pytorch_rule {
     const char *aten;          // what PyTorch calls it; NULL: nothing is known of this operation
     uint8_t keep_in, keep_out; // bit k: autograd keeps input / output k
+    pytorch_autocast autocast;
     // Its kernels take no float64: what PyTorch does there is another operation.
     bool not_float64;
     // The result is written over input 0, as networks of torchvision ask for (ReLU(inplace=True)), with execution.inplace on.

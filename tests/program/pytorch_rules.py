@@ -19,58 +19,78 @@ import sys
 
 RESULTS = "tests/bench/results/"
 PLANNED = ["-s", "execution.as=pytorch", "-s", "execution.mode=eager", "-s", "device.kind=plan", "-s", "device.card=unlimited", "-s",
-           "precision.policy=float32", "-s", "optimizer.kind=sgd"]
+           "optimizer.kind=sgd"]
+POLICIES = {"float32": "float32", "autocast": "mixed_bfloat16"}
 # Network: what its preset keeps more or less of a sample, and why.
 DIFFERENT = {
     "vgg16": ((-100352, 0), "its average pooling of 7x7 to 7x7 keeps what it reads; the preset has none"),
     "efficientnet_b0": ((-36, 0), "nine draws of stochastic depth, which the preset does without"),
     "convnext_tiny": ((-68, 0), "seventeen draws of stochastic depth"),
 }
-# Network: its preset, and how many bytes more or less may be alive behind a request: MobileNetV2 has a local variable to the
-# end of its forward pass.
-WHOLE = {"resnet18": ("resnet18", 0), "resnet50": ("resnet50", 0), "mobilenet_v2": ("mobilenet_v2", 10240)}
+# The same under autocast.
+DIFFERENT_HALF = {
+    "vgg16": ((-50176, 0), "as above"),
+    "efficientnet_b0": ((-18, 0), "as above"),
+    "convnext_tiny": ((-68, 0), "as above"),
+}
+# Network: its preset, and how many bytes more or less may be alive behind a request in each precision: MobileNetV2 has a local
+# variable to the end of its forward pass.
+WHOLE = {"resnet18": ("resnet18", {"float32": 0, "autocast": 0}), "resnet50": ("resnet50", {"float32": 0, "autocast": 0}),
+         "mobilenet_v2": ("mobilenet_v2", {"float32": 10240, "autocast": 5120})}
+TRANSFORMER = RESULTS + "pytorch_steps/transformer.yaml"
 # Network: its preset, how many of PyTorch's requests are ours too, and what part the peak of what is alive may be off.
 PARTLY = {
-    "vgg16": ("vgg16", 105, 0),
-    "densenet121": ("densenet121", 1348, 0),  # gradients of slices are views there
-    "efficientnet_b0": ("efficientnet_b0", 808, 1e-6),  # stochastic depth
-    "vit_b_16": ("vit_b16", 529, 0.001),  # its attention is one product there, and copies between
+    ("vgg16", "float32"): ("vgg16", 105, 0),
+    ("vgg16", "autocast"): ("vgg16", 172, 0.0002),  # it pools 7x7 to 7x7
+    ("densenet121", "float32"): ("densenet121", 1348, 0),  # gradients of slices are views there
+    ("densenet121", "autocast"): ("densenet121", 1595, 0),
+    ("efficientnet_b0", "float32"): ("efficientnet_b0", 808, 1e-6),  # stochastic depth
+    ("efficientnet_b0", "autocast"): ("efficientnet_b0", 1041, 1e-6),
+    ("vit_b_16", "float32"): ("vit_b16", 529, 0.001),  # its attention is one product there, and copies between
+    ("vit_b_16", "autocast"): ("vit_b16", 722, 0),
+    ("transformer", "float32"): (TRANSFORMER, 313, 0),
+    ("transformer", "autocast"): (TRANSFORMER, 433, 0),
 }
 PHASES = {"forward": "forward", "loss": "forward", "backward": "backward"}
 LINE = re.compile(r"\s*\d+\s+(\w+)\s+[\d.]+ \w+\s+(alloc|free)\s+\w\s+(\d+) B\s+(\S+?)\[")
 
 
-def output(program, preset, batch, *words):
-    command = [program, "plan", preset, *PLANNED, "-s", "batch.size=%d" % batch, *words]
+def output(program, preset, batch, precision, *words):
+    command = [program, "plan", preset, *PLANNED, "-s", "batch.size=%d" % batch, "-s", "precision.policy=" + POLICIES[precision], *words]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
 # ---- what is kept ---------------------------------------------------------------------------------------------------
 
-def saved(program, preset, batch):
-    return json.loads(output(program, preset, batch, "--json"))["memory"]["saved_for_backward_bytes"]
+def saved(program, preset, batch, precision):
+    return json.loads(output(program, preset, batch, precision, "--json"))["memory"]["saved_for_backward_bytes"]
+
+
+def check_kept(program, row, precision, kept, expected):
+    two, three = (saved(program, row["preset"]["name"], batch, precision) for batch in (2, 3))
+    off = (three - two - kept["bytes_a_sample"], 3 * two - 2 * three - kept["fixed_bytes"])
+    if off != expected:
+        sys.exit("%s, %s: keeps %+d B a sample and %+d B beside PyTorch, expected %+d and %+d"
+                 % (row["name"], precision, *off, *expected))
 
 
 def check_saved(program):
     with open(RESULTS + "pytorch_saved.json", encoding="utf-8") as file:
         rows = [row for row in json.load(file)["rows"] if "preset" in row]
     for row in rows:
-        two, three = (saved(program, row["preset"]["name"], batch) for batch in (2, 3))
-        off = (three - two - row["pytorch"]["bytes_a_sample"], 3 * two - 2 * three - row["pytorch"]["fixed_bytes"])
-        expected = DIFFERENT.get(row["name"], ((0, 0), ""))[0]
-        if off != expected:
-            sys.exit("%s: keeps %+d B a sample and %+d B beside PyTorch, expected %+d and %+d" % (row["name"], *off, *expected))
+        check_kept(program, row, "float32", row["pytorch"], DIFFERENT.get(row["name"], ((0, 0), ""))[0])
+        check_kept(program, row, "autocast", row["autocast"]["pytorch"], DIFFERENT_HALF.get(row["name"], ((0, 0), ""))[0])
     return len(rows)
 
 
 # ---- what is asked for ----------------------------------------------------------------------------------------------
 
-def recorded(network):
+def recorded(network, precision):
     """[(phase, bytes, or minus the number of the request that is released)] without workspaces."""
     with open(RESULTS + "pytorch_steps/%s.json" % network, encoding="utf-8") as file:
         step = json.load(file)
     numbers, events, count = [], [], 0
-    for phase, line in step["phases"]["float32"].items():
+    for phase, line in step["phases"][precision].items():
         for word in line.split():
             if word == "-":
                 continue
@@ -102,9 +122,9 @@ def renumbered(events):
             yield PHASES[phase], -number[-value]
 
 
-def planned(program, preset, batch, phases=("forward", "backward"), *words):
+def planned(program, preset, batch, precision, phases=("forward", "backward"), *words):
     events, live, count = [], {}, 0
-    for line in output(program, preset, batch, "--listing", *words).splitlines():
+    for line in output(program, preset, batch, precision, "--listing", *words).splitlines():
         match = LINE.match(line)
         if match is None or match.group(1) not in phases:
             continue
@@ -137,14 +157,14 @@ def alive(events):
     return line
 
 
-def check_whole(program, network, preset):
-    batch, theirs = recorded(network)
-    ours = planned(program, preset, batch)
+def check_whole(program, network, preset, precision):
+    batch, theirs = recorded(network, precision)
+    ours = planned(program, preset, batch, precision)
     for number, (a, b) in enumerate(zip(sizes(theirs), sizes(ours))):
         if a != b:
-            sys.exit("%s: request %d is %s in PyTorch, planned %s" % (network, number, a, b))
+            sys.exit("%s, %s: request %d is %s in PyTorch, planned %s" % (network, precision, number, a, b))
     if len(sizes(theirs)) != len(sizes(ours)):
-        sys.exit("%s: %d requests in PyTorch, planned %d" % (network, len(sizes(theirs)), len(sizes(ours))))
+        sys.exit("%s, %s: %d requests in PyTorch, planned %d" % (network, precision, len(sizes(theirs)), len(sizes(ours))))
     return theirs, ours
 
 
@@ -155,14 +175,15 @@ def check_alive(network, theirs, ours, most):
                  % (network, off.index(max(off)), max(off)))
 
 
-def check_part(program, network, preset, least, within):
-    batch, theirs = recorded(network)
-    ours = planned(program, preset, batch)
+def check_part(program, network, precision, preset, least, within):
+    batch, theirs = recorded(network, precision)
+    ours = planned(program, preset, batch, precision)
     shared = sum((collections.Counter(sizes(theirs)) & collections.Counter(sizes(ours))).values())
     peaks = max(alive(theirs)), max(alive(ours))
+    line = "%s, %s: %d of %d requests, peak %d beside PyTorch's %d" % (network, precision, shared, len(sizes(theirs)), peaks[1], peaks[0])
     if shared < least or abs(peaks[1] / peaks[0] - 1) > within:
-        sys.exit("%s: %d of %d requests, peak %d beside PyTorch's %d" % (network, shared, len(sizes(theirs)), peaks[1], peaks[0]))
-    print("%s: %d of %d requests, peak %d beside PyTorch's %d" % (network, shared, len(sizes(theirs)), peaks[1], peaks[0]))
+        sys.exit(line)
+    print(line)
 
 
 # ---- the optimizer --------------------------------------------------------------------------------------------------
@@ -189,7 +210,7 @@ def check_optimizers(program, network, preset):
         step = json.load(file)
     for optimizer, knobs in OPTIMIZERS.items():
         words = [word for knob in knobs for word in ("-s", knob)]
-        events = planned(program, preset, step["batch"], ("update",), *words)
+        events = planned(program, preset, step["batch"], "float32", ("update",), *words)
         if updates_of(step["optimizers"][optimizer]) != (sizes(events), alive(events)):
             sys.exit("%s, %s: other requests than PyTorch's" % (network, optimizer))
 
@@ -198,11 +219,12 @@ def main():
     program = sys.argv[1]
     kept = check_saved(program)
     for network, (preset, most) in WHOLE.items():
-        theirs, ours = check_whole(program, network, preset)
-        check_alive(network, theirs, ours, most)
+        for precision in POLICIES:
+            theirs, ours = check_whole(program, network, preset, precision)
+            check_alive(network, theirs, ours, most[precision])
         check_optimizers(program, network, preset)
-    for network, (preset, least, within) in PARTLY.items():
-        check_part(program, network, preset, least, within)
+    for (network, precision), row in PARTLY.items():
+        check_part(program, network, precision, *row)
     print("%d networks keep what autograd keeps; %d make PyTorch's requests, %d a part of them" % (kept, len(WHOLE), len(PARTLY)))
 
 

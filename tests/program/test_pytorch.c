@@ -54,6 +54,8 @@ static const char language_model[] = "device: {vram: 1GiB}\n"
 
 static const char *const models[] = {image_model, language_model};
 enum { MODELS = sizeof models / sizeof *models };
+static const char *const policies[] = {"precision.policy=float32", "precision.policy=mixed_bfloat16"};
+enum { POLICIES = sizeof policies / sizeof *policies, CASES = MODELS * POLICIES };
 
 static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
                              hr_err *err)
@@ -150,7 +152,7 @@ static bool keeps(const program *p, const instr *i, uint32_t owner)
 
 START_TEST(what_is_kept_lives_until_its_gradient_has_been_taken_and_no_longer)
 {
-    program *p = compile_with(models[_i], NULL);
+    program *p = compile_with(models[_i % MODELS], policies[_i / MODELS]);
     unsigned kept = 0;
     for (uint32_t id = p->persistent_count; id < p->tensor_count; id++) {
         uint32_t until = 0, used = 0;
@@ -190,7 +192,7 @@ static uint64_t sum_of_saved(const program *p)
 
 START_TEST(saved_bytes_count_every_storage_but_parameters_and_buffers)
 {
-    program *p = compile_with(models[_i], NULL);
+    program *p = compile_with(models[_i % MODELS], policies[_i / MODELS]);
     ck_assert_uint_eq(p->saved_for_backward_bytes, sum_of_saved(p));
     program_destroy(p);
 }
@@ -332,6 +334,97 @@ START_TEST(the_loss_has_its_weight_and_both_its_gradients)
 }
 END_TEST
 
+// Under autocast products are in two bytes, norms of sequences and the loss in float32, all else in what comes.
+START_TEST(autocast_computes_each_operation_in_its_own_type)
+{
+    static const struct {
+        const char *name;
+        hr_dtype dtype;
+    } image[] = {{"conv/out", HR_BF16}, {"norm/norm", HR_BF16}, {"pool/out", HR_BF16}, {"scale/out", HR_BF16},
+                 {"head/out", HR_BF16}, {"probs", HR_F32},      {"loss", HR_F32}},
+      language[] = {{"wte/out", HR_F32},          {"ln/out", HR_F32},         {"attention/query", HR_BF16},
+                    {"attention/mixed", HR_BF16}, {"attention/out", HR_BF16}, {"sum/out", HR_F32},
+                    {"head/out", HR_BF16},        {"probs", HR_F32}};
+    program *p = compile_with(image_model, policies[1]), *words = compile_with(language_model, policies[1]);
+    for (size_t k = 0; k < sizeof image / sizeof *image; k++) {
+        ck_assert_msg(named(p, image[k].name)->dtype == image[k].dtype, "%s", image[k].name);
+    }
+    for (size_t k = 0; k < sizeof language / sizeof *language; k++) {
+        ck_assert_msg(named(words, language[k].name)->dtype == language[k].dtype, "%s", language[k].name);
+    }
+    program_destroy(p);
+    program_destroy(words);
+}
+END_TEST
+
+// A sum of two types lies over the cast that PyTorch does without.
+START_TEST(a_cast_that_pytorch_does_without_holds_no_bytes_of_its_own)
+{
+    program *p = compile_with(language_model, policies[1]);
+    const uint32_t sum = (uint32_t)(named(p, "sum/out") - p->tensors);
+    const uint32_t cast = (uint32_t)(named(p, "attention/out:float32") - p->tensors);
+    ck_assert_uint_eq(owner_of(p, sum), cast);
+    const uint32_t probs = (uint32_t)(named(p, "probs") - p->tensors);
+    ck_assert_uint_eq(owner_of(p, probs), (uint32_t)(named(p, "head/out:float32") - p->tensors));
+    program_destroy(p);
+}
+END_TEST
+
+static uint32_t last_of(const program *p, uint8_t phase)
+{
+    uint32_t last = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        last = p->instrs[n].phase == phase && p->instrs[n].op != HR_OP_FREE ? n : last;
+    }
+    return last;
+}
+
+static uint32_t first_of(const program *p, uint8_t phase)
+{
+    uint32_t n = 0;
+    while (p->instrs[n].phase != phase) {
+        n++;
+    }
+    return n;
+}
+
+// A weight's cast is kept for its gradient, a bias's until autocast ends; each reader of an activation casts for itself.
+START_TEST(casts_of_weights_live_as_autocast_and_autograd_keep_them)
+{
+    program *p = compile_with(language_model, policies[1]);
+    const uint32_t end = last_of(p, HR_PHASE_FORWARD);
+    unsigned weights = 0, biases = 0, inputs = 0;
+    for (uint32_t id = 0; id < p->tensor_count; id++) {
+        const tensor *t = &p->tensors[id];
+        inputs += strcmp(t->name, "ln/out:bfloat16") == 0;
+        if (t->category != HR_CATEGORY_CASTS) {
+            continue;
+        }
+        ck_assert_uint_gt(freed_at(p, id), end);
+        ck_assert(t->saved == (t->shape.rank == 2));
+        const uint32_t first = first_of(p, HR_PHASE_BACKWARD);
+        ck_assert(t->saved ? freed_at(p, id) > first : freed_at(p, id) < first);
+        weights += t->saved;
+        biases += !t->saved;
+    }
+    ck_assert_uint_eq(weights, 5);
+    ck_assert_uint_eq(biases, 5);
+    ck_assert_uint_eq(inputs, 3);
+    program_destroy(p);
+}
+END_TEST
+
+START_TEST(the_loss_under_autocast_has_its_log_softmax_in_the_type_of_its_logits)
+{
+    program *p = compile_with(image_model, policies[1]);
+    assert_hold(p, "head/out:float32:log_softmax", UINT64_C(5) * BATCH * sizeof(uint16_t), HR_OP_DENSE,
+                HR_OP_SOFTMAX_XENT_BWD);
+    assert_hold(p, "head/out:float32:log_softmax:grad", UINT64_C(5) * BATCH * sizeof(uint16_t),
+                HR_OP_SOFTMAX_XENT, HR_OP_SOFTMAX_XENT_BWD);
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(gradients_of_weights_live_until_the_step_ends)
 {
     program *p = compile_with(models[_i], NULL);
@@ -461,9 +554,9 @@ END_TEST
 START_TEST(every_combination_without_rules_is_refused)
 {
     static const char *const pairs[] = {
-        "execution.mode=graph", "precision.policy=mixed_bfloat16", "checkpoint.strategy=sqrt",
-        "batch.accumulate=2",   "offload.activations=on",          "offload.optimizer=on",
-        "optimizer.kind=lion",  "optimizer.fused_backward=on",     "optimizer.clip_norm=1",
+        "execution.mode=graph", "precision.policy=bfloat16",   "checkpoint.strategy=sqrt",
+        "batch.accumulate=2",   "offload.activations=on",      "offload.optimizer=on",
+        "optimizer.kind=lion",  "optimizer.fused_backward=on", "optimizer.clip_norm=1",
         "optimizer.ema=0.9",
     };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
@@ -479,8 +572,10 @@ END_TEST
 
 START_TEST(every_allocation_may_fail_once)
 {
-    hr_model *model = model_from_text(models[_i]);
-    const hr_knobs knobs = pytorch_knobs(_i == 0 ? NULL : "optimizer.implementation=loop");
+    hr_model *model = model_from_text(models[_i % MODELS]);
+    hr_knobs knobs = pytorch_knobs(policies[_i / MODELS]);
+    ck_assert_int_eq(
+        hr_knobs_set_pair(&knobs, _i == 1 ? "optimizer.implementation=loop" : "train.seed=1", NULL), HR_OK);
     program *p = NULL;
     target_forget();
     ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, 2, &target, &p, NULL), HR_OK);
@@ -503,19 +598,23 @@ int main(void)
 {
     Suite *suite = suite_create("pytorch");
     TCase *tests = tcase_create("pytorch");
-    tcase_add_loop_test(tests, what_is_kept_lives_until_its_gradient_has_been_taken_and_no_longer, 0, MODELS);
-    tcase_add_loop_test(tests, saved_bytes_count_every_storage_but_parameters_and_buffers, 0, MODELS);
+    tcase_add_loop_test(tests, what_is_kept_lives_until_its_gradient_has_been_taken_and_no_longer, 0, CASES);
+    tcase_add_loop_test(tests, saved_bytes_count_every_storage_but_parameters_and_buffers, 0, CASES);
     tcase_add_test(tests, results_lie_over_their_input_where_networks_ask_for_it);
     tcase_add_test(tests, counts_are_int64_and_a_mask_that_multiplies_is_as_wide_as_its_input);
     tcase_add_test(tests, a_packed_attention_keeps_a_copy_and_a_slice_its_input);
     tcase_add_test(tests, a_packed_attention_needs_the_streaming_form);
     tcase_add_test(tests, the_loss_has_its_weight_and_both_its_gradients);
+    tcase_add_test(tests, autocast_computes_each_operation_in_its_own_type);
+    tcase_add_test(tests, a_cast_that_pytorch_does_without_holds_no_bytes_of_its_own);
+    tcase_add_test(tests, casts_of_weights_live_as_autocast_and_autograd_keep_them);
+    tcase_add_test(tests, the_loss_under_autocast_has_its_log_softmax_in_the_type_of_its_logits);
     tcase_add_loop_test(tests, gradients_of_weights_live_until_the_step_ends, 0, MODELS);
     tcase_add_test(tests, an_optimizer_makes_lists_or_one_after_the_other_or_nothing);
     tcase_add_test(tests, what_has_no_rule_is_refused_by_name);
     tcase_add_test(tests, attention_in_float64_is_refused_unless_its_scores_are_materialised);
     tcase_add_test(tests, every_combination_without_rules_is_refused);
-    tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS);
+    tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, CASES);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

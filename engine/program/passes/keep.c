@@ -84,7 +84,8 @@ static void note_views(const keeper *k)
     for (uint32_t n = 0; k->d->pytorch && n < k->d->instrs.count; n++) {
         const instr *i = &k->d->instrs.data[n];
         const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD ? pytorch_rule_of(i->op) : NULL;
-        if (rule != NULL && rule->view) {
+        const bool promoted = i->op == HR_OP_CAST && (i->attr.flags & OP_FLAG_PROMOTED) != 0;
+        if (rule != NULL && (rule->view || promoted)) {
             k->whole[i->out[0]] = i->in[0];
         }
     }

@@ -9,6 +9,10 @@
 //   float16, bfloat16 half                          half           float32
 //
 // Which operands are float32 whatever the policy says is data: wide_in and wide_out of the operation's row.
+//
+// Under execution.as=pytorch a mixed policy is torch.autocast: an operation computes in the type that its rule says
+// (ops/pytorch.h), most in what comes; only casts of variables serve more than one reader.
+#include "ops/pytorch.h"
 #include "program/draft.h"
 
 typedef struct policy_types {
@@ -40,6 +44,32 @@ typedef struct cast_table {
 static bool is_half(hr_dtype dtype)
 {
     return dtype == HR_F16 || dtype == HR_BF16;
+}
+
+static bool is_wide(const instr *i, uint32_t k)
+{
+    return (op_row_of(i->op)->wide_in >> k & 1) != 0;
+}
+
+static hr_dtype widest(const draft *d, const instr *i)
+{
+    bool wide = false;
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        wide = wide || (!is_wide(i, k) && d->tensors.data[i->in[k]].dtype == HR_F32);
+    }
+    return wide ? HR_F32 : d->compute;
+}
+
+// What the operation computes in.
+static hr_dtype computes_in(const draft *d, const instr *i)
+{
+    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(i->op) : NULL;
+    if (rule == NULL || rule->autocast == PYTORCH_NARROW) {
+        return d->compute;
+    }
+    const bool wide = rule->autocast == PYTORCH_WIDE ||
+                      (rule->autocast == PYTORCH_WIDE_SUM && (i->attr.flags & OP_FLAG_MEAN) == 0);
+    return wide ? HR_F32 : widest(d, i);
 }
 
 // Running statistics are float32 in every policy.
@@ -74,21 +104,70 @@ static hr_status add_cast(draft *d, instr_list *list, const instr *reader, uint3
     return HR_OK;
 }
 
+// autocast keeps the casts of variables until it ends; nn.MultiheadAttention casts once for its one product.
+static bool is_shared(const draft *d, const instr *reader, uint32_t from)
+{
+    return !d->pytorch || d->tensors.data[from].category == HR_CATEGORY_WEIGHTS ||
+           (reader->attr.flags & OP_FLAG_PACKED) != 0;
+}
+
+// Most operations of PyTorch read operands of other types as they are: the result lies over our cast where it may. A loss takes
+// the log-softmax of its logits before the cast.
+static void note_reader(const draft *d, instr *cast, instr *reader, uint32_t k)
+{
+    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(reader->op) : NULL;
+    const bool widens = d->tensors.data[cast->out[0]].dtype == HR_F32;
+    if (rule == NULL || !widens) {
+        return;
+    }
+    const bool logits = reader->op == HR_OP_SOFTMAX_XENT;
+    cast->attr.flags |= rule->autocast == PYTORCH_AS_IT_COMES ? OP_FLAG_PROMOTED
+                        : logits                              ? OP_FLAG_LOGITS
+                                                              : 0;
+    reader->attr.flags |= logits ? OP_FLAG_LOGITS : 0;
+    reader->attr.flags |= op_row_of(reader->op)->in_place == (int)k ? OP_FLAG_IN_PLACE : 0;
+}
+
+// Did the latest instructions cast to it?
+static bool is_cast_here(const instr_list *list, uint32_t tensor_id)
+{
+    const instr *last = list->count == 0 ? NULL : &list->data[list->count - 1];
+    return last != NULL && last->op == HR_OP_CAST && last->out[0] == tensor_id &&
+           (last->attr.flags & OP_FLAG_PROMOTED) != 0;
+}
+
+static hr_status cast_input(draft *d, instr_list *list, instr *i, uint32_t k, hr_dtype computed,
+                            const cast_table *casts, hr_err *err)
+{
+    const bool wide = is_wide(i, k) || computed == HR_F32;
+    const hr_dtype wanted = wide ? HR_F32 : computed;
+    const uint32_t from = i->in[k];
+    if (!dtype_is_real(d->tensors.data[from].dtype) || d->tensors.data[from].dtype == wanted) {
+        return HR_OK;
+    }
+    uint32_t *shared = wide ? &casts->to_wide[from] : &casts->to_compute[from], own = HR_NO_ID;
+    uint32_t *made = is_shared(d, i, from) ? shared : &own;
+    if (*made == HR_NO_ID) {
+        HR_TRY(add_cast(d, list, i, from, wanted, made, err));
+        note_reader(d, &list->data[list->count - 1], i, k);
+    }
+    i->in[k] = *made;
+    return HR_OK;
+}
+
 static hr_status cast_inputs(draft *d, instr_list *list, instr *i, const cast_table *casts, hr_err *err)
 {
-    const op_row *row = op_row_of(i->op);
-    for (uint32_t k = 0; k < i->in_count && !row->view; k++) {
-        const bool wide = (row->wide_in >> k & 1) != 0;
-        const hr_dtype wanted = wide ? HR_F32 : d->compute;
-        const uint32_t from = i->in[k];
-        if (!dtype_is_real(d->tensors.data[from].dtype) || d->tensors.data[from].dtype == wanted) {
-            continue;
-        }
-        uint32_t *made = wide ? &casts->to_wide[from] : &casts->to_compute[from];
-        if (*made == HR_NO_ID) {
-            HR_TRY(add_cast(d, list, i, from, wanted, made, err));
-        }
-        i->in[k] = *made;
+    const hr_dtype computed = computes_in(d, i);
+    for (uint32_t n = 0; n < i->in_count && !op_row_of(i->op)->view; n++) {
+        const uint32_t k =
+            d->pytorch ? i->in_count - 1 - n : n; // C++ evaluates PyTorch's casts from the last on
+        HR_TRY(cast_input(d, list, i, k, computed, casts, err));
+    }
+    if (d->pytorch && i->op == HR_OP_ADD && is_cast_here(list, i->in[1])) { // a result lies over the first
+        const uint32_t first = i->in[0];
+        i->in[0] = i->in[1];
+        i->in[1] = first;
+        i->attr.flags |= OP_FLAG_IN_PLACE;
     }
     return HR_OK;
 }
@@ -96,6 +175,7 @@ static hr_status cast_inputs(draft *d, instr_list *list, instr *i, const cast_ta
 static hr_status type_outputs(draft *d, const instr *i, hr_err *err)
 {
     const op_row *row = op_row_of(i->op);
+    const hr_dtype computed = computes_in(d, i);
     for (uint32_t k = 0; k < i->out_count; k++) {
         tensor *t = &d->tensors.data[i->out[k]];
         if (t->persistent || !dtype_is_real(t->dtype)) {
@@ -103,7 +183,7 @@ static hr_status type_outputs(draft *d, const instr *i, hr_err *err)
         }
         t->dtype = row->view                       ? d->tensors.data[i->in[0]].dtype
                    : (row->wide_out >> k & 1) != 0 ? HR_F32
-                                                   : d->compute;
+                                                   : computed;
         HR_TRY(draft_measure(t, err));
     }
     return HR_OK;

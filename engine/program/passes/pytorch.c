@@ -44,9 +44,7 @@ static hr_status add_hold(holder *h, const instr *at, uint32_t like, const char 
                              .layer = at->layer,
                              .until = until};
     uint32_t id = 0;
-    HR_TRY(draft_hold(d, &h->list, &held, &id, err));
-    d->tensors.data[id].saved = kept;
-    return HR_OK;
+    return draft_hold(d, &h->list, &held, &id, err);
 }
 
 static hr_status widen(draft *d, const pytorch_rule *rule, const instr *i, const op_query *q, hr_err *err)
@@ -64,38 +62,43 @@ static hr_status widen(draft *d, const pytorch_rule *rule, const instr *i, const
     return HR_OK;
 }
 
-// Behind forward instruction i.
-static hr_status add_kept(holder *h, const instr *i, hr_err *err)
+// What forward instruction i keeps beside its own, of the kind.
+static hr_status add_kept(holder *h, const instr *i, int when, hr_err *err)
 {
     const pytorch_rule *rule = pytorch_rule_of(i->op);
     op_query q;
     draft_query(h->d, i, &q);
-    HR_TRY(widen(h->d, rule, i, &q, err));
     for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS && h->taken[i->id] != 0; k++) {
         const pytorch_extra *extra = &rule->extra[k];
-        const uint64_t bytes = extra->name == NULL || extra->when != PYTORCH_KEPT ? 0 : extra->bytes(&q);
+        const uint64_t bytes = extra->name == NULL || (int)extra->when != when ? 0 : extra->bytes(&q);
         if (bytes != 0) {
             h->kept[i->id] = h->kept[i->id] == HR_NO_ID ? h->d->tensors.count : h->kept[i->id];
             HR_TRY(add_hold(h, i, i->out[0], extra->name, bytes, h->taken[i->id], err));
+            h->d->tensors.data[h->d->tensors.count - 1].saved = !extra->unseen;
         }
     }
     return HR_OK;
 }
 
-// Before backward instruction i, the first that takes the gradient of `forward`.
-static hr_status add_on_the_way(holder *h, const instr *i, const instr *forward, hr_err *err)
+// At backward instruction i, the first that takes the gradient of `forward`: before it, or behind it and at once given back.
+static hr_status add_on_the_way(holder *h, const instr *i, const instr *forward, int when, hr_err *err)
 {
     const pytorch_rule *rule = pytorch_rule_of(forward->op);
     op_query q;
     draft_query(h->d, forward, &q);
     for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS; k++) {
         const pytorch_extra *extra = &rule->extra[k];
-        const uint64_t bytes = extra->name == NULL || extra->when != PYTORCH_GRADIENT ? 0 : extra->bytes(&q);
-        if (bytes != 0) {
-            HR_TRY(add_hold(h, i, forward->out[0], extra->name, bytes, h->taken[forward->id], err));
-            if (h->kept[forward->id] != HR_NO_ID) { // the extras of forward are done with
-                h->d->tensors.data[h->kept[forward->id]].held_until = h->list.data[h->list.count - 1].id;
-            }
+        const uint64_t bytes = extra->name == NULL || (int)extra->when != when ? 0 : extra->bytes(&q);
+        if (bytes == 0) {
+            continue;
+        }
+        HR_TRY(add_hold(h, i, forward->out[0], extra->name, bytes, h->taken[forward->id], err));
+        const uint32_t here = h->list.data[h->list.count - 1].id;
+        if (when == PYTORCH_BEHIND) {
+            h->d->tensors.data[h->d->tensors.count - 1].held_until = here;
+        }
+        if (h->kept[forward->id] != HR_NO_ID) { // the extras of forward are done with
+            h->d->tensors.data[h->kept[forward->id]].held_until = here;
         }
     }
     return HR_OK;
@@ -112,13 +115,42 @@ static hr_status add_before(holder *h, const instr *i, hr_err *err)
         h->begun = true;
         HR_TRY(add_hold(h, i, loss, "grad", d->tensors.data[loss].bytes, h->last_backward, err));
     }
-    uint32_t *at = &h->forward[i->serves];
-    if (i->serves == 0 || *at == HR_NO_ID) {
+    const uint32_t at = h->forward[i->serves];
+    if (i->serves == 0 || at == HR_NO_ID) {
         return HR_OK;
     }
-    const instr forward = d->instrs.data[*at];
+    const instr forward = d->instrs.data[at];
+    return add_on_the_way(h, i, &forward, PYTORCH_GRADIENT, err);
+}
+
+static hr_status add_behind(holder *h, const instr *i, hr_err *err)
+{
+    if (i->phase == HR_PHASE_FORWARD) {
+        op_query q;
+        draft_query(h->d, i, &q);
+        HR_TRY(widen(h->d, pytorch_rule_of(i->op), i, &q, err));
+        return add_kept(h, i, PYTORCH_KEPT, err);
+    }
+    uint32_t *at = &h->forward[i->serves];
+    if (i->phase != HR_PHASE_BACKWARD || i->serves == 0 || *at == HR_NO_ID) {
+        return HR_OK;
+    }
+    const instr forward = h->d->instrs.data[*at];
     *at = HR_NO_ID;
-    return add_on_the_way(h, i, &forward, err);
+    return add_on_the_way(h, i, &forward, PYTORCH_BEHIND, err);
+}
+
+// autocast lets go of its casts when it ends, behind the loss; those that autograd keeps live on.
+static void hold_casts(holder *h)
+{
+    uint32_t last = 0;
+    for (uint32_t n = 0; n < h->list.count; n++) {
+        last = h->list.data[n].phase == HR_PHASE_FORWARD ? h->list.data[n].id : last;
+    }
+    for (uint32_t k = 0; k < h->d->tensors.count; k++) {
+        tensor *t = &h->d->tensors.data[k];
+        t->held_until = t->category == HR_CATEGORY_CASTS && t->held_until == 0 ? last : t->held_until;
+    }
 }
 
 static hr_status check_known(const draft *d, const instr *i, hr_err *err)
@@ -141,14 +173,15 @@ static hr_status add_all(holder *h, hr_err *err)
         const instr i = h->d->instrs.data[n];
         const bool computes = i.phase == HR_PHASE_FORWARD;
         HR_TRY(computes ? check_known(h->d, &i, err) : HR_OK);
-        HR_TRY(add_before(h, &i, err));
+        HR_TRY(computes ? add_kept(h, &i, PYTORCH_FIRST, err) : add_before(h, &i, err));
         instr *placed = vec_push(&h->list);
         if (placed == NULL) {
             return no_memory(h->d, err);
         }
         *placed = i;
-        HR_TRY(computes ? add_kept(h, &i, err) : HR_OK);
+        HR_TRY(add_behind(h, &i, err));
     }
+    hold_casts(h);
     return HR_OK;
 }
 

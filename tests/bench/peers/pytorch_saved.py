@@ -5,10 +5,11 @@
   tests/bench/peers/pytorch_saved.py [NAME…]        the classifiers of torchvision through scripts/export/torch_to_headroom.py, and
                                                     presets of the same networks; without names all of them, and
                                                     tests/bench/results/pytorch_saved.json is written
-  tests/bench/peers/pytorch_saved.py kept NAME…     what is counted of them, as JSON (run over a card of numbers, scripts/record)
+  tests/bench/peers/pytorch_saved.py kept float32|autocast NAME…
+                                                    what is counted of them, as JSON (run over a card of numbers, scripts/record)
 
 torch.autograd.graph.saved_tensors_hooks count each storage once, without parameters and buffers, in PyTorch's CUDA build over a card
-of numbers: dropout masks are bytes there, and attention is one kernel. `bytes_a_sample` and `fixed_bytes` are the line through
+of numbers: dropout masks are bytes there, and attention is one kernel. Presets are looked at under autocast to bfloat16, too. `bytes_a_sample` and `fixed_bytes` are the line through
 batches of 2 and 3; a batch of 4 says whether it is one. Wants a Python with PyTorch (CUDA 13) and torchvision, and a release build
 with headroom_numbers.
 """
@@ -41,7 +42,7 @@ PRESETS = {"resnet18": "resnet18", "resnet50": "resnet50", "resnext50_32x4d": "r
 
 # ---- what PyTorch keeps ---------------------------------------------------------------------------------------------
 
-def kept(name, model, batch):
+def kept(name, model, batch, precision):
     own = {t.untyped_storage().data_ptr() for t in [*model.parameters(), *model.buffers()]}
     storages = {}
 
@@ -53,7 +54,8 @@ def kept(name, model, batch):
 
     size = exported_models.SIZES.get(name, 224)
     x, y = torch.randn(batch, 3, size, size, device="cuda"), torch.randint(0, 1000, (batch,), device="cuda")
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), \
+            torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "autocast"):
         answer = model(x)
         answer = answer if torch.is_tensor(answer) else answer[0]  # what a network returns beside its logits is not trained
         loss = torch.nn.functional.cross_entropy(answer, y)
@@ -62,25 +64,25 @@ def kept(name, model, batch):
     return total
 
 
-def count(names):
+def count(precision, names):
     totals = {}
     for name in names:
-        totals[name] = [kept(name, exported_models.made(name).cuda(), batch) for batch in BATCHES]
+        totals[name] = [kept(name, exported_models.made(name).cuda(), batch, precision) for batch in BATCHES]
     print(json.dumps(totals))
 
 
-def counted(names):
+def counted(names, precision="float32"):
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([sys.executable, RECORD, "--card", CARD, "--output", os.path.join(folder, "step.pickle"), __file__,
-                              "kept", *names], stdout=subprocess.PIPE, check=True, text=True)
+                              "kept", precision, *names], stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(run.stdout.splitlines()[-1])
 
 
 # ---- what is planned ------------------------------------------------------------------------------------------------
 
-def planned(path):
+def planned(path, policy="float32"):
     report = [measure.json_of([measure.headroom_program(), "plan", path, "-s", "execution.as=pytorch", "-s", "execution.mode=eager",
-                               "-s", "device.kind=plan", "-s", "precision.policy=float32", "-s", "device.card=unlimited", "-s",
+                               "-s", "device.kind=plan", "-s", "precision.policy=" + policy, "-s", "device.card=unlimited", "-s",
                                "batch.size=%d" % batch, "--json"])[0] for batch in BATCHES]
     return [r["memory"]["saved_for_backward_bytes"] for r in report]
 
@@ -99,7 +101,7 @@ def exported(name, folder):
     return path
 
 
-def row_of(name, totals, folder):
+def row_of(name, totals, autocast, folder):
     row = {"name": name, "pytorch": line_through(totals)}
     try:
         row["exported"] = line_through(planned(exported(name, folder)))
@@ -109,6 +111,7 @@ def row_of(name, totals, folder):
         row["not_planned"] = (error.stderr or str(error)).splitlines()[0]
     if name in PRESETS:
         row["preset"] = {"name": PRESETS[name], **line_through(planned(PRESETS[name]))}
+        row["autocast"] = {"pytorch": line_through(autocast), "preset": line_through(planned(PRESETS[name], "mixed_bfloat16"))}
     return row
 
 
@@ -126,30 +129,36 @@ def line_of(row):
         off = difference(row, side)
         if off is not None:
             words.append("%s %s" % (side, "equal" if off == 0 else "%+.4f %%" % (100 * off)))
+    if "autocast" in row:
+        off = difference(row["autocast"], "preset")
+        words.append("autocast %s" % ("equal" if off == 0 else "%+.4f %%" % (100 * off)))
     return "  ".join(words + [row.get("not_exported", ""), row.get("not_planned", "")])
 
 
 def measure_models(names):
     rows = []
     names = names or torchvision.models.list_models(module=torchvision.models)
-    totals = counted(names)
+    totals, autocast = counted(names), counted([name for name in names if name in PRESETS] or ["resnet18"], "autocast")
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            rows.append(row_of(name, totals[name], folder))
+            rows.append(row_of(name, totals[name], autocast.get(name), folder))
             print(line_of(rows[-1]), flush=True)
     off = [difference(row, "exported") for row in rows if "exported" in row]
+    half = [difference(row["autocast"], "preset") for row in rows if "autocast" in row]
     return {"versions": {"torch": torch.__version__, "torchvision": torchvision.__version__}, "models": len(rows),
-            "compared": len(off), "equal": off.count(0), "within_one_percent": sum(abs(o) <= 0.01 for o in off), "rows": rows}
+            "compared": len(off), "equal": off.count(0), "within_one_percent": sum(abs(o) <= 0.01 for o in off),
+            "autocast": {"compared": len(half), "equal": half.count(0), "within_one_percent": sum(abs(o) <= 0.01 for o in half)},
+            "rows": rows}
 
 
 def main():
-    if len(sys.argv) > 2 and sys.argv[1] == "kept":
-        count(sys.argv[2:])
+    if len(sys.argv) > 3 and sys.argv[1] == "kept":
+        count(sys.argv[2], sys.argv[3:])
         return
     names = sys.argv[1:]
     result = measure.result_of("pytorch_saved", measure_models, names)
-    print("%d models, %d compared, %d equal to the byte, %d within 1 %%"
-          % (result["models"], result["compared"], result["equal"], result["within_one_percent"]))
+    print("%d models, %d compared, %d equal to the byte, %d within 1 %%; autocast: %s"
+          % (result["models"], result["compared"], result["equal"], result["within_one_percent"], result["autocast"]))
     if not names:
         with open(RESULT + ".part", "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)

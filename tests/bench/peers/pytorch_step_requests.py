@@ -3,7 +3,8 @@
 """Every request of one training step of PyTorch, over a card of numbers (scripts/record), as small files.
 
   tests/bench/peers/pytorch_step_requests.py write [MODEL]
-                                          tests/bench/results/pytorch_steps/MODEL.json, for one or all: the fourth step
+                                          tests/bench/results/pytorch_steps/MODEL.json, for one or all: the fourth step; of
+                                          the transformer, which is no preset, its model file too
   tests/bench/peers/pytorch_step_requests.py step MODEL PRECISION BATCH
                                           the training script that is recorded
 
@@ -113,6 +114,15 @@ def line_of(events, operations):
     return " ".join(words)
 
 
+def export_transformer():
+    sys.path.insert(0, os.path.join(pytorch_record.TOP, "scripts/export"))
+    from torch_to_headroom import model_file
+    words = torch.zeros(2, pytorch_record.Transformer.SEQUENCE, dtype=torch.long)
+    text = model_file(pytorch_record.Transformer(), (words,), name="transformer")[0]
+    with open(os.path.join(FOLDER, "transformer.yaml"), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def write(name, batch):
     operations, steps, updates = [], {}, {}
     for precision in pytorch_record.PRECISIONS:
@@ -130,6 +140,8 @@ def write(name, batch):
     with open(os.path.join(FOLDER, name + ".json"), "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
         file.write("\n")
+    if name == "transformer":
+        export_transformer()
     print(name, {p: {k: len(v.split()) for k, v in lines.items()} for p, lines in steps.items()},
           {k: len(v.split()) for k, v in updates.items()}, flush=True)
 
