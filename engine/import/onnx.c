@@ -131,6 +131,20 @@ static bool is_image(const walk *w, const onnx_value *v)
     return v->rank == 4 && is_float(v);
 }
 
+// Gives the second dimension of ids, where it is a name, the length that the walk is made with: one name for all.
+static void close_sequence(walk *w)
+{
+    for (onnx_value *v = w->g->inputs; v != NULL; v = v->next) {
+        const bool ids = v->type == ONNX_INT64 || v->type == ONNX_INT32;
+        const char *name = v->has_shape && v->rank == 2 && ids ? v->symbols[1] : NULL;
+        if (name == NULL || name[0] == '\0' || (v->value != ONNX_NOTHING && is_weight(w, v->value))) {
+            continue;
+        }
+        w->open_sequence = w->open_sequence == NULL ? name : w->open_sequence;
+        v->dims[1] = strcmp(w->open_sequence, name) == 0 ? w->sequence : -1;
+    }
+}
+
 static bool check_input(walk *w, const onnx_value *v)
 {
     const bool ids = v->type == ONNX_INT64 || v->type == ONNX_INT32;
@@ -145,7 +159,7 @@ static bool check_input(walk *w, const onnx_value *v)
         if (v->dims[k] < 1) {
             (void)walk_refuse(w,
                               "its input '%.60s' has the size '%.40s' at dimension %u, which is no number; "
-                              "only the batch may be left open",
+                              "only the batch and one sequence of ids may be left open",
                               v->name, v->symbols[k], k);
             hr_err_try(w->g->err,
                        "python3 -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param %.40s --dim_value "
@@ -336,6 +350,7 @@ static bool prepare(walk *w)
             w->reads[v->value]++;
         }
     }
+    close_sequence(w);
     return add_inputs(w);
 }
 
@@ -353,20 +368,79 @@ static bool read_model(walk *w, const char *name, text *model, text *knobs)
     return onnx_write(w, name, model, knobs);
 }
 
+// Of a sequence that is left open: what model.sequence begins with, and the two lengths it is read under.
+typedef struct open_lengths {
+    int64_t begins, read, again;
+} open_lengths;
+
+static bool read_under(onnx_graph *g, const char *name, const open_lengths *under, bool again, text *model,
+                       text *knobs, walk *w)
+{
+    *w = (walk){.g = g, .sequence = again ? under->again : under->read, .sequence_begins = under->begins};
+    w->last = &w->first;
+    g->work = 0;
+    const bool good = read_model(w, name, model, knobs);
+    text_deinit(&w->notes);
+    return good;
+}
+
+static bool is_same(const text *a, const text *b)
+{
+    return a->length == b->length && (a->length == 0 || memcmp(a->data, b->data, a->length) == 0);
+}
+
+// What is written of an open sequence must be the same under another length: else some layer has the length in it.
+static bool confirm(onnx_graph *g, const char *name, const open_lengths *under, const text *model,
+                    const text *knobs)
+{
+    walk w;
+    text model_again = {0}, knobs_again = {0};
+    const bool good = read_under(g, name, under, true, &model_again, &knobs_again, &w);
+    if (good && !(model->failed || model_again.failed) &&
+        !(is_same(model, &model_again) && is_same(knobs, &knobs_again))) {
+        onnx_refuse(g, "its length '%.60s' is left open, and a layer of it would have to know it",
+                    w.open_sequence);
+        hr_err_try(g->err,
+                   "python3 -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param %.40s --dim_value 128 "
+                   "%.200s fixed.onnx",
+                   w.open_sequence, g->path);
+    }
+    const bool same = good && !model_again.failed && g->status == HR_OK;
+    text_deinit(&model_again);
+    text_deinit(&knobs_again);
+    return same;
+}
+
+static bool read_any(onnx_graph *g, const char *name, text *model, text *knobs)
+{
+    static const open_lengths lengths[] = {
+        {128, 127, 113}, {64, 61, 53}, {32, 31, 29}, {16, 13, 11}, {8, 7, 5}};
+    enum { COUNT = sizeof lengths / sizeof *lengths };
+    for (int k = 0; k < COUNT; k++) {
+        walk w;
+        const bool good = read_under(g, name, &lengths[k], false, model, knobs, &w);
+        if (good || !w.too_long || g->status != HR_PRESET || k + 1 == COUNT) {
+            return good && (w.open_sequence == NULL || confirm(g, name, &lengths[k], model, knobs));
+        }
+        text_deinit(model);
+        text_deinit(knobs);
+        g->status = HR_OK;
+        *g->err = (hr_err){.status = HR_OK};
+    }
+    return false;
+}
+
 hr_status onnx_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
 {
     onnx_graph g;
-    walk w = {.g = &g};
-    w.last = &w.first;
     hr_status status = onnx_open(path, &g, err);
     if (status == HR_OK) {
-        const bool good = read_model(&w, name, model, knobs);
+        const bool good = read_any(&g, name, model, knobs);
         status = g.status;
         if (status == HR_OK && (!good || model->failed || knobs->failed)) {
             status = HR_FAIL(err, NOMEM, "%.160s: no memory to make a preset of it", path);
         }
     }
-    text_deinit(&w.notes);
     onnx_close(&g);
     return status;
 }

@@ -163,6 +163,13 @@ static tensor *rows_in_order(walk *w, const onnx_tensor *table, const numbers *i
     for (int64_t k = 0; ordered && k < count; k++) {
         ordered = numbers_at(&flat, k) == (double)(k % places);
     }
+    const bool open = w->open_sequence != NULL && places == w->sequence;
+    if (ordered && open && w->sequence_begins > table->dims[0]) {
+        w->too_long = true;
+        return walk_refuse(w,
+                           "a table of %lld positions, where a sequence that is left open begins with %lld",
+                           (long long)table->dims[0], (long long)w->sequence_begins);
+    }
     if (!ordered || places > table->dims[0]) {
         return walk_refuse(w, "a look-up of ids that are no input and do not count 0, 1, …");
     }

@@ -255,8 +255,11 @@ layer *walk_reshaped(walk *w, layer *l, uint32_t rank, const int64_t *shape)
     }
     if (out != NULL && kind[0] == 'r') {
         for (uint32_t k = 1, used = 0; k < rank; k++) {
-            used += (uint32_t)snprintf(words + used, sizeof words - used, "%s%" PRId64, k > 1 ? ", " : "[",
-                                       shape[k]);
+            const bool open = w->open_sequence != NULL && shape[k] == w->sequence;
+            used += (uint32_t)(open ? snprintf(words + used, sizeof words - used, "%s$sequence",
+                                               k > 1 ? ", " : "[")
+                                    : snprintf(words + used, sizeof words - used, "%s%" PRId64,
+                                               k > 1 ? ", " : "[", shape[k]));
         }
         layer_word(w, out, "shape", onnx_print(w->g, "%s]", words));
     }

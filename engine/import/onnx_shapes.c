@@ -222,6 +222,8 @@ bool node_cuts(walk *w, uint32_t rank, const int64_t *have, cut cuts[ONNX_RANK])
         if (step == 0 || step == INT64_MIN) {
             return walk_refuse(w, "needs steps other than 0");
         }
+        w->too_long =
+            w->too_long || (w->open_sequence != NULL && end[k] == w->sequence && have[place] < end[k]);
         cuts[place] = cut_of(have[place], from[k], end[k], step);
     }
     return true;

@@ -117,6 +117,12 @@ typedef struct walk {
     bool takes_missing;    // whether the node in hand makes numbers of others without looking at them
     uint32_t folded_norms;
     int64_t fixed_batch; // which the file says; 0: a symbol
+    // A sequence whose length the file leaves open: its name, NULL where there is none; the length it is read under, which no
+    // other dimension is likely to have, and the one that model.sequence begins with.
+    const char *open_sequence;
+    int64_t sequence, sequence_begins;
+    bool
+        too_long; // that may be longer than a table of positions: if it is refused, a shorter one may be read
 } walk;
 
 // ---- values

@@ -368,12 +368,17 @@ static void put_layer(writer *r, const layer *l, const layer *above)
     text_append(t, "}\n");
 }
 
-static void put_shape(text *t, const layer *l)
+static void put_shape(writer *r, const layer *l)
 {
     for (uint32_t k = 1; k < l->rank; k++) {
-        text_append(t, "%s%" PRId64, k > 1 ? ", " : "[", l->shape[k]);
+        text_append(&r->head, k > 1 ? ", " : "[");
+        if (r->w->open_sequence != NULL && l->shape[k] == r->w->sequence) {
+            text_append(&r->head, "$sequence");
+        } else {
+            text_append(&r->head, "%" PRId64, l->shape[k]);
+        }
     }
-    text_append(t, "]");
+    text_append(&r->head, "]");
 }
 
 static void put_inputs(writer *r)
@@ -381,6 +386,11 @@ static void put_inputs(writer *r)
     uint32_t inputs = 0;
     for (uint32_t k = 0; k < r->count; k++) {
         inputs += is_kind(r->layers[k], "input") ? 1 : 0;
+    }
+    if (r->w->open_sequence != NULL) {
+        text_append(&r->head, "  sizes: {sequence: %" PRId64 "}\n", r->w->sequence_begins);
+        walk_note(r->w, "The length '%.40s' is left open: model.sequence begins at %" PRId64 ".",
+                  r->w->open_sequence, r->w->sequence_begins);
     }
     text_append(&r->head, inputs > 1 ? "  inputs:\n" : "");
     for (uint32_t k = 0; k < r->count; k++) {
@@ -393,7 +403,7 @@ static void put_inputs(writer *r)
             text_append(&r->head, "type: int32, classes: %" PRId64 ", ", l->classes);
         }
         text_append(&r->head, "shape: ");
-        put_shape(&r->head, l);
+        put_shape(r, l);
         text_append(&r->head, "}\n");
     }
 }

@@ -328,14 +328,18 @@ static inline void weight_in_words(message *m, char *text)
     close_message(m, 5, end);
 }
 
-// "x f 8,16", behind the batch, which is left open; "x f 8,16 2": a batch of 2.
+// "x f 8,16", behind the batch, which is left open ('?': as well); "x f 8,16 2": a batch of 2.
 static inline void value_in_words(message *m, unsigned tag, char *text)
 {
     char *parts[PARTS], *dims[PARTS];
     const size_t end = m->at, count = split(text, " ", parts);
     for (size_t k = count < 3 ? 0 : split(parts[2], ",", dims); k-- > 0;) {
         const size_t dim = m->at;
-        varint(m, 1, strtoull(dims[k], NULL, 10));
+        if (strcmp(dims[k], "?") == 0) {
+            words(m, 2, "places");
+        } else {
+            varint(m, 1, strtoull(dims[k], NULL, 10));
+        }
         close_message(m, 1, dim);
     }
     const size_t batch = m->at;

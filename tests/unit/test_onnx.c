@@ -60,6 +60,10 @@ static const struct {
      "conv2d reshape class_token position_embedding layer_norm attention add layer_norm dense dense add "
      "layer_norm slice "
      "flatten dense"},
+    {"open_script", 5570,
+     "embedding position_embedding layer_norm attention add layer_norm dense dense add dense"},
+    {"open_dynamo", 5570,
+     "embedding position_embedding layer_norm attention add layer_norm dense dense add dense"},
     {"dropped_script", 546, "conv2d batch_norm global_avg_pool dense dropout dense"},
     {"dropped_dynamo", 546, "conv2d batch_norm global_avg_pool dense dropout dense"},
 };
@@ -120,6 +124,10 @@ static const struct {
     {"rotary_script", "heads: 4, kv_heads: 2, causal: true, rotary: 10000, bias: false}"},
     {"norms_script", "{name: norm1, kind: group_norm, groups: 2, epsilon: 1e-05, activation: silu}"},
     {"norms_dynamo", "{name: norm2, kind: group_norm, groups: 8, epsilon: 1e-05}"},
+    {"open_script", "The length 'places' is left open: model.sequence begins at 32."},
+    {"open_dynamo", "sizes: {sequence: 32}"},
+    {"open_dynamo", "input: {type: int32, classes: 50, shape: [$sequence]}"},
+    {"open_dynamo", "kind: position_embedding, rows: 40}"},
     {"dropped_dynamo", "{name: dropout, kind: dropout, rate: 0.2}"},
 };
 

@@ -39,6 +39,12 @@
 #define RESHAPED(numbers, how)                                                                               \
     "x f 2,8", "y f 4", "w f 16,4;z = 0;" numbers, how "Concat z p > s axis=0;Reshape x s > f;MatMul f w > y"
 
+// Ids of an open length, and a table of so many positions.
+#define OPEN_WEIGHTS(rows) "w f 9,4;t f " rows ",4;z = 0;one = 1"
+#define OPEN_NODES                                                                                           \
+    "Gather w x > e;Shape x > s start=1 end=2;Squeeze s z > n;Squeeze z z > from;Squeeze one z > by;"        \
+    "Range from n by > ids;Gather t ids > rows;Add e rows > y"
+
 // What is written is not what our layers do, or has shapes that none has.
 static const struct {
     const char *input, *output, *weights, *nodes, *sentence;
@@ -79,6 +85,12 @@ static const struct {
     {TOKEN("+ 2,1,4"), "a parameter joined with a tensor, other than a row before a sequence"},
     {RESIZED("coordinate_transformation_mode=align_corners"), "over the grid align_corners rounded by"},
     {RESIZED("nearest_mode=floor"), "over the grid half_pixel rounded by floor"},
+    {"x i ?", "y f ?,4", "w f 9,4;n = 1000;one = 1", "Gather w x > e;Slice e one n one > y",
+     "its length 'places' is left open, and a layer of it would have to know it"},
+    {"x i ?", "y f ?,4", "w f 9,4;r = 0 2 -1 4", "Gather w x > e;Reshape e r > y",
+     "needs a shape of as many elements as there are"},
+    {"x i ?", "y f ?,4", OPEN_WEIGHTS("7"), OPEN_NODES,
+     "a table of 7 positions, where a sequence that is left open begins with 8"},
     {STRIDED("0 2 1 3"), "a look-up of several places"},
     {RESHAPED("n = 2 8", "ReduceProd n > p noop_with_empty_axes=1;"), "8 features by a weight of 16"},
     {"x f 16", "y f 4", "w c 16,4", "MatMul x w > y",
@@ -135,6 +147,13 @@ static const struct {
      "kind: group_norm, groups: 1, epsilon: 1e-05"},
     {TOKEN("* 2,1,4 0.5"), "says it: 52 parameters"},
     {TOKEN("f 2,1,4"), "'t' is taken for one row that the exporter has written for each"},
+    {"x i ?", "y f ?,4", "w f 9,4", "Gather w x > y", "input: {type: int32, classes: 9, shape: [$sequence]}"},
+    {"x i ?", "y f ?,4", "w f 9,4", "Gather w x > y", "sizes: {sequence: 128}"},
+    {"x i ?", "y f ?,4", "w f 9,4;m = 0;one = 1", "Gather w x > e;Slice e m one one > l;Flatten l > y",
+     "kind: slice, axis: 1, count: 1"},
+    {"x i ?", "y f ?,4", OPEN_WEIGHTS("20"), OPEN_NODES, "sizes: {sequence: 16}"},
+    {"x i ?", "y f ?,4", OPEN_WEIGHTS("20"), OPEN_NODES, "kind: position_embedding, rows: 20"},
+    {"x i ?", "y f ?,4", OPEN_WEIGHTS("8"), OPEN_NODES, "kind: position_embedding, rows: 8"},
     {STRIDED("0 1 2 3"), "says it: 28 parameters"},
     {RESIZED("coordinate_transformation_mode=asymmetric nearest_mode=floor"), "kind: upsample, size: 2"},
     {RESHAPED("n = 2 8", "ReduceProd n > p keepdims=1;"), "says it: 64 parameters"},

@@ -151,6 +151,18 @@ class Gpt(nn.Module):
         return self.head(self.ln(self.block(x)))
 
 
+class Open(nn.Module):
+    """A sequence of any length up to the 40 rows of a table of positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(50, 16), nn.Embedding(40, 16)
+        self.block, self.head = Block(16, 2, True), nn.Linear(16, 50)
+
+    def forward(self, ids):
+        return self.head(self.block(self.tokens(ids) + self.places(torch.arange(ids.shape[1]))))
+
+
 class RmsNorm(nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -250,7 +262,7 @@ def ids():
     return torch.zeros(BATCH, 8, dtype=torch.long)
 
 
-# name, module, example, exporter, opset, batch left open
+# name, module, example, exporter, opset, batch left open ("places": and the sequence)
 FILES = [
     ("residual_script", Residual, image(16), "script", 17, True), ("residual_dynamo", Residual, image(16), "dynamo", 18, True),
     ("inverted_script", Inverted, image(16), "script", 13, False), ("inverted_dynamo", Inverted, image(16), "dynamo", 20, True),
@@ -262,6 +274,7 @@ FILES = [
     ("gpt_fixed", Gpt, ids(), "dynamo", 20, False), ("tied_script", Tied, ids(), "script", 17, True), ("shuffle_script", Shuffle, image(8), "script", 17, False),
     ("norms_script", Norms, image(16), "script", 17, True), ("norms_dynamo", Norms, image(16), "dynamo", 20, True),
     ("patches_fixed", Patches, image(16), "dynamo", 20, False), ("rotary_script", Rotary, ids(), "script", 17, True),
+    ("open_script", Open, ids(), "script", 17, "places"), ("open_dynamo", Open, ids(), "dynamo", 20, "places"),
     ("dropped_script", Dropped, image(16), "script_training", 17, True), ("dropped_dynamo", Dropped, image(16), "dynamo_training", 20, True),
 ]
 
@@ -306,12 +319,14 @@ def write(folder, name, make, example, exporter, opset, is_open):
         before, sys.stdout = sys.stdout, nowhere
         try:
             if exporter == "dynamo":
-                shapes = ({0: torch.export.Dim("batch")},) if is_open else None
+                dims = {0: torch.export.Dim("batch"), **({1: torch.export.Dim("places", max=40)} if is_open == "places" else {})}
+                shapes = (dims,) if is_open else None
                 torch.onnx.export(module, (example,), path, dynamo=True, opset_version=opset, dynamic_shapes=shapes,
                                   verbose=False, external_data=False)
             else:
                 torch.onnx.export(module, (example,), path, dynamo=False, opset_version=opset, input_names=["x"],
-                                  dynamic_axes={"x": {0: "batch"}} if is_open else None, do_constant_folding=not training,
+                                  dynamic_axes={"x": {0: "batch", **({1: "places"} if is_open == "places" else {})}} if is_open else None,
+                                  do_constant_folding=not training,
                                   training=torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL)
         finally:
             sys.stdout = before
