@@ -243,8 +243,16 @@ static double activated(int32_t act, double x)
                               : x;
 }
 
-// The value at (i, j) of one product, and the size of what was added up.
-static double judged(const trial *t, int64_t item, int64_t round, int64_t i, int64_t j, double *size)
+static double rounding(uint32_t dtype)
+{
+    return dtype == HR_BF16 ? 0x1p-8 : dtype == HR_F16 ? 0x1p-11 : 0x1p-23;
+}
+
+// The value at (i, j) of one product, the size of what was added up, and what the library may lose on the way: some kernels
+// (an H100, CUDA 13.0, k no multiple of 8) round the product to y's type before a bias, a sum or an activation, as they
+// would lie in memory apart, and tanh of float32 is good to about 2^-16. GELU is at most 1.13 times as steep as a line.
+static double judged(const trial *t, int64_t item, int64_t round, int64_t i, int64_t j, double *size,
+                     double *lost)
 {
     const product_shape *s = &t->shape;
     const int64_t base_a = item * s->batch_a + round * s->outer_a,
@@ -260,12 +268,11 @@ static double judged(const trial *t, int64_t item, int64_t round, int64_t i, int
     const double old = s->beta == 0.0f ? 0 : (double)s->beta * get(s->out_dtype, t->y_before, at);
     const double bias = s->bias ? get(s->out_dtype, t->vector, j) : 0;
     *size += fabs(old) + fabs(bias);
-    return activated(s->act, (double)s->alpha * sum + old + bias);
-}
-
-static double rounding(uint32_t dtype)
-{
-    return dtype == HR_BF16 ? 0x1p-8 : dtype == HR_F16 ? 0x1p-11 : 0x1p-23;
+    const double multiplied = (double)s->alpha * sum, given = multiplied + old + bias;
+    const bool alone = s->beta == 0.0f && !s->bias && s->act == HR_ACT_NONE;
+    *lost = alone ? 0 : 1.13 * fabs(multiplied) * rounding(s->out_dtype);
+    *lost += s->act == HR_ACT_GELU && s->out_dtype == HR_F32 ? fabs(given) * 0x1p-16 : 0;
+    return activated(s->act, given);
 }
 
 static void compare(const trial *t, double trust, bool *touched)
@@ -275,9 +282,10 @@ static void compare(const trial *t, double trust, bool *touched)
         for (int64_t cell = 0; cell < s->m * s->n; cell++) {
             const int64_t i = cell / s->n, j = cell % s->n, inner = item % s->batch, round = item / s->batch;
             const int64_t at = inner * s->batch_y + round * s->outer_y + i * s->stride_y + j;
-            double size = 0;
-            const double want = judged(t, inner, round, i, j, &size), had = get(s->out_dtype, t->y, at);
-            const double most = size * trust + fabs(want) * rounding(s->out_dtype) + 1e-7;
+            double size = 0, lost = 0;
+            const double want = judged(t, inner, round, i, j, &size, &lost),
+                         had = get(s->out_dtype, t->y, at);
+            const double most = size * trust + lost + fabs(want) * rounding(s->out_dtype) + 1e-7;
             ck_assert_msg(fabs(want - had) <= most, "y[%lld,%lld] of product %lld is %g, not %g",
                           (long long)i, (long long)j, (long long)item, had, want);
             touched[at] = true;
@@ -413,8 +421,8 @@ START_TEST(float32_operands_are_rounded_to_tf32_only_when_the_knob_says_so)
         ck_assert_int_eq(run_trial(device, &t, 1 << 20), HR_OK);
         check_trial(&t, rounded != 0 ? 0x1p-9 : 0x1p-22);
         for (int64_t cell = 0; cell < full.m * full.n; cell++) {
-            double size = 0;
-            const double want = judged(&t, 0, 0, cell / full.n, cell % full.n, &size);
+            double size = 0, lost = 0;
+            const double want = judged(&t, 0, 0, cell / full.n, cell % full.n, &size, &lost);
             const double distance = fabs(want - get(HR_F32, t.y, cell)) / size;
             worst[rounded] = distance > worst[rounded] ? distance : worst[rounded];
         }

@@ -6,6 +6,8 @@
 
 #include "problem.h"
 
+enum { VECTOR = 8 }; // two-byte numbers of sixteen bytes
+
 static void *room_for(int64_t count)
 {
     void *room = calloc((size_t)count, sizeof(double));
@@ -55,9 +57,11 @@ static double product_sum(const problem *p, const double *a, const double *b)
     return sum;
 }
 
-static double gelu(double x)
+// Of float32 the true one's tanh has seventeen bits or so.
+static double gelu(const problem *p, double x)
 {
-    return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    const double t = tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
+    return 0.5 * x * (1.0 + (p->d.type == NUMBER_F32 ? nearbyint(ldexp(t, 17)) / (1 << 17) : t));
 }
 
 static double gelu_gradient(double x)
@@ -77,7 +81,7 @@ static double smoothed(const problem *p, double value, int64_t item, int64_t i, 
     if (problem_has_aux(p)) {
         number_write(p->aux.type, p->aux.at, at, value);
     }
-    return gelu(value);
+    return gelu(p, value);
 }
 
 static double finished(const problem *p, double value, int64_t item, int64_t i, int64_t j)
@@ -106,6 +110,18 @@ static void add_up(const problem *p, const double *rows, int64_t count)
     }
 }
 
+// Some kernels of the true one round the product to the type of the result before anything is added to it.
+static double product_at(const problem *p, const double *a, const double *b)
+{
+    float room = 0;
+    const double value = (double)p->alpha * (double)(float)product_sum(p, a, b);
+    if (p->k % VECTOR == 0) {
+        return value;
+    }
+    number_write(p->d.type, &room, 0, value);
+    return number_read(p->d.type, &room, 0);
+}
+
 static void multiply(const problem *p, int64_t item)
 {
     double *a = gather(p, &p->a, item, p->m, p->a.row, p->a.column);
@@ -113,7 +129,7 @@ static void multiply(const problem *p, int64_t item)
     for (int64_t j = 0; j < p->n; j++) {
         for (int64_t i = 0; i < p->m; i++) {
             const int64_t at = item * p->d.batch + i * p->d.row + j * p->d.column;
-            double value = (double)p->alpha * (double)(float)product_sum(p, a + i * p->k, b + j * p->k);
+            double value = product_at(p, a + i * p->k, b + j * p->k);
             if (p->beta != 0.0f) {
                 value += (double)p->beta *
                          number_read(p->c.type, p->c.at, item * p->c.batch + i * p->c.row + j * p->c.column);
