@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "card/reach.h"
 #include "numeric/op_draw.h"
 #include "numeric/op_tolerance.h"
 #include "numeric/two_devices.h"
@@ -15,7 +14,6 @@ enum { SAMPLES = 3, HEADS = 2, LENGTH = 16, WIDTH = HEADS * LENGTH, COUNT = SAMP
 enum { WEIGHTS = SAMPLES * HEADS * LENGTH * LENGTH };
 
 static const double rate = 0.25;
-static card_reach card;
 static two_devices two;
 static double mask[WEIGHTS]; // 0, or 1 / (1 - rate)
 
@@ -191,7 +189,7 @@ END_TEST
 
 int main(void)
 {
-    if (!card_is_emulated(&card)) {
+    if (!test_device_is_there(&device_cuda)) {
         return TEST_SKIPPED;
     }
     Suite *suite = suite_create("cuda_attention_dropout");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The float32 sum of dq that engines for Hopper add to lies in a workspace that nobody sets to zero: from 9.6.0 on cuDNN does
-// it, and an older one is not taken.
+// it, and an older one is not taken. On a card the gradients say so, on the emulated one its calls too.
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 enum { SAMPLES = 1, HEADS = 2, LENGTH = 128, FEATURES = 16, ROUNDS = 2 };
 
 static card_reach card;
+static bool emulated;
 
 static void expect_planned_for_cudnn(const two_devices *two, const op_trial *t)
 {
@@ -60,20 +61,21 @@ START_TEST(nobody_clears_the_sum_that_the_library_clears)
 {
     two_devices two;
     two_devices_open(&two);
-    const uint64_t before = card.card_calls("cuMemsetD8Async");
+    const uint64_t before = emulated ? card.card_calls("cuMemsetD8Async") : 0;
     for (int k = 0; k < ROUNDS; k++) {
         run_backward(&two);
     }
-    ck_assert_uint_eq(card.card_calls("cuMemsetD8Async"), before);
+    ck_assert(!emulated || card.card_calls("cuMemsetD8Async") == before);
     two_devices_close(&two);
 }
 END_TEST
 
 int main(void)
 {
-    if (!test_device_is_there(&device_cuda) || !card_is_emulated(&card)) {
+    if (!test_device_is_there(&device_cuda)) {
         return TEST_SKIPPED;
     }
+    emulated = card_is_emulated(&card);
     Suite *suite = suite_create("cuda_attention_sum");
     TCase *c = tcase_create("sum of dq");
     tcase_set_timeout(c, 60);
