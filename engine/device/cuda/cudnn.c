@@ -41,7 +41,9 @@ _Static_assert(sizeof(cudnn_calls) == sizeof calls / sizeof *calls * sizeof(void
     "-s "                                                                                                    \
     "device.kind=plan"
 #define LOOK "env LD_DEBUG=libs with the same command, which shows every file that is opened; "
-static const char hint[] = INSTALL, hint_parts[] = LOOK INSTALL;
+#define HIDE                                                                                                 \
+    "env CUDA_VISIBLE_DEVICES= with the same command, where a plan is for another card than the one here; "
+static const char hint[] = INSTALL, hint_parts[] = LOOK INSTALL, hint_plans[] = HIDE LOOK INSTALL;
 
 static hr_status check_version(const void *table, hr_err *err)
 {
@@ -111,9 +113,10 @@ hr_status cudnn_need(hr_err *err)
     return status;
 }
 
-void cudnn_begin(last_words *w)
+void cudnn_begin(last_words *w, bool for_other_card)
 {
-    *w = (last_words){.calling = "device 'cuda' asked cuDNN", .hint = hint_parts};
+    *w = (last_words){.calling = "device 'cuda' asked cuDNN",
+                      .hint = for_other_card ? hint_plans : hint_parts};
     last_words_begin(w);
 }
 

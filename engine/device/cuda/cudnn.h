@@ -40,8 +40,9 @@ HR_MUST_CHECK hr_status cudnn_need(hr_err *err);
 // Does it show engines that are compiled at run time? After cudnn_need.
 bool cudnn_shows_compiled(void);
 
-// Around what may make cuDNN open more of its libraries: a sentence where one of them ends the process.
-void cudnn_begin(last_words *w);
+// Around what may make cuDNN open more of its libraries: a sentence where one of them ends the process. Planning for a card
+// that is not there, cuDNN 9.19 does so beside an older one (an H100, for 10.0): then hiding that one helps.
+void cudnn_begin(last_words *w, bool for_other_card);
 
 // Once cuDNN has opened them for a question: are its libraries of one installation? DEPENDENCY error when one of them is
 // something else, or when they lie in several folders or say several versions in their names. cuDNN does not look, and

@@ -74,7 +74,7 @@ void graph_library_close(graph_library *l)
 void graph_enter(graph_library *l, last_words *w)
 {
     pthread_mutex_lock(&l->lock);
-    cudnn_begin(w);
+    cudnn_begin(w, !l->options.card);
 }
 
 void graph_leave(graph_library *l, const last_words *w)
