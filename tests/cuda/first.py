@@ -65,10 +65,16 @@ RUNS = [
     ("mobilenet_v2", ["batch.size=64", F16, "execution.mode=graph"]),
     ("resnet50", ["batch.size=32", "checkpoint.strategy=selective"]),
     ("resnet50", ["batch.size=64", BF16, "execution.mode=graph"]),
+    ("resnet18_cifar", ["batch.size=32"]),
+    ("resnet18_cifar", ["batch.size=32", F16, "execution.mode=graph"]),
+    ("unet", ["batch.size=1", BF16]),
 ]
 RUNS_REHEARSED = [("mlp_tiny", []), ("mlp_tiny", ["execution.mode=graph", "allocator.kind=static", "execution.cuda_graph=on"]),
                   ("resnet18_cifar_tiny", ["batch.size=2", "allocator.kind=caching", BF16])]
 GIVE_BACK = {"allocator.kind=direct", "allocator.kind=async"}
+
+# What tells two cards of a kind, or two of their drivers, apart.
+OWN_PROPERTIES = {"pciDeviceId", "cudaDeviceId", "driverVer"}
 
 # Planned twice, with the property file that was written by hand and with the card's own.
 PLANS = [(preset, ["batch.size=%d" % batch, "precision.policy=" + policy, "execution.mode=" + mode])
@@ -78,8 +84,9 @@ PLANS = [(preset, ["batch.size=%d" % batch, "precision.policy=" + policy, "execu
 # Tests of the card are those of tests/numeric that name it and those of tests/unit that name its libraries; the seconds of
 # those that take long, the slowest last.
 TEST_SECONDS = 40
+ENDED = re.compile(r"^\d+%: Checks: ", re.MULTILINE)  # Check's last words: every test has run
 LONG_TESTS = {"test_cuda_tiles": 60, "test_cuda_update_fixtures": 60, "test_cuda_updates": 60, "test_cuda_ops_in_place": 60,
-              "test_cuda_products": 60, "test_cuda_step": 100, "test_cuda_edges": 100, "test_ops_cuda": 120}
+              "test_cuda_products": 60, "test_cuda_engines": 60, "test_cuda_step": 100, "test_cuda_edges": 100, "test_ops_cuda": 120}
 TESTS_REHEARSED = {"test_cuda_loss", "test_cuda_moves"}
 # What a card does not run, and why.
 LEFT_OUT = {
@@ -98,19 +105,26 @@ def tests_of_card():
 
 
 def run_test(machine, name, seconds):
-    """In one process; when that fails, once more with a process for each of its tests, which says what the others do."""
+    """In one process; when that dies, once more with a process for each of its tests, which says what the others do."""
     path, began = os.path.join(machine.build_folder, "tests", name), time.monotonic()
     if not os.path.exists(path):
         return {"test": name, "exit": None, "seconds": 0.0}
     status = machine.run([path], name, seconds, **TEST_ENVIRONMENT)
     row = {"test": name, "exit": status}
-    if status not in (0, SKIPPED, LATE, CUT):
+    if status not in (0, SKIPPED, LATE, CUT) and ENDED.search(machine.tail_of(name)):
+        row["tail"] = machine.tail_of(name)
+    elif status not in (0, SKIPPED, LATE, CUT):
         row["in_one_process"], forked = status, name + "_forked"
         row["exit"] = machine.run([path], forked, seconds, **{**TEST_ENVIRONMENT, "CK_FORK": "yes"})
         row["tail"] = machine.tail_of(name) + machine.tail_of(forked)
     elif status in (LATE, CUT):
         row["tail"] = machine.tail_of(name)
     return {**row, "seconds": round(time.monotonic() - began, 1)}
+
+
+def matches(options, name):
+    """Is it asked for? --only is words with a comma between, of which one is in the name."""
+    return options.only is None or any(word in name for word in options.only.split(","))
 
 
 def word_of(row):
@@ -120,7 +134,7 @@ def word_of(row):
 
 
 def run_tests(machine, options, body, tally):
-    rows = [row for row in tests_of_card() if (options.only or "") in row[0] and (not options.rehearse or row[0] in TESTS_REHEARSED)]
+    rows = [row for row in tests_of_card() if matches(options, row[0]) and (not options.rehearse or row[0] in TESTS_REHEARSED)]
     with concurrent.futures.ThreadPoolExecutor(TESTS_AT_ONCE) as pool:
         for row in pool.map(lambda test: run_test(machine, *test), rows):
             body["tests"].append(row)
@@ -288,7 +302,7 @@ def facts_of(machine, options, card, tally):
     if os.path.exists(written):
         with open(written, encoding="utf-8") as file:
             ours = json.load(file)
-        facts["differing"] = {key: {"file": ours.get(key), "card": own.get(key)} for key in sorted({*ours, *own})
+        facts["differing"] = {key: {"file": ours.get(key), "card": own.get(key)} for key in sorted({*ours, *own} - OWN_PROPERTIES)
                               if ours.get(key) != own.get(key)}
         print("properties: " + ("; ".join("%s %s, the card says %s" % (key, two["file"], two["card"]) for key, two in
                                           facts["differing"].items()) or "those of the file"))
@@ -349,7 +363,7 @@ def measure(machine, options, body, tally):
     body["context_bytes"], body["plan_and_run"] = card and context_bytes(machine, card), []
     runs = RUNS_REHEARSED if options.rehearse else RUNS[:2] if options.quick else RUNS
     for preset, knobs in runs:
-        if (options.only or "") in preset:
+        if matches(options, " ".join([preset, *knobs])):
             body["plan_and_run"].append(compare(machine, preset, knobs, body["context_bytes"], tally))
     if "properties" in facts and "differing" in facts and not options.only:
         body["plan_with_own_properties"] = plan_with_own(machine, facts, card, options, tally)

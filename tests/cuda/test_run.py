@@ -134,6 +134,24 @@ class Parts(unittest.TestCase):
             self.assertEqual(len(failed), 5)
             self.script("build/tests/test_cuda_hang", "exit 1")  # once is enough
 
+    def test_what_ran_to_its_end_runs_once(self):
+        count = os.path.join(self.folder.name, "count")
+        self.headroom()
+        self.of_card(test_cuda_wrong="echo x >>%s; echo '50%%: Checks: 2, Failures: 1, Errors: 0'; exit 1" % count)
+        body, failed = self.measure(first)
+        self.assertEqual((body["tests"][0]["exit"], "in_one_process" in body["tests"][0]), (1, False))
+        self.assertTrue(any("test_cuda_wrong" in line for line in failed))
+        with open(count, encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 1)
+
+    def test_only_takes_words(self):
+        self.headroom()
+        self.of_card(test_cuda_one="true", test_cuda_two="true", test_cuda_three="true")
+        self.options.only = "cuda_one,cuda_two,mlp"
+        body, _ = self.measure(first)
+        self.assertEqual(([row["test"] for row in body["tests"]], [row["name"] for row in body["plan_and_run"]]),
+                         (["test_cuda_one", "test_cuda_two"], ["mlp"]))
+
     def test_differences_are_told(self):
         self.headroom()
         other = json.dumps({**REPORT, "memory": {**REPORT["memory"], "heap_hash": "cd"}})
