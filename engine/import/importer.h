@@ -28,6 +28,7 @@ void import_decoder(importer *m); // decoder.c: the families around Llama
 void import_gpt2(importer *m);    // gpt2.c
 void import_opt(importer *m);     // opt.c
 void import_encoder(importer *m); // encoder.c: the families around BERT
+void import_t5(importer *m);      // t5.c
 void import_vit(importer *m);     // vision.c
 void import_resnet(importer *m);  // resnet.c
 

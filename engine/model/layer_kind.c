@@ -58,6 +58,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_HEAD_DIM] = {.name = "head_dim", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_WINDOW},
     [ATTR_ROTARY] = {.name = "rotary", .type = ATTR_TYPE_REAL, .min = 1, .max = 1e12},
     [ATTR_QK_EPSILON] = {.name = "qk_norm_epsilon", .type = ATTR_TYPE_REAL, .min = 1e-12, .max = 1},
+    [ATTR_SCALE] = {.name = "scale", .type = ATTR_TYPE_REAL, .min = 1e-6, .max = 1e6},
     [ATTR_BUCKETS] = {.name = "buckets", .type = ATTR_TYPE_INT, .min = 2, .max = MAX_BUCKETS, .fallback = 32},
     [ATTR_DISTANCE] =
         {.name = "distance", .type = ATTR_TYPE_INT, .min = 2, .max = MAX_COUNT, .fallback = 128},

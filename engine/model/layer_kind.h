@@ -109,6 +109,7 @@ typedef enum attr_id {
     ATTR_HEAD_DIM,   // features of a head; 0: those of the input shared out
     ATTR_ROTARY,     // base of rotary positions; 0: none
     ATTR_QK_EPSILON, // of the RMS norm of each query and key; 0: none
+    ATTR_SCALE,      // of scores; 0: 1 over the root of a head's features
     ATTR_BUCKETS,    // of distances
     ATTR_DISTANCE,   // from which on all are in the last bucket
     ATTR_FORM,       // 0 streaming, 1 materialised
@@ -169,7 +170,7 @@ typedef struct attr_row {
     const char *choices[ATTR_MAX_CHOICES + 1];
 } attr_row;
 
-enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 15 };
+enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 16 };
 
 // One layer as it was written, defaults filled in.
 typedef struct layer_spec {

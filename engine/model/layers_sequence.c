@@ -166,8 +166,10 @@ static uint32_t bias_of(const model_builder *b, const layer_spec *s)
 static uint32_t attend_materialised(model_builder *b, const layer_spec *s, const uint32_t qkv[3])
 {
     const op_attr attr = {.heads = (int32_t)spec_integer(s, ATTR_HEADS)};
+    op_attr scaled = attr;
+    scaled.scale = s->value[ATTR_SCALE].real;
     const model_node scores = {.op = HR_OP_ATTENTION_SCORES,
-                               .attr = attr,
+                               .attr = scaled,
                                .in_count = 2,
                                .in = {ref_value(qkv[0]), ref_value(qkv[1])}};
     const uint32_t made = expand_node(b, &scores, "scores"), bias = bias_of(b, s);
@@ -183,7 +185,8 @@ static uint32_t attend_streaming(model_builder *b, const layer_spec *s, const ui
 {
     op_attr attr = {.heads = (int32_t)spec_integer(s, ATTR_HEADS),
                     .flags = (spec_integer(s, ATTR_CAUSAL) ? OP_FLAG_CAUSAL : 0) |
-                             (spec_integer(s, ATTR_PACKED) ? OP_FLAG_PACKED : 0)};
+                             (spec_integer(s, ATTR_PACKED) ? OP_FLAG_PACKED : 0),
+                    .scale = s->value[ATTR_SCALE].real};
     expand_rate(b, s->value[ATTR_DROPOUT].real, &attr);
     const model_node node = {.op = HR_OP_ATTENTION,
                              .attr = attr,
@@ -370,8 +373,8 @@ const layer_kind layer_kind_attention = {"attention",
                                          LAYER_ATTENTION_INPUTS,
                                          LAYER_NEEDS_BIASED,
                                          {ATTR_HEADS, ATTR_KV_HEADS, ATTR_HEAD_DIM, ATTR_ROTARY,
-                                          ATTR_QK_EPSILON, ATTR_FORM, ATTR_CAUSAL, ATTR_PACKED, ATTR_DROPOUT,
-                                          ATTR_BIAS, ATTR_KEY_BIAS, ATTR_OUTPUT_BIAS, ATTR_INIT,
+                                          ATTR_QK_EPSILON, ATTR_SCALE, ATTR_FORM, ATTR_CAUSAL, ATTR_PACKED,
+                                          ATTR_DROPOUT, ATTR_BIAS, ATTR_KEY_BIAS, ATTR_OUTPUT_BIAS, ATTR_INIT,
                                           ATTR_INIT_SCALE, ATTR_OUTPUT_SCALE},
                                          expand_attention};
 

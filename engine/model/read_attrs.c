@@ -44,6 +44,8 @@ static void report_unknown_attr(model_builder *b, const layer_kind *kind, const 
                        did_you_mean(node->key, words, count, near));
 }
 
+_Static_assert(ATTR_ID_COUNT <= 64, "a bit for each attribute");
+
 // Takes every attribute of the mapping that is one of the kind's; returns which.
 static uint64_t take_attrs(model_builder *b, const layer_kind *kind, const yaml_node *node,
                            attr_value *values)

@@ -8,6 +8,8 @@
 // With OP_FLAG_CAUSAL query i sees keys 0 to i, also where Lq and Lk differ.
 #include "ops/attention.h"
 
+#include <math.h>
+
 #include "ops/dropout.h"
 #include "ops/rows.h"
 
@@ -120,6 +122,11 @@ static hr_status attention_shape(const op_attr *attr, const op_operand *in, size
     }
     attention_results(attr, &in[0], q->dim[2], out);
     return HR_OK;
+}
+
+double op_attention_scale(const op_attr *attr, int64_t features)
+{
+    return attr->scale != 0 ? attr->scale : 1.0 / sqrt((double)features);
 }
 
 op_attention op_attention_of(const op_query *q)

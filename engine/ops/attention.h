@@ -18,6 +18,9 @@ typedef struct op_attention {
     uint8_t y, dy, lse; // inputs of the gradient
 } op_attention;
 
+// What products of queries and keys of `features` are multiplied by: attr.scale, 1/sqrt(features) where it is 0.
+double op_attention_scale(const op_attr *attr, int64_t features);
+
 // Of ATTENTION and ATTENTION_BWD.
 op_attention op_attention_of(const op_query *q);
 

@@ -66,6 +66,7 @@ static const struct {
     {"tests/data/hf/llama3_2_1b.json", NULL, "llama3_2_1b", "-s device.card=a100-80g"},
     {"tests/data/hf/qwen3_0_6b.json", NULL, "qwen3_0_6b", "-s device.card=a100-80g"},
     {"tests/data/hf/gemma_2b.json", NULL, "gemma_2b", "-s device.card=a100-80g"},
+    {"tests/data/hf/t5_base.json", NULL, "t5_base", "-s precision.policy=float32 -s device.card=rtx4090-24g"},
     {"gpt2.json", "{\"model_type\": \"gpt2\", \"attn_pdrop\": 0, \"embd_pdrop\": 0, \"resid_pdrop\": 0.0}",
      "gpt2_124m", "-s device.card=a100-80g -s execution.mode=graph -s batch.size=4"},
     {"bert.json", "{\"architectures\": [\"BertModel\"]}", "bert_base",
@@ -128,6 +129,8 @@ END_TEST
 #define LLAMA_KEYS                                                                                           \
     "\"vocab_size\": 256, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 2, "        \
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"max_position_embeddings\": 16"
+#define T5_KEYS                                                                                              \
+    "\"vocab_size\": 64, \"d_model\": 16, \"d_kv\": 4, \"d_ff\": 24, \"num_layers\": 1, \"num_heads\": 1"
 #define BERT_KEYS                                                                                            \
     "\"vocab_size\": 64, \"hidden_size\": 16, \"intermediate_size\": 24, \"num_hidden_layers\": 2, "         \
     "\"num_attention_heads\": 4, \"max_position_embeddings\": 8"
@@ -160,6 +163,10 @@ static const struct {
      "\"ffn_dim\": 48, "
      "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"max_position_embeddings\": 16}",
      true},
+    {"{\"model_type\": \"t5\", " T5_KEYS "}", false},
+    {"{\"model_type\": \"mt5\", " T5_KEYS
+     ", \"dropout_rate\": 0, \"num_decoder_layers\": 2, \"tie_word_embeddings\": false}",
+     false},
     {"{\"architectures\": [\"RobertaForMaskedLM\"], " BERT_KEYS "}", false},
     {"{\"architectures\": [\"RobertaForSequenceClassification\"], " BERT_KEYS "}", false},
     {"{\"model_type\": \"resnet\", \"embedding_size\": 4, \"hidden_sizes\": [8, 16], \"depths\": [1, 2], "

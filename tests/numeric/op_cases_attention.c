@@ -55,6 +55,9 @@ op_trial op_case_attention(hr_op op, op_draw *d)
     const int64_t width = heads * (whole ? 16 : op_draw_int(d, 1, 2 * d->size));
     const bool causal = op == HR_OP_ATTENTION && op_draw_int(d, 0, 1) == 1;
     op_attr attr = {.heads = (int32_t)heads, .flags = causal ? OP_FLAG_CAUSAL : 0};
+    if (op != HR_OP_ATTENTION_VALUES && op_draw_int(d, 0, 2) == 0) {
+        attr.scale = (double)op_draw_int(d, 1, 10) / 10.0;
+    }
     if (op == HR_OP_ATTENTION && op_draw_int(d, 0, 1) == 1) {
         attr.rate = (double)op_draw_int(d, 1, 5) / 10.0;
         attr.salt = (uint64_t)op_draw_int(d, 0, INT64_MAX - 1);

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from make_attention_fixtures import buckets_of
 from make_fixtures import MASK, Net, hash64, nhwc, nchw, oihw, philox, philox_key, philox_uniform, philox_words
 
 # ---- where numbers come from ----------------------------------------------------------------------------------
@@ -230,10 +231,19 @@ class PeerNet(Net):
         y = y.transpose(1, 2)
         return self.rotary(y, float(layer["rotary"])) if name != "value" and "rotary" in layer else y
 
-    def attention(self, layer, x, source=None):
-        """Queries from x; keys and values from `source`, where it is another sequence."""
+    def relative_bias(self, layer, x, source=None):
+        """[1,heads,queries,keys]: T5's, a row of the table for each distance of key and query."""
+        rows, heads, causal = layer.get("buckets", 32), layer["heads"], layer.get("causal", False)
+        keys = (x if source is None else source).shape[1]
+        table = self.weights(layer, "weights", (rows, heads), rows, heads)
+        distance = torch.arange(keys)[None, :] - torch.arange(x.shape[1])[:, None]
+        return table[buckets_of(distance, rows, layer.get("distance", 128), causal)].permute(2, 0, 1)[None]
+
+    def attention(self, layer, x, *others):
+        """Queries from x; keys and values from another sequence, where there is one; a bias of the scores last."""
         samples, places, width = x.shape
-        source = x if source is None else source
+        bias = others[-1] if others and others[-1].ndim == 4 else 0
+        source = others[0] if others and others[0].ndim == 3 else x
         heads = layer["heads"]
         shared, features = layer.get("kv_heads", heads), layer.get("head_dim", width // heads)
         q = self.heads_of(layer, x, "query", heads, features)
@@ -242,7 +252,8 @@ class PeerNet(Net):
             self.heads_of(keys if name == "key" else layer, source, name, shared, features).repeat_interleave(heads // shared, dim=1)
             for name in ("key", "value")
         )
-        scores = q @ k.transpose(2, 3) / math.sqrt(features)
+        scores = q @ k.transpose(2, 3)
+        scores = (scores * layer["scale"] if "scale" in layer else scores / math.sqrt(features)) + bias
         if layer.get("causal", False):
             later = torch.ones(places, source.shape[1], dtype=torch.bool).triu(1)
             scores = scores.masked_fill(later, -math.inf)

@@ -29,6 +29,8 @@ static const struct {
     {"step_mixtral_8x7b_tiny.json", "execution.mode=eager"},
     {"step_whisper_small_tiny.json", "execution.mode=graph"},
     {"step_whisper_small_tiny.json", "execution.mode=eager"},
+    {"step_t5_base_tiny.json", "execution.mode=graph"},
+    {"step_t5_base_tiny.json", "execution.mode=eager"},
     {"step_lstm_lm_medium_tiny.json", "execution.mode=graph"},
     {"step_lstm_lm_medium_tiny.json", "execution.mode=eager"},
     {"step_vit_b16_tiny.json", "execution.mode=graph"},

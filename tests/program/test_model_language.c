@@ -344,7 +344,8 @@ static const char every_kind[] =
     "    - {name: grouped, kind: attention, heads: 4, kv_heads: 2, head_dim: 6, rotary: 10000, bias: false,\n"
     "       qk_norm_epsilon: 1e-6, causal: true}\n"
     "    - {name: near, kind: relative_bias, heads: 2, buckets: 6, distance: 20, causal: true}\n"
-    "    - {name: biased, kind: attention, heads: 2, form: materialised, inputs: [grouped, near]}\n"
+    "    - {name: biased, kind: attention, heads: 2, form: materialised, scale: 0.5, inputs: [grouped, "
+    "near]}\n"
     "    - {name: drop, kind: dropout, rate: 0.25}\n"
     "    - {name: memories, kind: lstm, units: 4}\n"
     "    - {name: experts, kind: mixture_of_experts, experts: 3, units: 5, capacity_factor: 1, balance: "
@@ -381,6 +382,7 @@ START_TEST(every_kind_of_layer_expands)
     assert_value(m, "grouped/value_repeated", "1x6x24");
     assert_value(m, "near/bias", "2x6x6");
     assert_value(m, "biased/biased", "1x2x6x6");
+    ck_assert_double_eq(node_of(m, "biased", 3)->attr.scale, 0.5);
     assert_value(m, "experts/slots", "1x6x2");
     assert_value(m, "experts/dispatched", "1x4x3x4");
     assert_value(m, "experts/gated", "1x4x3x5");

@@ -37,7 +37,7 @@ static void close_preset(opened *o)
 
 // Sources: torchvision's num_params for ResNet, ResNeXt, DenseNet, EfficientNet, MobileNet, RegNet, ConvNeXt, VGG and ViT; Keras
 // applications' summary() for the two of Keras; the checkpoints' sizes for GPT-2 (tied output), BERT (encoder and
-// pooler), Llama, Mistral, Qwen3, Gemma and Whisper.
+// pooler), Llama, Mistral, Qwen3, Gemma, Whisper and T5.
 static const struct {
     const char *name;
     uint64_t trainable, statistics;
@@ -74,6 +74,7 @@ static const struct {
     {"qwen3_8b", 8190735360, 0},
     {"gemma_2b", 2506172416, 0},
     {"whisper_small", 241734912, 0},
+    {"t5_base", 222903552, 0},
 };
 
 // A tiny one stands for others of its structure.

@@ -2,7 +2,7 @@
 // The gradient of streaming attention. Weights are computed again, p = exp(score - lse), a tile at a time; with
 // mean = Σ dy·y of a query
 //
-//     dv += pᵀ·dy     dp = dy·vᵀ     ds = p (dp - mean) / sqrt(features)     dq += ds·k     dk += dsᵀ·q
+//     dv += pᵀ·dy     dp = dy·vᵀ     ds = p (dp - mean) scale     dq += ds·k     dk += dsᵀ·q
 //
 // With dropout p in dv, and dp, are multiplied with the mask and its scale.
 // A worker takes a whole head: its sums have one order, however many workers there are.
@@ -15,12 +15,12 @@
 
 // The scratch of one worker.
 typedef struct scratch {
-    float *q_turned, *dy_turned; // [features][QUERIES], both times 1/sqrt(features)
+    float *q_turned, *dy_turned; // [features][QUERIES], both times the scale
     float *weights, *ds;         // [KEYS][QUERIES]: scores and dp at first
     float *kept;                 // the same: the factors of dropout
     float *dq;                   // [QUERIES][padded]
     float *q, *dy, *k;           // [tile][padded], where they must be copied
-    float *lse, *mean;           // [QUERIES]; the mean times 1/sqrt(features)
+    float *lse, *mean;           // [QUERIES]; the mean times the scale
 } scratch;
 
 typedef struct job {

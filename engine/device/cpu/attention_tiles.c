@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <math.h>
 #include <string.h>
 
 #include "attention.h"
 #include "gemm_pack.h"
+#include "ops/attention.h"
 #include "simd.h"
 
 attention_sizes attention_sizes_of(const op_query *q)
@@ -17,7 +17,7 @@ attention_sizes attention_sizes_of(const op_query *q)
                              .width = d[2],
                              .features = features,
                              .padded = (features + CPU_LANES - 1) / CPU_LANES * CPU_LANES,
-                             .scale = (float)(1.0 / sqrt((double)features)),
+                             .scale = (float)op_attention_scale(&q->attr, features),
                              .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0,
                              .first_head = q->attr.offset,
                              .heads_of_sample = q->attr.count > 0 ? q->attr.count : q->attr.heads};

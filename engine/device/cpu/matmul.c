@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of products: matmul, experts, and the scores and values of attention. Heads that lie side by side are read and
 // written where they lie.
-#include <math.h>
-
 #include "cpu.h"
 #include "gemm.h"
 #include "half_product.h"
+#include "ops/attention.h"
 
 // How an operation is a batch: y = left · right, from inputs that may change places.
 typedef struct setup {
@@ -88,15 +87,10 @@ static setup heads_of(const cpu_device *device, const op_query *q, uint8_t left,
     return s;
 }
 
-static float score_scale(const op_operand *sequence, int32_t heads)
-{
-    const int64_t features = last(sequence, 0) / heads;
-    return (float)(1.0 / sqrt((double)features));
-}
-
 static setup scaled(setup s, const op_query *q)
 {
-    s.batch.each.scale = score_scale(q->in[0].shape.rank == 3 ? &q->in[0] : &q->in[1], q->attr.heads);
+    const op_operand *sequence = q->in[0].shape.rank == 3 ? &q->in[0] : &q->in[1];
+    s.batch.each.scale = (float)op_attention_scale(&q->attr, last(sequence, 0) / q->attr.heads);
     return s;
 }
 

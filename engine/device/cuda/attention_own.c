@@ -4,11 +4,11 @@
 // Work is that of ordinary multiply-add units: forward 2 products of queries × keys × features, backward 7 (5 are the
 // least; the scores and their gradients are computed once for each side). At 64 features a head a tile of 64 × 64
 // scores costs 16 Ki multiply-adds of a thread block for 32 KiB that it reads, so memory is not what it waits for.
-#include <math.h>
 #include <stdio.h>
 
 #include "attention_places.h"
 #include "kernels/attention_own_args.h"
+#include "ops/attention.h"
 #include "ops/dropout.h"
 
 enum { NARROW = 64, WIDE = 128, BLOCKS_MAX = INT32_MAX };
@@ -66,7 +66,7 @@ static attention_own_args arguments_of(const cuda_run *r)
                                 .width = (int32_t)s.width,
                                 .features = features,
                                 .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0,
-                                .scale = (float)(1.0 / sqrt((double)features)),
+                                .scale = (float)op_attention_scale(&q->attr, features),
                                 .windows = (features + window - 1) / window,
                                 .scalars = (const dropout_scalars *)r->scalars,
                                 .threshold = d.threshold,

@@ -16,6 +16,7 @@ typedef struct builder {
     int64_t row, width; // from row to row: of q, k, v and their gradients; of y and dy
     uint32_t dtype;
     bool causal;
+    float factor;  // of scores
     float rate;    // of weights that are dropped
     uint8_t scale; // a tensor by value
     uint8_t kept;  // where weights are dropped: the mask, and what is kept is multiplied with
@@ -36,6 +37,7 @@ static builder begin(const op_query *q, graph_spec *spec)
                      .width = a.width,
                      .dtype = q->in[0].dtype,
                      .causal = (q->attr.flags & OP_FLAG_CAUSAL) != 0,
+                     .factor = (float)op_attention_scale(&q->attr, a.features),
                      .rate = (float)q->attr.rate};
 }
 
@@ -192,7 +194,7 @@ static uint8_t add_mask(builder *b, uint8_t s)
 
 static void add_scale(builder *b)
 {
-    b->scale = add_value(b, (float)(1.0 / sqrt((double)b->features)));
+    b->scale = add_value(b, b->factor);
 }
 
 // ---- dropout ---------------------------------------------------------------------------------------------------

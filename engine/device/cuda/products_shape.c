@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "products_shape.h"
 
-#include <math.h>
+#include "ops/attention.h"
 
 static int64_t last(const op_operand *t, uint32_t from_end)
 {
@@ -196,7 +196,7 @@ static void set_heads(const op_query *q, product_use *u)
         q->op == HR_OP_ATTENTION_SCORES_BWD_K) {
         const op_operand *sequence = &q->in[q->in[0].shape.rank == 3 ? 0 : 1];
         const int64_t features = last(sequence, 0) / heads;
-        s->alpha = (float)(1.0 / sqrt((double)features));
+        s->alpha = (float)op_attention_scale(&q->attr, features);
     }
     s->stride_a = a.row;
     s->stride_b = b.row;

@@ -79,7 +79,7 @@ typedef struct sizes {
 static sizes sizes_of(const op_query *q)
 {
     const op_attention a = op_attention_of(q);
-    return (sizes){a, 1.0 / sqrt((double)a.features)};
+    return (sizes){a, op_attention_scale(&q->attr, a.features)};
 }
 
 // Where row i of head h of sample n begins in [N,length,…], whose rows are `row` apart.

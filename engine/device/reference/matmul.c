@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products with strides, and what is made of them: matmul, and attention's scores and values over heads
 // that lie side by side.
-#include <math.h>
-
 #include "kernels.h"
+#include "ops/attention.h"
 
 // c[m,n] = scale * Σ over k of a·b. Each matrix by the places between its rows and between its columns.
 typedef struct matrix {
@@ -165,7 +164,7 @@ static void multiply_heads(const reference_call *call, turn turns, bool scaled)
     const product p = {.m = c->shape.dim[c->shape.rank - 2],
                        .n = c->shape.rank == 4 ? c->shape.dim[3] : features,
                        .k = turns == TURN_A ? a->shape.dim[a->shape.rank - 2] : a_columns,
-                       .scale = scaled ? 1.0 / sqrt((double)features) : 1.0};
+                       .scale = scaled ? op_attention_scale(&q->attr, features) : 1.0};
     for (int64_t n = 0; n < c->shape.dim[0]; n++) {
         for (int64_t h = 0; h < heads; h++) {
             const matrix left = head_of(call->in[0], &q->in[0], heads, n, h);
