@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "onnx_fold.h"
 #include "onnx_layers.h"
 
@@ -159,6 +160,13 @@ static bool has_folded_norm(walk *w, const onnx_tensor *weight)
             (out != NULL && strncmp(out, "getitem", 7) == 0));
 }
 
+// The newer exporter keeps the name of a bias that the convolution had beside its norm; one that the norm brought is
+// "conv.weight_bias". The older numbers both.
+static bool has_own_bias(const onnx_tensor *bias)
+{
+    return text_ends_in(bias->name, ".bias");
+}
+
 static layer *unfolded_norm(walk *w, layer *conv)
 {
     layer *norm = walk_emit(w, "batch_norm", conv, conv->rank, conv->shape);
@@ -222,9 +230,10 @@ bool take_conv(walk *w)
     if (!depthwise) {
         layer_whole(w, out, "groups", groups);
     }
-    layer_word(w, out, "bias", bias != NULL && !folded ? "true" : "false");
+    const onnx_tensor *own = bias == NULL || (folded && !has_own_bias(bias)) ? NULL : bias;
+    layer_word(w, out, "bias", own != NULL ? "true" : "false");
     layer_param(w, out, weight);
-    layer_param(w, out, folded ? NULL : bias);
+    layer_param(w, out, own);
     return walk_give(w, 0, image_of(w, folded ? unfolded_norm(w, out) : out));
 }
 

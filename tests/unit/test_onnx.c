@@ -64,6 +64,7 @@ static const struct {
      "embedding position_embedding layer_norm attention add layer_norm dense dense add dense"},
     {"open_dynamo", 5570,
      "embedding position_embedding layer_norm attention add layer_norm dense dense add dense"},
+    {"biased_dynamo", 922, "conv2d batch_norm conv2d batch_norm global_avg_pool dense"},
     {"dropped_script", 546, "conv2d batch_norm global_avg_pool dense dropout dense"},
     {"dropped_dynamo", 546, "conv2d batch_norm global_avg_pool dense dropout dense"},
 };

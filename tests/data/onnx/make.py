@@ -214,6 +214,18 @@ class Norms(nn.Module):
         return self.fc(F.relu(self.norm2(self.conv2(x)) + x).mean([2, 3]))
 
 
+class Biased(nn.Module):
+    """A convolution that has a bias although a norm follows it, beside one that has none."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+        self.conv2, self.bn2, self.fc = nn.Conv2d(8, 8, 3, bias=False), nn.BatchNorm2d(8), nn.Linear(8, 10)
+
+    def forward(self, x):
+        return self.fc(F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))).mean([2, 3]))
+
+
 class Dropped(nn.Module):
     """Exported as it trains: dropout stays, and so does a batch norm."""
 
@@ -275,6 +287,7 @@ FILES = [
     ("norms_script", Norms, image(16), "script", 17, True), ("norms_dynamo", Norms, image(16), "dynamo", 20, True),
     ("patches_fixed", Patches, image(16), "dynamo", 20, False), ("rotary_script", Rotary, ids(), "script", 17, True),
     ("open_script", Open, ids(), "script", 17, "places"), ("open_dynamo", Open, ids(), "dynamo", 20, "places"),
+    ("biased_dynamo", Biased, image(8), "dynamo", 20, True),
     ("dropped_script", Dropped, image(16), "script_training", 17, True), ("dropped_dynamo", Dropped, image(16), "dynamo_training", 20, True),
 ]
 
