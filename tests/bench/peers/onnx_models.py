@@ -8,8 +8,9 @@ through scripts/export/torch_to_headroom.py.
                                                without names all, and tests/bench/results/onnx.json is written
 
 Exporting takes most of the time, so files are kept (--keep, build/onnx_files), and a run goes on where another stopped: what
-is kept is only read again. A network is exported in a process of its own and given up after --seconds. In files that are
-kept, holes stand for weights of 1 MiB and more, which no reader of shapes looks at: 63 networks lie in about 1 GB.
+is kept is only read again. After --minutes no further network is exported, and rows of the result before stay, with their
+commit. A network is exported in a process of its own and given up after --seconds. In files that are kept, holes stand for
+weights of 1 MiB and more, which no reader of shapes looks at: 63 networks lie in about 1 GB.
 
 Each network is exported for inference, as people do it, by both exporters of torch.onnx (`dynamo`, from torch.export, and
 `script`, from TorchScript), its batch left open. Its weights are random, so that no two are equal: exporters write equal
@@ -231,10 +232,14 @@ def export_network(name, folder):
     write_whole(os.path.join(folder, "facts.json"), json.dumps(facts))
 
 
+def kept_of(name, options):
+    return os.path.join(options.keep, name.replace("/", "."), "facts.json")
+
+
 def facts_of(name, options):
     """What is kept of a network, made first where nothing is; None: it took too long."""
-    folder = os.path.join(options.keep, name.replace("/", "."))
-    kept = os.path.join(folder, "facts.json")
+    kept = kept_of(name, options)
+    folder = os.path.dirname(kept)
     if not os.path.exists(kept):
         os.makedirs(folder, exist_ok=True)
         try:
@@ -310,14 +315,26 @@ def large_file(folder):
     return {"external_bytes": data, "seconds": round(sorted(seconds)[2], 4), "process_kib": int(found.stdout)}
 
 
+def rows_before():
+    """Of the result that there is, each with the commit that it was measured at."""
+    if not os.path.exists(RESULT):
+        return {}
+    with open(RESULT, encoding="utf-8") as file:
+        result = json.load(file)
+    return {row["name"]: {"commit": result["commit"], **row} for row in result["rows"]}
+
+
 def measure_models(options):
     rows, large = [], None
     names = options.names or ["transformers/" + n for n in TRANSFORMERS] + ["torchvision/" + n for n in TORCHVISION] + \
         ["timm/" + n for n in TIMM]
-    began, left, too_long = time.monotonic(), [], []
+    began, left, too_long, before = time.monotonic(), [], [], rows_before()
     for name in names:
-        if time.monotonic() - began > 60 * options.minutes:
-            left.append(name)
+        if time.monotonic() - began > 60 * options.minutes and not os.path.exists(kept_of(name, options)):
+            if name in before:
+                rows.append(before[name])
+            else:
+                left.append(name)
             continue
         folder, facts = facts_of(name, options)
         if facts is None:
@@ -341,7 +358,7 @@ def measure_models(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="torchvision/resnet18, timm/resnet26, transformers/gpt2 …")
-    parser.add_argument("--minutes", type=float, default=120, help="begin no further network after so many (default 120)")
+    parser.add_argument("--minutes", type=float, default=120, help="export no further network after so many (default 120)")
     parser.add_argument("--seconds", type=float, default=600, help="that exporting one network may take (default 600)")
     parser.add_argument("--keep", default=os.path.join(measure.TOP, "build/onnx_files"), metavar="FOLDER",
                         help="where exported files are kept (default build/onnx_files)")
