@@ -39,7 +39,7 @@ TAKE_ACTIVATION = {"conv2d", "depthwise_conv2d", "conv2d_transpose", "dense", "b
 # Half-built layers: what stands in the graph until the layer that completes it.
 OPEN = {"heads": "attention without an output projection", "scores": "a product of two tensors",
         "parameter": "a parameter by itself", "rotary": "queries or keys with rotary positions", "negated": "a negative",
-        "half_turned": "halves of a head that changed places", "times_table": "a product with a table of numbers",
+        "half_turned": "halves of a head that changed places", "biases": "biases by relative position outside of attention's scores", "times_table": "a product with a table of numbers",
         "square": "a square", "rstd": "one by a root", "normed": "a root mean square norm without a weight"}
 
 
@@ -215,7 +215,7 @@ class Walk:
     def word_for(self, kind, params):
         """The path of the module whose parameters these are, or that is one of PyTorch's own; otherwise, what in it."""
         path, of = self.module_path()
-        if kind in ("position_embedding", "class_token", "layer_scale"):
+        if kind in ("position_embedding", "class_token", "layer_scale", "relative_bias"):
             return params[0].removesuffix(".weight")
         own = path and of.startswith("torch.nn.") and kind not in ("zero_pad", "slice") and \
             not list(self.module.get_submodule(path).children())
@@ -1180,6 +1180,10 @@ def add(walk, x, y, alpha=1):
         raise NotHeld("a sum with alpha %g" % alpha)
     if constant_of(y) == 0:
         return x
+    if isinstance(y, Tensor) and {x.layer.kind, y.layer.kind} == {"scores", "biases"}:
+        return biased(*((x, y) if y.layer.kind == "biases" else (y, x)))
+    if x.layer.kind == "biases" and isinstance(y, torch.Tensor):
+        return hidden(x, places_seen(y))
     if x.layer.kind == "scores":
         return masked(x, places_seen(y))
     if x.layer.kind == "square" and constant_of(y) is not None:
@@ -1226,6 +1230,8 @@ def multiply(walk, x, y, rounding_mode=None):
         raise Unsupported("a quotient" if divides else "a product with 0")
     factor = 1 / factor if divides else factor
     if x.layer.kind == "scores":
+        if x.layer.attrs["bias"]:
+            raise Unsupported("scores that are multiplied behind their bias", "the factor before it")
         return scores_with(x, scale=x.layer.attrs["scale"] * factor)
     return x if factor == 1 else walk.alike("scale", x, {"factor": factor})
 
@@ -1292,7 +1298,7 @@ def embedding(walk, weight, ids, padding_idx=-1, scale_grad_by_freq=False, spars
     if weight.layer.kind != "parameter":
         raise Unsupported("a table that is not a parameter as it is")
     if not isinstance(ids, Tensor):
-        return rows_in_order(weight, ids)
+        return biases_of(weight, ids) or rows_in_order(weight, ids)
     if ids.layer.kind != "input":
         raise Unsupported("ids that are no input of the model")
     if padding_idx >= 0:
@@ -1302,6 +1308,36 @@ def embedding(walk, weight, ids, padding_idx=-1, scale_grad_by_freq=False, spars
     layer = walk.emit("embedding", [ids.layer], (*ids.layer.shape, units.size),
                       {"units": units.size, "vocabulary": weight.shape[0]}, weight.layer.params)
     return Tensor(layer, ids.axes + [units], ids.dims + [(units,)])
+
+
+def buckets_of(distance, rows, most, causal):
+    """T5's row for each distance of key less query (Raffel et al. 2020)."""
+    behind, row = distance.clamp(max=0).neg(), torch.zeros_like(distance)
+    if not causal:
+        rows //= 2
+        behind, row = distance.abs(), (distance > 0) * rows
+    exact = rows // 2
+    far = exact + (torch.log(behind.clamp(min=1).float() / exact) / math.log(most / exact) * (rows - exact)).long()
+    return row + torch.where(behind < exact, behind, far.clamp(max=rows - 1))
+
+
+def biases_of(weight, ids):
+    """[queries, keys, heads], where rows are looked up by the distances of two sequences' places; None where they are not."""
+    rows, heads = weight.shape
+    if ids.device.type == "meta" or ids.dim() < 2 or math.prod(ids.shape[:-2]) != 1 or rows < 4:
+        return None
+    found = ids.reshape(ids.shape[-2:])
+    queries, keys = found.shape
+    distance = torch.arange(keys)[None, :] - torch.arange(queries)[:, None]
+    for causal in (False, True):
+        half = (rows if causal else rows // 2) // 2
+        for most in [128, *range(half + 1, 1025)]:
+            if most > half and bool((buckets_of(distance, rows, most, causal) == found).all()):
+                layer = Layer("biases", None, [], (), {"heads": heads, "buckets": rows, "distance": most, "causal": causal,
+                                                       "params": weight.layer.params, "places": (queries, keys), "hides": False})
+                q, k, h = [(axis,) if axis.size > 1 else () for axis in map(Axis, (queries, keys, heads))]
+                return Tensor(layer, [*h, *q, *k], [()] * (ids.dim() - 2) + [q, k, h])
+    return None
 
 
 def rows_in_order(weight, ids):
@@ -1347,6 +1383,11 @@ def lstm(walk, x, states, weights, biases, count, rate, train, both_ways, batch_
 
 @takes("scaled_dot_product_attention")
 def sdpa(walk, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    if isinstance(attn_mask, Tensor) and attn_mask.layer.kind == "biases":
+        walk.note("attention with a bias by relative position is held with its scores")
+        of = in_order(attn_mask)
+        return attend(walk, q, k, v, {"causal": is_causal or of.attrs["hides"], "dropout": dropout_p, "scale": scale,
+                                      "form": "materialised", "bias": of})
     if attn_mask is not None and not isinstance(attn_mask, torch.Tensor):
         raise Unsupported("a mask that is no constant", "leave padding masks out: every place counts")
     if attn_mask is not None:
@@ -1433,15 +1474,19 @@ def attend(walk, q, k, v, attrs):
     layers = [one["dense"] for one in found]
     heads, kv_heads = found[0]["heads"], found[1]["heads"]
     scale = (attrs["scale"] or 1 / math.sqrt(head_dim)) * found[0]["factor"] * found[1]["factor"]
-    if not math.isclose(scale, 1 / math.sqrt(head_dim), rel_tol=1e-5) or found[2]["factor"] != 1:
-        raise Unsupported("scores multiplied by %g" % scale, "1 / sqrt(%d), the features of a head" % head_dim)
+    if scale <= 0 or found[2]["factor"] != 1:
+        raise Unsupported("scores multiplied by %g, values by %g" % (scale, found[2]["factor"]))
+    usual = math.isclose(scale, 1 / math.sqrt(head_dim), rel_tol=1e-5)
+    bias = attrs.get("bias")
+    if bias and (bias.attrs["heads"] != heads or bias.attrs["places"] != (q.shape[2], k.shape[2])):
+        raise Unsupported("a bias of other heads or places than its scores")
     units = sum(layer.attrs["units"] for layer in dict.fromkeys(layers))
     if units != (heads + 2 * kv_heads) * head_dim or found[2]["heads"] != kv_heads or v.shape[3] != head_dim:
         raise Unsupported("projections of %d features for %d heads of %d" % (units, heads, head_dim))
     more, params = norm_and_rotary(found)
     own = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "causal": attrs["causal"], "dropout": attrs["dropout"],
-           "form": attrs.get("form", "streaming"), "packed": attrs.get("packed", False), **more, "layers": layers,
-           "sources": [q.layer, k.layer, v.layer]}
+           "form": attrs.get("form", "streaming"), "packed": attrs.get("packed", False), **more,
+           **({} if usual else {"scale": scale}), "layers": layers, "sources": [q.layer, k.layer, v.layer], "biases": bias}
     batch, places = q.shape[0], q.shape[2]
     made = walk.emit("heads", [], (batch, places, heads * head_dim), own, params)
     axes = [Axis(batch), Axis(places), Axis(heads), Axis(head_dim)]
@@ -1452,7 +1497,7 @@ def attend(walk, q, k, v, attrs):
 def attention(walk, x, units, params, bias):
     """Heads and the dense layer behind them are one layer."""
     attrs = dict(x.layer.attrs)
-    layers, sources_of = attrs.pop("layers"), attrs.pop("sources")
+    layers, sources_of, biases = attrs.pop("layers"), attrs.pop("sources"), attrs.pop("biases")
     batch, places, features = x.layer.shape
     if x.axes[-len(x.dims[-1]):] != list(x.dims[-1]) or size_of(x.dims[-1]) != features:
         raise Unsupported("a dense layer over a part of the heads, or over heads in another order")
@@ -1477,12 +1522,22 @@ def attention(walk, x, units, params, bias):
     attrs["bias"] = bias
     own = [name for layer in dict.fromkeys(layers) for name in layer.params] + x.layer.params
     inputs = sources[:1] if sources[0] is sources[1] else sources
+    inputs = inputs + ([relative_bias(walk, biases, inputs)] if biases else [])
     out = Layer("attention", x.layer.module[0] or "attention", inputs, (batch, places, width), attrs, own + params)
     out.made_of = sources_of
     walk.layers.append(out)
     kept = [axis for axis in x.axes if axis not in x.dims[-1]]
     features = Axis(width)
     return Tensor(out, kept + [features], x.dims[:-1] + [(features,)])
+
+
+def relative_bias(walk, biases, sources):
+    """The layer of a table, which all attentions over as many places read."""
+    attrs = {key: biases.attrs[key] for key in ("heads", "buckets", "distance", "causal")}
+    params, shape = biases.attrs["params"], (attrs["heads"], *biases.attrs["places"])
+    made = next((layer for layer in walk.layers if layer.kind == "relative_bias" and layer.params == params
+                 and layer.shape == shape and layer.attrs == attrs), None)
+    return made or walk.emit("relative_bias", sources, shape, attrs, params)
 
 
 @takes("matmul", "bmm", "mm")
@@ -1497,12 +1552,12 @@ def matmul(walk, x, y):
             raise Unsupported("a product of three tensors without a softmax")
         if attrs["pair"] is None:
             raise Unsupported("scores that were changed otherwise than by a scale, a causal mask, softmax and dropout")
-        own = {key: attrs[key] for key in ("causal", "dropout", "scale")}
+        own = {key: attrs[key] for key in ("causal", "dropout", "scale", "bias")}
         q, k = attrs["pair"]
         out = attend(walk, q, k, y, {**own, "form": "materialised"})
         return out if len(walk.node.meta["val"].shape) == 4 else pieces(out, list(walk.node.meta["val"].shape))
     q, k = by_head(walk, x), by_head(walk, permute_last(y))
-    layer = walk.emit("scores", [], (), {"pair": (q, k), "scale": 1.0, "causal": False, "softmax": False, "dropout": 0.0,
+    layer = walk.emit("scores", [], (), {"pair": (q, k), "scale": 1.0, "causal": False, "softmax": False, "dropout": 0.0, "bias": None,
                                          "instead": "scaled_dot_product_attention, between dense projections"})
     axes = [Axis(size) for size in walk.node.meta["val"].shape]
     return Tensor(layer, axes, [(axis,) for axis in axes])
@@ -1511,6 +1566,27 @@ def matmul(walk, x, y):
 def scores_with(x, **changes):
     layer = Layer("scores", None, [], (), {**x.layer.attrs, **changes})
     return Tensor(layer, x.axes, x.dims)
+
+
+def in_order(biases):
+    """Its layer, where a head's biases lie [queries, keys] and the batch has none of its own."""
+    lead = [axis for dim in biases.dims[:-3] for axis in dim if not axis.copied]
+    if len(biases.dims) < 3 or lead or [axis for dim in biases.dims[-3:] for axis in dim] != biases.axes:
+        raise Unsupported("biases in another order than [heads, queries, keys]", "permute(2, 0, 1) behind the look-up")
+    return biases.layer
+
+
+def hidden(biases, seen):
+    """The biases, and a mask with them."""
+    hides = biases.layer.attrs["hides"] or mask_is_causal(seen)
+    return Tensor(Layer("biases", None, [], (), {**biases.layer.attrs, "hides": hides}), biases.axes, biases.dims)
+
+
+def biased(x, biases):
+    if x.layer.attrs["softmax"] or x.layer.attrs["bias"]:
+        raise Unsupported("a bias behind a softmax, or a second one")
+    of = in_order(biases)
+    return scores_with(x, bias=of, causal=x.layer.attrs["causal"] or of.attrs["hides"])
 
 
 def masked(x, seen):
@@ -1524,11 +1600,19 @@ def masked_fill(walk, x, mask, value):
     return masked(x, ~mask)
 
 
+@takes("where")
+def where(walk, seen, x, y):
+    if not isinstance(x, Tensor) or x.layer.kind not in ("scores", "biases") or constant_of(y) is None or constant_of(y) > -1e4:
+        raise Unsupported("a choice between tensors")
+    return masked(x, seen) if x.layer.kind == "scores" else hidden(x, seen)
+
+
 # ---- the file ---------------------------------------------------------------------------------------------------
 
 # What headroom takes where an attribute is not written.
 OTHERWISE = {"stride": 1, "padding": 0, "groups": 1, "multiplier": 1, "bias": True, "dropout": 0.0, "causal": False,
-             "packed": False, "form": "streaming", "from": 0, "epsilon": 1e-3, "momentum": 0.01, "of": "sum", "slope": 0.01}
+             "packed": False, "form": "streaming", "from": 0, "epsilon": 1e-3, "momentum": 0.01, "of": "sum", "slope": 0.01,
+             "buckets": 32, "distance": 128}
 
 
 def alive(walk, outputs):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small PyTorch modules with the structure of well-known families, and their model files as
 scripts/export/torch_to_headroom.py writes them: exported_modules.py FOLDER. tests/data/exported has what it wrote."""
+import math
 import os
 import sys
 
@@ -256,6 +257,34 @@ class Rotary(nn.Module):
         return self.head(self.last(x + self.o(y.transpose(1, 2).reshape(*x.shape))))
 
 
+class Relative(nn.Module):
+    """T5's attention: scores as they are, with a bias by the distance of query and key that all blocks share."""
+
+    def __init__(self, width=16, words=32):
+        super().__init__()
+        self.words, self.table = nn.Embedding(words, width), nn.Embedding(8, 2)
+        self.blocks = nn.ModuleList(nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(4)) for _ in range(2))
+        self.norms = nn.ModuleList(Norm(width) for _ in range(3))
+
+    def rows(self, places):
+        """8 buckets of keys before the query: four of one place, four that grow up to 12 places."""
+        behind = -(torch.arange(places)[None, :] - torch.arange(places)[:, None]).clamp(max=0)
+        far = 4 + (torch.log(behind.float() / 4) / math.log(12 / 4) * 4).to(torch.long)
+        return torch.where(behind < 4, behind, torch.min(far, torch.full_like(far, 7)))
+
+    def forward(self, tokens):
+        x = self.words(tokens)
+        n, places, width = x.shape
+        bias = self.table(self.rows(places)).permute(2, 0, 1).unsqueeze(0)
+        bias = bias + torch.full((places, places), torch.finfo(torch.float32).min).triu(1)
+        for (q, k, v, o), norm in zip(self.blocks, self.norms):
+            y = norm(x)
+            y, z, w = (f(y).view(n, places, 2, width // 2).transpose(1, 2) for f in (q, k, v))
+            p = torch.softmax(y @ z.transpose(2, 3) + bias, -1)
+            x = x + o((p @ w).transpose(1, 2).reshape(n, places, width))
+        return F.linear(self.norms[2](x) * width ** -0.5, self.words.weight)
+
+
 class Translate(nn.Module):
     """An encoder layer of torch.nn over one input and attention across to it from another, written out."""
 
@@ -361,7 +390,7 @@ IMAGES, TOKENS = torch.zeros(8, 3, 16, 16), torch.zeros(8, 16, dtype=torch.long)
 MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inverted": (Inverted, (IMAGES,)), "excite": (Excite, (IMAGES,)),
            "inception": (Inception, (torch.zeros(8, 3, 25, 25),)), "patches": (Patches, (IMAGES,)), "gpt": (Gpt, (TOKENS,)),
            "norms": (Norms, (IMAGES,)), "dilated": (Dilated, (IMAGES,)), "grouped": (Grouped, (TOKENS,)),
-           "rotary": (Rotary, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
+           "rotary": (Rotary, (TOKENS,)), "relative": (Relative, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
            "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
 
 
