@@ -141,6 +141,9 @@ START_TEST(a_part_of_cudnn_that_is_broken_is_told)
                                parts[_i].bytes != 0 ? parts[_i].bytes : ALL_BYTES, folder),
                            "/nowhere", PLAN);
     expect(&o, parts[_i].name, parts[_i].sentence);
+    // A plan may be for a card that cuDNN does not survive beside the one that is there.
+    ck_assert(strncmp(parts[_i].sentence, "asked cuDNN", 11) != 0 ||
+              strstr(o.err, "env CUDA_VISIBLE_DEVICES= with the same command") != NULL);
     outcome_deinit(&o);
 }
 END_TEST
