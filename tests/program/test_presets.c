@@ -55,6 +55,7 @@ static const struct {
     {"mobilenet_v3_large", 5483032, 24400},
     {"regnet_y_1_6gf", 11202430, 52672},
     {"convnext_t", 28589128, 0},
+    {"convnext_b", 88591464, 0},
     {"mobilenet_v2", 3504872, 34112},
     {"mobilenet_v2_keras", 3504872, 34112},
     {"vgg16", 138357544, 0},
@@ -80,11 +81,9 @@ static const struct {
 // A tiny one stands for others of its structure.
 static const char *tiny_of(const char *name)
 {
-    static const char *const stands_for[][2] = {{"efficientnet_b4", "efficientnet_b0"},
-                                                {"llama3_2_3b", "llama3_2_1b"},
-                                                {"llama3_1_8b", "llama3_2_1b"},
-                                                {"mistral_7b", "llama3_2_1b"},
-                                                {"qwen3_8b", "qwen3_0_6b"}};
+    static const char *const stands_for[][2] = {
+        {"efficientnet_b4", "efficientnet_b0"}, {"convnext_b", "convnext_t"},  {"llama3_2_3b", "llama3_2_1b"},
+        {"llama3_1_8b", "llama3_2_1b"},         {"mistral_7b", "llama3_2_1b"}, {"qwen3_8b", "qwen3_0_6b"}};
     const char *tiny = name;
     for (size_t k = 0; k < sizeof stands_for / sizeof *stands_for; k++) {
         tiny = strcmp(stands_for[k][0], name) == 0 ? stands_for[k][1] : tiny;
