@@ -378,7 +378,6 @@ static bool read_under(onnx_graph *g, const char *name, const open_lengths *unde
 {
     *w = (walk){.g = g, .sequence = again ? under->again : under->read, .sequence_begins = under->begins};
     w->last = &w->first;
-    g->work = 0;
     const bool good = read_model(w, name, model, knobs);
     text_deinit(&w->notes);
     return good;
@@ -396,8 +395,8 @@ static bool confirm(onnx_graph *g, const char *name, const open_lengths *under, 
     walk w;
     text model_again = {0}, knobs_again = {0};
     const bool good = read_under(g, name, under, true, &model_again, &knobs_again, &w);
-    if (good && !(model->failed || model_again.failed) &&
-        !(is_same(model, &model_again) && is_same(knobs, &knobs_again))) {
+    const bool whole = !(model->failed || knobs->failed || model_again.failed || knobs_again.failed);
+    if (good && whole && !(is_same(model, &model_again) && is_same(knobs, &knobs_again))) {
         onnx_refuse(g, "its length '%.60s' is left open, and a layer of it would have to know it",
                     w.open_sequence);
         hr_err_try(g->err,
@@ -405,7 +404,7 @@ static bool confirm(onnx_graph *g, const char *name, const open_lengths *under, 
                    "%.200s fixed.onnx",
                    w.open_sequence, g->path);
     }
-    const bool same = good && !model_again.failed && g->status == HR_OK;
+    const bool same = good && whole && g->status == HR_OK;
     text_deinit(&model_again);
     text_deinit(&knobs_again);
     return same;
