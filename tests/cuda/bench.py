@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from machine import CUT, PEER_PYTHON, TOP, Skip, end_group, start, why
+from machine import CUT, PEER_PYTHON, TOP, Skip, end_group, matches, start, why
 
 ROUNDS = 2
 RUN_SECONDS = 100      # of one run of headroom
@@ -226,7 +226,7 @@ def measure(machine, options, body, tally):
     if not os.path.exists(machine.headroom):
         raise Skip("nothing is built: scripts/dev/bundle --binaries where there is a compiler, or tests/cuda/run build")
     cases = CASES_REHEARSED if options.rehearse else CASES
-    cases = [case for case in cases if (options.only or "") in case["preset"]]
+    cases = [case for case in cases if matches(options, case["preset"])]
     body.update(rounds=1 if options.quick else ROUNDS, peer=PEER_PYTHON, wanted=WANTED, cases=[], summary={})
     for index, case in enumerate(cases):
         seconds = machine.left(1e9) / (len(cases) - index)

@@ -11,7 +11,7 @@ import re
 import tempfile
 import time
 
-from machine import CUT, LATE, MIB, SKIPPED, TOP, Skip, why
+from machine import CUT, LATE, MIB, SKIPPED, TOP, Skip, matches, why
 
 SMOKE_SECONDS = 25
 RUN_SECONDS = 60
@@ -120,11 +120,6 @@ def run_test(machine, name, seconds):
     elif status in (LATE, CUT):
         row["tail"] = machine.tail_of(name)
     return {**row, "seconds": round(time.monotonic() - began, 1)}
-
-
-def matches(options, name):
-    """Is it asked for? --only is words with a comma between, of which one is in the name."""
-    return options.only is None or any(word in name for word in options.only.split(","))
 
 
 def word_of(row):

@@ -282,6 +282,11 @@ class Machine:
                       if os.access(path, os.X_OK) and not os.path.isdir(path))
 
 
+def matches(options, name):
+    """Is it asked for? --only is words with a comma between, of which one is in the name."""
+    return options.only is None or any(word in name for word in options.only.split(","))
+
+
 def first_of(*names):
     """The first of these files that is there."""
     return next((path for path in (os.path.join(TOP, name) for name in names) if os.path.exists(path)), None)

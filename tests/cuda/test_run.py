@@ -264,7 +264,7 @@ class Parts(unittest.TestCase):
 
     def test_truth_has_both_sides(self):
         self.headroom()
-        peer = self.peer('if line.split()[1:] == ["8", "bfloat16"]: sys.exit(1)')
+        peer = self.peer('if line.split()[1:3] == ["8", "bfloat16"]: sys.exit(1)')
         self.patch(bench, PEER_PYTHON=peer)
         body, failed = self.measure(truth)
         self.assertEqual((len(body["models"]), failed), (6, []))

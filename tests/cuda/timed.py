@@ -11,7 +11,7 @@ import statistics
 import sys
 
 from first import BF16, read_times, report_of
-from machine import TOP, Skip, why
+from machine import TOP, Skip, matches, why
 
 sys.path.insert(0, os.path.join(TOP, "tests/bench"))
 import floor
@@ -186,11 +186,11 @@ def measure(machine, options, body, tally):
     rates, body["models"], body["questions"] = rates_of(machine), [], []
     models = MODELS_REHEARSED if options.rehearse else MODELS[:1] if options.quick else MODELS
     for preset, knobs in models:
-        if (options.only or "") in preset:
+        if matches(options, preset):
             body["models"].append(measure_model(machine, preset, knobs, rates, tally))
     for question, sides in (QUESTIONS_REHEARSED if options.rehearse else QUESTIONS).items():
         body["questions"].append(ask_question(machine, question, sides, tally))
     body["engines"] = [measure_engines(machine, preset, knobs, tally) for preset, knobs in
-                       (ENGINES_REHEARSED if options.rehearse else ENGINES) if (options.only or "") in preset]
+                       (ENGINES_REHEARSED if options.rehearse else ENGINES) if matches(options, preset)]
     ratios = [group["ms"] / group["floor_ms"] for row in body["models"] for group in row.get("groups", ()) if group["floor_ms"]]
     body["median_of_floor"] = statistics.median(ratios) if ratios else None

@@ -7,7 +7,7 @@ import threading
 
 from bench import Pytorch
 from first import BF16, differences, report_of
-from machine import MIB, Skip
+from machine import MIB, Skip, matches
 
 RUN_SECONDS = 45
 PEER_SECONDS = 60  # until its first answer; it imports for seconds
@@ -94,7 +94,7 @@ def measure(machine, options, body, tally):
     if not os.path.exists(machine.headroom):
         raise Skip("nothing is built: scripts/dev/bundle --binaries where there is a compiler, or tests/cuda/run build")
     rows = MODELS_REHEARSED if options.rehearse else MODELS[:2] if options.quick else MODELS
-    rows = [row for row in rows if (options.only or "") in row[0]]
+    rows = [row for row in rows if matches(options, row[0])]
     body["models"] = []
     peers = None if options.rehearse else Peers(machine, rows)
     if peers is None:
