@@ -10,6 +10,7 @@
 #include "base/host_mem.h"
 #include "base/vec.h"
 #include "device/cost.h"
+#include "device/first_step.h"
 #include "device/packing.h"
 #include "memory/heap_snapshot.h"
 
@@ -271,8 +272,22 @@ static hr_status take_host(const executor *x, resident *r, hr_err *err)
     return HR_OK;
 }
 
+static hr_status take_residents(executor *x, const program *p, bool late, hr_err *err)
+{
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        const tensor *t = &p->tensors[k];
+        resident *r = &x->residents.data[k];
+        if (late == (p->late_slots && t->category == HR_CATEGORY_OPTIMIZER)) {
+            HR_TRY(r->on_host ? take_host(x, r, err)
+                              : take(x, t, k, HR_NO_ID, HR_PHASE_BUILD, &r->address, err));
+        }
+    }
+    return HR_OK;
+}
+
 hr_status executor_build(executor *x, const program *p, hr_err *err)
 {
+    first_step first = {0};
     for (uint32_t k = 0; k < p->persistent_count; k++) {
         const tensor *t = &p->tensors[k];
         resident *r = vec_push(&x->residents);
@@ -281,9 +296,12 @@ hr_status executor_build(executor *x, const program *p, hr_err *err)
         }
         *r = (resident){
             .name = t->name, .category = t->category, .bytes = t->bytes, .on_host = tensor_on_host(t)};
-        HR_TRY(r->on_host ? take_host(x, r, err) : take(x, t, k, HR_NO_ID, HR_PHASE_BUILD, &r->address, err));
     }
-    return HR_OK;
+    HR_TRY(take_residents(x, p, false, err));
+    HR_TRY(first_step_until_update(p, x->heap, x->bus, &first, err));
+    hr_status status = take_residents(x, p, true, err);
+    const hr_status end = first_step_end(&first, status == HR_OK, err);
+    return status != HR_OK ? status : end;
 }
 
 static const resident *find_resident(const executor *x, const char *name)

@@ -158,6 +158,7 @@ static hr_status finish(draft *d, program **out, hr_err *err)
     o->p.mode = d->mode;
     o->p.resident = d->mode == PROGRAM_TRAIN && hr_knob_is(d->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
     o->p.eager = d->eager;
+    o->p.late_slots = d->pytorch;
     o->p.batch = d->batch;
     o->p.rounds = d->recorded ? (uint32_t)hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) : 1;
     o->p.static_bytes = static_bytes(d);

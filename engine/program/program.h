@@ -3,7 +3,7 @@
 // tensor's allocation and release written out.
 //
 //   persistent tensors (weights, state, optimizer slots, input slots) are allocated once at build, in the order
-//   of their ids; every other tensor lives from its `alloc` to its `free` inside the list.
+//   of their ids, late slots behind the others; every other tensor lives from its `alloc` to its `free` inside the list.
 //   What stands between `repeat` and `end` runs several times (batch.accumulate); what it allocates it also frees.
 //   Tensors that share storage (views, in-place results) name the owner in `storage`; only owners are allocated.
 //
@@ -75,6 +75,7 @@ typedef enum program_mode { PROGRAM_TRAIN, PROGRAM_EVALUATE, PROGRAM_FEED } prog
 typedef struct program {
     program_mode mode;
     bool eager;      // execution.mode: operations are issued one by one, as an interpreter comes to them
+    bool late_slots; // the optimizer's slots are made by the first update (execution.as=pytorch)
     bool resident;   // its batch stays in the input slots: no step copies one (pipeline.resident)
     uint32_t batch;  // samples of this program's batch
     uint32_t rounds; // batches of one step (batch.accumulate)
