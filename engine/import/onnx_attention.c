@@ -24,7 +24,7 @@ typedef struct heads {
     projection of[3];
     int64_t heads, kv_heads, head_dim;
     bool causal, streams;
-    double dropout;
+    double dropout, scale; // scale: of scores; 0: 1 over the root of head_dim
 } heads;
 
 // ---- scores ---------------------------------------------------------------------------------------------------
@@ -237,9 +237,10 @@ static tensor *attend(walk *w, const tensor *q, const tensor *k, const tensor *v
     // PyTorch's scaled_dot_product_attention is exported with the root of the scale on queries and keys alike.
     h->streams = h->of[0].factor != 1 && h->of[0].factor == h->of[1].factor;
     const double scale = s->scale * h->of[0].factor * h->of[1].factor, usual = 1 / sqrt((double)h->head_dim);
-    if (fabs(scale - usual) > 1e-5 * usual || h->of[2].factor != 1) {
-        return walk_refuse(w, "scores of attention multiplied by %g, where ours have 1 / sqrt(%lld)", scale,
-                           (long long)h->head_dim);
+    h->scale = fabs(scale - usual) > 1e-5 * usual ? scale : 0;
+    if (!(scale >= 1e-6 && scale <= 1e6) || h->of[2].factor != 1) {
+        return walk_refuse(w, "scores of attention multiplied by %g, and values by %g", scale,
+                           h->of[2].factor);
     }
     if (!are_alike(w, h) || dim_size(v, 3) != h->head_dim) {
         return w->g->status == HR_OK ? walk_refuse(w, "values of another size than queries") : NULL;
@@ -313,6 +314,9 @@ static void put_attributes(walk *w, layer *out, const heads *h, int64_t width)
     layer_word(w, out, "causal", h->causal ? "true" : "false");
     if (h->dropout > 0) {
         layer_real(w, out, "dropout", h->dropout);
+    }
+    if (h->scale != 0) {
+        layer_real(w, out, "scale", h->scale);
     }
     if (!h->streams) {
         layer_word(w, out, "form", "materialised");

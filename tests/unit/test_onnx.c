@@ -32,6 +32,7 @@ static const struct {
      "conv2d depthwise_conv2d global_avg_pool reshape conv2d conv2d multiply avg_pool "
      "global_avg_pool dense"},
     {"dilated_script", 316, "conv2d depthwise_conv2d global_avg_pool reshape conv2d"},
+    {"factor_script", 2344, "embedding attention add dense"},
     {"dense_dynamo", 1814,
      "conv2d batch_norm conv2d concat batch_norm conv2d concat batch_norm conv2d concat global_avg_pool "
      "dense"},
@@ -103,6 +104,8 @@ END_TEST
 static const struct {
     const char *name, *words;
 } written[] = {
+    {"factor_script", "{name: o, kind: attention, heads: 2, scale: 0.5, form: materialised, bias: false}"},
+    {"dilated_script", "kernel: [3, 2], stride: 2, dilation: [2, 3]"},
     {"residual_script", "note: \"2 batch norms that the exporter had multiplied"},
     {"residual_dynamo",
      "{name: conv1, kind: conv2d, filters: 8, kernel: 3, stride: 2, padding: 1, bias: false}"},

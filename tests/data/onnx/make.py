@@ -136,6 +136,21 @@ class Patches(nn.Module):
         return self.head(self.ln(self.block(x))[:, 0])
 
 
+class Factor(nn.Module):
+    """Scores that are multiplied by a half, whatever the features of a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.out = nn.Embedding(40, 16), nn.Linear(16, 40)
+        self.q, self.k, self.v, self.o = (nn.Linear(16, 16, bias=False) for _ in range(4))
+
+    def forward(self, ids):
+        x = self.tokens(ids)
+        q, k, v = (f(x).view(-1, 8, 2, 8).transpose(1, 2) for f in (self.q, self.k, self.v))
+        y = torch.softmax(q @ k.transpose(2, 3) * 0.5, -1) @ v
+        return self.out(x + self.o(y.transpose(1, 2).reshape(-1, 8, 16)))
+
+
 class Gpt(nn.Module):
     """Tokens, causal attention, a GELU in steps, an output that shares the embedding."""
 
@@ -278,7 +293,7 @@ def ids():
 FILES = [
     ("residual_script", Residual, image(16), "script", 17, True), ("residual_dynamo", Residual, image(16), "dynamo", 18, True),
     ("inverted_script", Inverted, image(16), "script", 13, False), ("inverted_dynamo", Inverted, image(16), "dynamo", 20, True),
-    ("dilated_script", Dilated, image(12), "script", 17, True),
+    ("dilated_script", Dilated, image(12), "script", 17, True), ("factor_script", Factor, ids(), "script", 17, True),
     ("dense_dynamo", Dense, image(8), "dynamo", 20, True), ("unet_script", Unet, image(8), "script", 17, True),
     ("patches_script", Patches, image(16), "script", 14, True), ("patches_dynamo", Patches, image(16), "dynamo", 20, True),
     ("patches_eager", lambda: Patches(eager=True), image(16), "dynamo", 18, True), ("gpt_dynamo", Gpt, ids(), "dynamo", 20, True),
