@@ -265,9 +265,9 @@ static bool list_layers(step_plan_draft *d)
     for (uint32_t k = 0; k < d->model->layer_count; k++) {
         const model_layer *from = &d->model->layers[k];
         hr_step_plan_layer *to = &d->out->layers[k];
-        hr_shape shape = d->model->values[from->output].shape;
-        shape.rank--;
-        memmove(&shape.dim[0], &shape.dim[1], shape.rank * sizeof shape.dim[0]);
+        const model_value *output = &d->model->values[from->output];
+        const hr_shape shape =
+            output->batched ? shape_of(output->shape.rank - 1, &output->shape.dim[1]) : output->shape;
         to->parameters = from->parameters;
         if (!add_text(d, from->name, &to->name) || !add_text(d, from->kind, &to->kind) ||
             !add_shape(d, &shape, &to->output_shape)) {
