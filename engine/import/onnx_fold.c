@@ -247,6 +247,7 @@ bool fold_range(walk *w)
     }
     if (n != NULL) {
         n->real = from->real;
+        n->by_sample = same[0] ? step : 0;
     }
     return walk_give_numbers(w, 0, n);
 }
@@ -393,6 +394,8 @@ bool fold_slice(walk *w)
         out->at += cuts[k].count == 0 ? 0 : cuts[k].from * n->strides[k];
         out->dims[k] = cuts[k].count;
         out->strides[k] = cuts[k].count == 1 ? 0 : n->strides[k] * cuts[k].step;
+        const bool whole = cuts[k].count == n->dims[k] && cuts[k].step == 1;
+        out->by_sample = whole || n->by_sample == 0 ? out->by_sample : (double)NAN; // it may be of samples
     }
     return walk_give_numbers(w, 0, out);
 }

@@ -8,6 +8,7 @@
 #include "base/half.h"
 
 #define WORK_MAX (INT64_C(1) << 28)
+enum { LATER_SAMPLE = 1000002 }; // as far from the first as samples are thought to reach
 
 int64_t numbers_whole(double value)
 {
@@ -161,7 +162,8 @@ bool onnx_broadcast(uint32_t a_rank, const int64_t *a, uint32_t b_rank, const in
 
 bool numbers_expand(numbers *n, uint32_t rank, const int64_t *dims)
 {
-    numbers out = {.at = n->at, .rank = rank, .real = n->real, .missing = n->missing};
+    numbers out = {
+        .at = n->at, .rank = rank, .real = n->real, .by_sample = n->by_sample, .missing = n->missing};
     if (rank < n->rank) {
         return false;
     }
@@ -221,6 +223,31 @@ static void narrow_to(const numbers *out, operands *o)
     }
 }
 
+// The k-th of an operand in a later sample.
+static double in_sample(const numbers *n, int64_t k, int64_t sample)
+{
+    return numbers_at(n, k) + (n->by_sample != 0 ? n->by_sample * (double)sample : 0);
+}
+
+// What all results grow by, as a near and a far sample say; NaN: not alike, or not evenly.
+static double growth_of(const operands *o, const double *results, int64_t count, number_of_two f)
+{
+    double growth = 0;
+    if (o->of[0].by_sample == 0 && o->of[1].by_sample == 0) {
+        return 0;
+    }
+    for (int64_t k = 0; k < count; k++) {
+        const double one = f(in_sample(&o->of[0], k, 1), in_sample(&o->of[1], k, 1)) - results[k];
+        const double far =
+            f(in_sample(&o->of[0], k, LATER_SAMPLE), in_sample(&o->of[1], k, LATER_SAMPLE)) - results[k];
+        growth = k == 0 ? one : growth;
+        if (!(one == growth && far == growth * LATER_SAMPLE)) {
+            return (double)NAN;
+        }
+    }
+    return growth;
+}
+
 numbers *numbers_map(onnx_graph *g, const numbers *a, const numbers *b, number_of_two f, bool real)
 {
     double *room = NULL;
@@ -236,6 +263,7 @@ numbers *numbers_map(onnx_graph *g, const numbers *a, const numbers *b, number_o
     for (int64_t k = 0; k < count; k++) {
         room[k] = f(numbers_at(&o.of[0], k), numbers_at(&o.of[1], k));
     }
+    n->by_sample = growth_of(&o, room, count, f);
     return n;
 }
 
@@ -254,6 +282,7 @@ numbers *numbers_each(onnx_graph *g, const numbers *a, number_of_one f, bool rea
     for (int64_t k = 0; k < count; k++) {
         room[k] = f(numbers_at(&o.of[0], k));
     }
+    n->by_sample = a->by_sample == 0 ? 0 : (double)NAN;
     return n;
 }
 
@@ -267,6 +296,7 @@ numbers *numbers_choose(onnx_graph *g, const numbers *c, const numbers *a, const
     }
     narrow_to(n, &o);
     n->real = a->real || b->real;
+    n->by_sample = c->by_sample == 0 && a->by_sample == 0 && b->by_sample == 0 ? 0 : (double)NAN;
     const int64_t count = numbers_count(n) == 0 ? 0 : held(n);
     for (int64_t k = 0; k < count; k++) {
         room[k] = numbers_at(&o.of[0], k) != 0 ? numbers_at(&o.of[1], k) : numbers_at(&o.of[2], k);
@@ -284,6 +314,7 @@ numbers *numbers_plain(onnx_graph *g, const numbers *n)
     }
     if (out != NULL) {
         out->real = n->real;
+        out->by_sample = n->by_sample;
         out->missing = n->missing;
     }
     return out;

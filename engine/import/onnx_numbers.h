@@ -14,6 +14,8 @@ typedef struct numbers {
     int64_t dims[ONNX_RANK], strides[ONNX_RANK];
     uint32_t rank;
     bool real;
+    double
+        by_sample; // what each grows by from a sample to the next, of which the first stands here; NaN: not evenly
     const char *
         missing; // the weight whose values are in another file, and of which these are made; NULL: they are known
 } numbers;

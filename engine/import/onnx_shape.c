@@ -279,7 +279,8 @@ bool take_split(walk *w)
     return true;
 }
 
-// A flat tensor of which all places are looked up in their order, as an exporter writes a view of strides: another shape of it.
+// A flat tensor of which all places are looked up in their order, as an exporter writes a view of strides: another shape of it. Of an
+// open batch the numbers of one sample stand there, and each further sample has to look up the places behind the last.
 // NULL without a refusal for another look-up.
 static tensor *looked_up_in_order(walk *w, const tensor *x)
 {
@@ -293,10 +294,12 @@ static tensor *looked_up_in_order(walk *w, const tensor *x)
         count *= shape[k]; // of numbers that were counted
     }
     const bool open = shape[0] == ONNX_BATCH, fixed = w->fixed_batch > 0 && shape[0] == w->fixed_batch;
-    const int64_t samples = open ? 1 : shape[0];
+    const bool first = open && n->strides[0] == 0; // which alone stands there
+    const int64_t samples = first ? 1 : shape[0];
     shape[0] = ONNX_BATCH;
     if (!(open || fixed) || count < 1 || dim_size(x, 0) / ONNX_BATCH != count ||
-        dim_size(x, 0) % ONNX_BATCH != 0 || !numbers_work(w->g, samples * count)) {
+        dim_size(x, 0) % ONNX_BATCH != 0 || (first && n->by_sample != (double)count) ||
+        !numbers_work(w->g, samples * count)) {
         return NULL;
     }
     for (int64_t k = 0; k < samples * count; k++) {

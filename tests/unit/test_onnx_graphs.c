@@ -24,10 +24,10 @@
 #define TOKEN(values)                                                                                        \
     "x f 3,8,8 2", "y f 17,4 2", "w f 4,3,2,2;r = 2 4 16;t " values,                                         \
         "Conv x w > c strides=2,2;Reshape c r > p;Transpose p > q perm=0,2,1;Concat t q > y axis=1"
-// The mean of a channel, flattened and looked up in that order.
-#define STRIDED(order)                                                                                       \
+// The mean of a channel, flattened and looked up in that order, each sample so many places behind the one before.
+#define STRIDED(order, behind)                                                                               \
     "x f 3,8,8", "y f 4",                                                                                    \
-        "w f 4,3,1,1;v f 4,4;flat = -1;o = " order ";z = 0;one = 1;c = 4;ax = 1 2 3;q = 0 2 3",              \
+        "w f 4,3,1,1;v f 4,4;flat = -1;o = " order ";z = 0;one = 1;c = " behind ";ax = 1 2 3;q = 0 2 3",     \
         "Conv x w > c0;GlobalAveragePool c0 > p;Reshape p flat > f;Shape p > s start=0 end=1;Squeeze s z > " \
         "b;"                                                                                                 \
         "Squeeze z z > from;Squeeze one z > by;Range from b by > r;Mul r c > r4;Unsqueeze r4 ax > u;"        \
@@ -91,7 +91,9 @@ static const struct {
      "needs a shape of as many elements as there are"},
     {"x i ?", "y f ?,4", OPEN_WEIGHTS("7"), OPEN_NODES,
      "a table of 7 positions, where a sequence that is left open begins with 8"},
-    {STRIDED("0 2 1 3"), "a look-up of several places"},
+    {STRIDED("0 2 1 3", "4"), "a look-up of several places"},
+    {STRIDED("0 1 2 3", "0"), "a look-up of several places"}, // the first sample's for all of them
+    {STRIDED("0 1 2 3", "3"), "a look-up of several places"},
     {RESHAPED("n = 2 8", "ReduceProd n > p noop_with_empty_axes=1;"), "8 features by a weight of 16"},
     {"x f 16", "y f 4", "w c 16,4", "MatMul x w > y",
      "'w' learns 'w', whose elements are no floats but of ONNX's type 3"},
@@ -154,7 +156,7 @@ static const struct {
     {"x i ?", "y f ?,4", OPEN_WEIGHTS("20"), OPEN_NODES, "sizes: {sequence: 16}"},
     {"x i ?", "y f ?,4", OPEN_WEIGHTS("20"), OPEN_NODES, "kind: position_embedding, rows: 20"},
     {"x i ?", "y f ?,4", OPEN_WEIGHTS("8"), OPEN_NODES, "kind: position_embedding, rows: 8"},
-    {STRIDED("0 1 2 3"), "says it: 28 parameters"},
+    {STRIDED("0 1 2 3", "4"), "says it: 28 parameters"},
     {RESIZED("coordinate_transformation_mode=asymmetric nearest_mode=floor"), "kind: upsample, size: 2"},
     {RESHAPED("n = 2 8", "ReduceProd n > p keepdims=1;"), "says it: 64 parameters"},
     {RESHAPED("n = 4 4;k = 0", "ReduceProd n k > p;"), "says it: 64 parameters"},
