@@ -94,7 +94,7 @@ static hr_status read_around(importer *m, text *knobs)
     }
     HR_TRY(config_status(&m->c));
     HR_TRY(m->weights != NULL ? weights_compare_file(m->weights, &m->t)
-                              : weights_compare(&m->c, m->weights_path, &m->t));
+                              : weights_compare(&m->c, m->weights_named, &m->t));
     text_append(knobs, "device: {kind: plan}\nprecision: {policy: %s}\n%s", policy, m->knobs);
     return HR_OK;
 }
@@ -160,11 +160,11 @@ static const struct {
     {is_any, import_hugging_face, "Hugging Face config.json"},
 };
 
-// `weights`: the file beside the config.json that was named instead of it; NULL: none was.
-static hr_status import_json(const char *path, const char *weights, const char *name, text *model,
+// `weights`: of the file beside the config.json that was named instead of it; NULL: none was.
+static hr_status import_json(const char *path, const tensors *weights, const char *name, text *model,
                              text *knobs, hr_err *err)
 {
-    importer m = {.knobs = "", .weights_path = weights};
+    importer m = {.knobs = "", .weights_named = weights};
     size_t k = 0;
     hr_status status =
         text_ends_in(path, ".keras") ? keras_open(path, &m.c, err) : config_open(path, &m.c, err);
@@ -213,20 +213,15 @@ static hr_status import_gguf(const char *path, const char *name, text *model, te
 }
 
 // A file that names no network, with what it is.
-static hr_status refuse_weights(const char *path, hr_err *err)
+static hr_status refuse_weights(const char *path, const tensors *t, hr_err *err)
 {
-    tensors t = {0};
     char parameters[32];
-    hr_status status = safetensors_read(path, &t, err);
-    if (status == HR_OK) {
-        model_number(t.parameters, parameters);
-        status =
-            HR_FAIL(err, PRESET,
-                    "%.200s: needed a config.json beside it, which says the network, had %s parameters alone",
-                    path, parameters);
-        hr_err_try(err, "headroom plan '%.200s', for what they take", path);
-    }
-    tensors_deinit(&t);
+    model_number(t->parameters, parameters);
+    const hr_status status =
+        HR_FAIL(err, PRESET,
+                "%.200s: needed a config.json beside it, which says the network, had %s parameters alone",
+                path, parameters);
+    hr_err_try(err, "headroom plan '%.200s', for what they take", path);
     return status;
 }
 
@@ -234,8 +229,14 @@ static hr_status refuse_weights(const char *path, hr_err *err)
 static hr_status import_safetensors(const char *path, const char *name, text *model, text *knobs, hr_err *err)
 {
     char beside[WEIGHTS_PATH_BYTES];
-    return weights_config_beside(path, beside) ? import_json(beside, path, name, model, knobs, err)
-                                               : refuse_weights(path, err);
+    tensors t = {0};
+    hr_status status = safetensors_read(path, &t, err);
+    if (status == HR_OK) {
+        status = weights_config_beside(path, beside) ? import_json(beside, &t, name, model, knobs, err)
+                                                     : refuse_weights(path, &t, err);
+    }
+    tensors_deinit(&t);
+    return status;
 }
 
 hr_status preset_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)

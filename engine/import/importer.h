@@ -19,7 +19,7 @@ typedef struct importer {
     // What the parameters are held against: the tensors of the file itself, or a file of weights that was named beside the
     // config.json. NULL: what lies there.
     const tensors *weights;
-    const char *weights_path;
+    const tensors *weights_named;
 } importer;
 
 // Writes the model of m->architecture. What it cannot express it refuses (config_refuse) or says (model_note).

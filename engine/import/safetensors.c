@@ -252,7 +252,10 @@ static void read_tensors(scanner *s)
         memcpy(name, key.text, key.bytes);
         key.text = name;
         expect(s, ':', "behind a name");
-        if (is_word(&key, "__metadata__")) {
+        if (memchr(name, '\\', key.bytes) != NULL) { // the same name could be written in two ways
+            char shown[TENSOR_NAME_SHOWN + 1];
+            refuse(s, "needed a tensor's name without a backslash, had '%s'", tensor_shown(&key, shown));
+        } else if (is_word(&key, "__metadata__")) {
             skip_metadata(s);
         } else if (s->status == HR_OK) {
             add_entry(s, &key);

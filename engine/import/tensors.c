@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 
-enum { NAME_PIECE = 256 };
+enum { NAME_PIECE = 256, HASH_ALIKE_MAX = 16 };
 
 hr_status tensors_open(tensors *t, int fd)
 {
@@ -61,18 +61,24 @@ hr_status tensors_elements(const tensors *t, const tensor_name *name, const uint
     *elements = empty ? 0 : *elements;
     return fits ? HR_OK
                 : HR_FAIL(t->err, PRESET,
-                          "%.200s: tensor '%s' needs at most 2^60 elements, had sides that give more",
+                          "%.200s: tensor '%s' needs at most 2^56 elements, had sides that give more",
                           t->path, tensor_shown(name, shown));
 }
 
 // ---- one tensor -----------------------------------------------------------------------------------------------
 
-// Masks and frequencies, which some files have: no optimizer trains them.
+// Masks, frequencies and running statistics, which some files have: no optimizer trains them.
 static bool is_buffer(const tensor_name *name)
 {
-    static const char *const buffers[] = {
-        ".attn.bias",        ".attn.masked_bias",        "rotary_emb.inv_freq",      "position_ids",
-        "rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
+    static const char *const buffers[] = {".attn.bias",
+                                          ".attn.masked_bias",
+                                          "rotary_emb.inv_freq",
+                                          "position_ids",
+                                          "running_mean",
+                                          "running_var",
+                                          "rope_freqs.weight",
+                                          "rope_factors_long.weight",
+                                          "rope_factors_short.weight"};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) {
         const size_t length = strlen(buffers[k]);
         if (name->bytes >= length && memcmp(name->text + name->bytes - length, buffers[k], length) == 0) {
@@ -98,14 +104,14 @@ static tensor_sum *sum_of(tensors *t, const tensor_type *type)
 
 static hr_status refuse_total(const tensors *t)
 {
-    return HR_FAIL(t->err, PRESET, "%.200s: needed tensors of at most 2^60 elements together, had more",
+    return HR_FAIL(t->err, PRESET, "%.200s: needed tensors of at most 2^56 elements together, had more",
                    t->path);
 }
 
 hr_status tensors_add(tensors *t, const tensor_name *name, const tensor_type *type, uint64_t elements,
                       uint64_t begin, uint64_t *bytes)
 {
-    // an element has at most 64 bits, so that 2^60 of them have bytes that a uint64 holds
+    // an element has at most 64 bits, so that 2^56 of them have bytes that a uint64 holds
     const uint64_t blocks = elements / type->block;
     const uint64_t rest_bits = blocks % 8 * type->bits;
     const uint64_t of_blocks = blocks / 8 * type->bits + rest_bits / 8;
@@ -184,22 +190,28 @@ static hr_status same_name(const tensors *t, const tensor_place *a, const tensor
     return HR_OK;
 }
 
-static hr_status check_names(tensors *t, int fd)
+// Against those before it of the same hash, of which a file has hardly ever one.
+static hr_status check_name(const tensors *t, uint32_t at, int fd)
 {
     char shown[TENSOR_NAME_SHOWN + 1];
+    const tensor_place *b = &t->places.data[at];
+    for (uint32_t k = at; k > 0 && t->places.data[k - 1].hash == b->hash; k--) {
+        bool same = false;
+        HR_TRY(same_name(t, &t->places.data[k - 1], b, fd, &same));
+        if (same || at - k == HASH_ALIKE_MAX) {
+            HR_TRY(shown_of(t, b, fd, shown));
+            return HR_FAIL(t->err, PRESET, "%.200s: needed a name for each tensor, had '%s' %s", t->path,
+                           shown, same ? "twice" : "among too many that hash alike");
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status check_names(tensors *t, int fd)
+{
     qsort(t->places.data, t->places.count, sizeof *t->places.data, by_hash);
     for (uint32_t k = 1; k < t->places.count; k++) {
-        const tensor_place *a = &t->places.data[k - 1], *b = &t->places.data[k];
-        bool same = false;
-        if (a->hash != b->hash) {
-            continue;
-        }
-        HR_TRY(same_name(t, a, b, fd, &same));
-        if (same) {
-            HR_TRY(shown_of(t, b, fd, shown));
-            return HR_FAIL(t->err, PRESET, "%.200s: needed a name for each tensor, had '%s' twice", t->path,
-                           shown);
-        }
+        HR_TRY(check_name(t, k, fd));
     }
     return HR_OK;
 }

@@ -13,7 +13,7 @@
 #include "base/vec.h"
 
 enum { TENSORS_MAX = 1 << 20, TENSOR_TYPES = 64, TENSOR_NAME_SHOWN = 64 };
-#define TENSOR_ELEMENTS_MAX (UINT64_C(1) << 60)
+#define TENSOR_ELEMENTS_MAX (UINT64_C(1) << 56) // 16 bytes of each, as training has them, are a uint64
 
 // A type of elements: `block` of them lie in `bits` bits together.
 typedef struct tensor_type {

@@ -20,8 +20,8 @@ static const char config_leaf[] = "config.json";
 typedef struct weights_count {
     uint64_t parameters;
     const char *leaf, *why;
-    hr_err err; // of a header that is not read
-    bool nomem;
+    hr_err err;         // of a header that is not read
+    bool nomem, others; // others: the index is of other files
 } weights_count;
 
 static json_t *parse(weights_count *w, const char *data, size_t bytes)
@@ -56,7 +56,22 @@ static void count_index(weights_count *w, const config *c, const json_t *root)
     }
 }
 
-static void read_index(weights_count *w, const config *c, const char *path)
+// Whether the index says that weights lie in the file of that name.
+static bool index_lists(const json_t *root, const char *leaf)
+{
+    const char *name = NULL;
+    json_t *file = NULL;
+    json_object_foreach(json_object_get(root, "weight_map"), name, file)
+    {
+        if (json_is_string(file) && strcmp(json_string_value(file), leaf) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// `named`: the file that it has to list to be read; NULL: none was named.
+static void read_index(weights_count *w, const config *c, const char *path, const char *named)
 {
     char *data = NULL;
     size_t bytes = 0;
@@ -66,6 +81,8 @@ static void read_index(weights_count *w, const config *c, const char *path)
     if (status != HR_OK) {
         w->nomem = status == HR_NOMEM;
         w->why = "cannot be read, or has more than 16 MiB";
+    } else if (root != NULL && named != NULL && !index_lists(root, named)) {
+        w->others = true;
     } else if (root != NULL) {
         count_index(w, c, root);
     }
@@ -118,19 +135,40 @@ static void say_other(model_text *t, const char *leaf, uint64_t parameters)
                leaf, parameters, t->parameters);
 }
 
-hr_status weights_compare(const config *c, const char *named, model_text *t)
+uint64_t weights_shards(const char *path)
+{
+    const char *leaf = path + folder_bytes(path), *of = strstr(leaf, "-of-");
+    unsigned number = 0, count = 0;
+    int used = 0;
+    if (of == NULL || of - leaf < 6 ||
+        sscanf(of - 6, "-%5u-of-%5u.safetensors%n", &number, &count, &used) != 2 || of[used - 6] != '\0') {
+        return 1;
+    }
+    return number >= 1 && number <= count ? count : 1;
+}
+
+static void count_named(weights_count *w, const tensors *named)
+{
+    const uint64_t shards = weights_shards(named->path);
+    *w = (weights_count){.leaf = named->path + folder_bytes(named->path),
+                         .parameters = shards > 1 ? 0 : named->parameters,
+                         .why = shards > 1 ? "is one of several files" : "names no weights"};
+}
+
+hr_status weights_compare(const config *c, const tensors *named, model_text *t)
 {
     char path[WEIGHTS_PATH_BYTES];
-    weights_count w = {.leaf = index_leaf};
+    weights_count w = {.leaf = index_leaf, .others = true};
     if (find_weights(c->path, index_leaf, path)) {
-        read_index(&w, c, path);
-    } else if (named != NULL) {
-        w.leaf = named + folder_bytes(named);
-        read_header(&w, named);
-    } else if (find_weights(c->path, weights_leaf, path)) {
+        w.others = false;
+        read_index(&w, c, path, named == NULL ? NULL : named->path + folder_bytes(named->path));
+    }
+    if (named != NULL && w.others) {
+        count_named(&w, named);
+    } else if (w.others && find_weights(c->path, weights_leaf, path)) {
         w.leaf = weights_leaf;
         read_header(&w, path);
-    } else {
+    } else if (w.others) {
         return HR_OK;
     }
     if (w.nomem) {

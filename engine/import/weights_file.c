@@ -42,6 +42,7 @@ static hr_status read_safetensors(const char *path, hr_weights *out, hr_err *err
     char beside[WEIGHTS_PATH_BYTES];
     const hr_status status = safetensors_read(path, &t, err);
     out->names_network = weights_config_beside(path, beside);
+    out->files = weights_shards(path);
     take(&t, out);
     tensors_deinit(&t);
     return status;

@@ -78,6 +78,7 @@ static const struct {
     {"plan tests/data/weights/mixed.safetensors -s batch.size=2", 2, "",
      "names no network, and every option but --json"},
     {"plan tests/data/weights/missing.gguf", 5, "", "missing.gguf"},
+    {"plan tests/data/weights/missing.safetensors", 5, "", "missing.safetensors"},
     {"config show tests/data/weights/mixed.safetensors", 2, "", "needed a config.json beside it"},
     {"config show tests/data/weights/unknown_q4_0.gguf", 2, "",
      "general.architecture says 'deepseek2', which is none"},

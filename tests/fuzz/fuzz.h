@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "headroom/status.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // Host memory that reading `size` bytes may take at most: far below the 256 MiB of any file, because these are short.
@@ -24,10 +26,14 @@ enum { FUZZ_MEMORY_BASE_BYTES = 8 << 20, FUZZ_MEMORY_FACTOR = 256 };
 // and the trace is empty; nothing is leaked; and the same with a request for host memory failing, chosen by the bytes.
 void fuzz_read_trace(const char *format, const uint8_t *data, size_t size);
 
-// Reads the bytes as a file of another program whose name ends so (preset_import). What must hold: it is refused with a
+// A file of that name in a folder of the process, removed at its end.
+const char *fuzz_path(const char *leaf);
+void fuzz_put(const char *leaf, const void *data, size_t size);
+
+// Reads the bytes as a file of another program of that name (preset_import). What must hold: it is refused with a
 // sentence, or what it becomes is a preset without a problem, and that a model, or (unless needs_model) refused with a sentence;
-// nothing is leaked; and the same with a request for host memory failing, chosen by the bytes.
-void fuzz_import(const char *ending, bool needs_model, const uint8_t *data, size_t size);
+// nothing is leaked; and the same with a request for host memory failing, chosen by the bytes. What came of it, where none failed.
+hr_status fuzz_import(const char *leaf, bool needs_model, const uint8_t *data, size_t size);
 
 // Counted by the frame (fuzz_memory.c) under every request of the engine for host memory.
 int64_t

@@ -12,9 +12,9 @@
 
 // One of so many first requests for host memory fails; a model of thousands of layers takes as long as they need, and says
 // nothing new.
-enum { ENDINGS = 4, FAULTS_AMONG = 32, LAYERS_SHORT = 24 };
+enum { FILES = 4, FAULTS_AMONG = 32, LAYERS_SHORT = 24, PATH_BYTES = 96 };
 
-static char paths[ENDINGS][64];
+static char folder[32], paths[FILES][PATH_BYTES];
 
 static void must(bool holds, const char *what, const char *more)
 {
@@ -26,28 +26,35 @@ static void must(bool holds, const char *what, const char *more)
 
 static void remove_files(void)
 {
-    for (int k = 0; k < ENDINGS && paths[k][0] != '\0'; k++) {
+    for (int k = 0; k < FILES && paths[k][0] != '\0'; k++) {
         (void)unlink(paths[k]);
     }
+    (void)rmdir(folder);
 }
 
-// One file of each ending, made when it is first asked for.
-static const char *path_of(const char *ending)
+const char *fuzz_path(const char *leaf)
 {
     int k = 0;
-    while (k < ENDINGS && paths[k][0] != '\0') {
-        const char *has = strrchr(paths[k], '.');
-        if (has != NULL && strcmp(has, ending) == 0) {
+    while (k < FILES && paths[k][0] != '\0') {
+        if (strcmp(strrchr(paths[k], '/') + 1, leaf) == 0) {
             return paths[k];
         }
         k++;
     }
-    must(k < ENDINGS && (k > 0 || atexit(remove_files) == 0), "no place for a file", ending);
-    (void)snprintf(paths[k], sizeof paths[k], "/tmp/headroom-fuzz-XXXXXX%s", ending);
-    const int fd = mkstemps(paths[k], (int)strlen(ending));
-    must(fd >= 0, "no file", paths[k]);
-    close(fd);
+    must(k < FILES, "no place for a file", leaf);
+    if (k == 0) {
+        (void)snprintf(folder, sizeof folder, "/tmp/headroom-fuzz-XXXXXX");
+        must(mkdtemp(folder) != NULL && atexit(remove_files) == 0, "no folder", folder);
+    }
+    (void)snprintf(paths[k], PATH_BYTES, "%s/%.40s", folder, leaf);
     return paths[k];
+}
+
+void fuzz_put(const char *leaf, const void *data, size_t size)
+{
+    const char *path = fuzz_path(leaf);
+    FILE *f = fopen(path, "w");
+    must(f != NULL && fwrite(data, 1, size, f) == size && fclose(f) == 0, "no file", path);
 }
 
 static bool is_short(const char *words)
@@ -72,7 +79,7 @@ static void read_model(const char *words, bool needs_model)
     hr_preset_close(preset);
 }
 
-static void import(const char *path, bool reads, bool needs_model)
+static hr_status import(const char *path, bool reads, bool needs_model)
 {
     text model = {0}, knobs = {0};
     hr_err err = {0};
@@ -85,17 +92,17 @@ static void import(const char *path, bool reads, bool needs_model)
     }
     text_deinit(&model);
     text_deinit(&knobs);
+    return status;
 }
 
-void fuzz_import(const char *ending, bool needs_model, const uint8_t *data, size_t size)
+hr_status fuzz_import(const char *leaf, bool needs_model, const uint8_t *data, size_t size)
 {
     const int64_t live = hr_host_mem_live();
-    const char *path = path_of(ending);
-    FILE *f = fopen(path, "w");
-    must(f != NULL && fwrite(data, 1, size, f) == size && fclose(f) == 0, "no file", path);
-    import(path, true, needs_model);
+    fuzz_put(leaf, data, size);
+    const hr_status status = import(fuzz_path(leaf), true, needs_model);
     (void)hr_host_mem_fail_at(1 + (size > 0 ? data[size / 2] % FAULTS_AMONG : 0));
-    import(path, false, needs_model);
+    (void)import(fuzz_path(leaf), false, needs_model);
     (void)hr_host_mem_fail_at(0);
     must(hr_host_mem_live() == live, "memory that nobody gave back", "");
+    return status;
 }

@@ -12,6 +12,7 @@
 #include "headroom/preset.h"
 #include "headroom/weights.h"
 
+#include "base/hash.h"
 #include "base/host_mem.h"
 
 enum { FILE_MAX = 1 << 16, PATH_BYTES = 160 };
@@ -36,7 +37,12 @@ static void setup(void)
 
 static void teardown(void)
 {
-    static const char *const leaves[] = {"a.gguf", "a.safetensors", "model.safetensors", "config.json"};
+    static const char *const leaves[] = {"a.gguf",
+                                         "a.safetensors",
+                                         "model.safetensors",
+                                         "model-00001-of-00002.safetensors",
+                                         "model.safetensors.index.json",
+                                         "config.json"};
     ck_assert_int_eq(hr_host_mem_live(), 0);
     for (size_t k = 0; k < sizeof leaves / sizeof *leaves; k++) {
         (void)unlink(path_of(leaves[k]));
@@ -303,9 +309,10 @@ START_TEST(sizes_that_overflow_are_refused)
         uint32_t type;
         const char *says;
     } rows[] = {
-        {{UINT64_MAX, 2}, 0, "at most 2^60 elements"},
-        {{UINT64_C(1) << 32, UINT64_C(1) << 32}, 0, "at most 2^60 elements"},
-        {{UINT64_C(1) << 59, 2}, 28, "bytes of data in all"},
+        {{UINT64_MAX, 2}, 0, "at most 2^56 elements"},
+        {{UINT64_C(1) << 32, UINT64_C(1) << 32}, 0, "at most 2^56 elements"},
+        {{UINT64_C(1) << 57, 1}, 24, "at most 2^56 elements"}, // of which training takes 2^61 bytes and more
+        {{UINT64_C(1) << 55, 2}, 28, "bytes of data in all"},
         {{33, 1}, 2, "rows of a multiple of 32 elements"},
         {{32, 1}, 4, "needs a type of GGUF"}, // taken out of the format
         {{32, 1}, 4000000000u, "needs a type of GGUF"},
@@ -386,13 +393,17 @@ static const struct {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],"
      "\"data_offsets\":[4,8]}}",
      "had 'a' twice", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"\\u0061\":{\"dtype\":\"F32\","
+     "\"shape\":[1],"
+     "\"data_offsets\":[4,8]}}",
+     "needed a tensor's name without a backslash", 8},
     {"{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", "had 'F33'", 4},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", "needed a whole number of a shape",
      4},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,4]}}", "needed ']' of a shape", 4},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,4]}}",
      "needed a whole number", 4},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,4]}}", "2^60 elements",
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,4]}}", "2^56 elements",
      4},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", "had them not all", 4},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"offsets\":[0,4]}}", "had 'offsets'", 4},
@@ -422,6 +433,209 @@ START_TEST(what_safetensors_cannot_say_is_refused)
                   err.sentence);
     ck_assert_msg(wrong[_i].says == NULL || strstr(err.sentence, wrong[_i].says) != NULL, "%s: %s",
                   wrong[_i].header, err.sentence);
+}
+END_TEST
+
+// A file of the same tensors as a ResNet of one block, running statistics and their counts included.
+START_TEST(running_statistics_are_no_parameters)
+{
+    static const char config[] =
+        "{\"architectures\": [\"ResNetForImageClassification\"], \"num_channels\": 3, \"embedding_size\": 8, "
+        "\"hidden_sizes\": [8], \"depths\": [1], \"layer_type\": \"basic\", \"hidden_act\": \"relu\", "
+        "\"downsample_in_first_stage\": false, \"num_labels\": 2}";
+    static const struct {
+        const char *prefix, *leaf, *type, *shape;
+        uint64_t bytes;
+    } rows[] = {
+        {"embedder.convolution", "weight", "F32", "8,3,7,7", 4704},
+        {"embedder.normalization", "", "", "", 0}, // the five of a batch norm
+        {"layer.0.convolution", "weight", "F32", "8,8,3,3", 2304},
+        {"layer.0.normalization", "", "", "", 0},
+        {"layer.1.convolution", "weight", "F32", "8,8,3,3", 2304},
+        {"layer.1.normalization", "", "", "", 0},
+        {"classifier.1", "weight", "F32", "2,8", 64},
+        {"classifier.1", "bias", "F32", "2", 8},
+    };
+    static const struct {
+        const char *leaf, *type, *shape;
+        uint64_t bytes;
+    } norm[] = {{"weight", "F32", "8", 32},
+                {"bias", "F32", "8", 32},
+                {"running_mean", "F32", "8", 32},
+                {"running_var", "F32", "8", 32},
+                {"num_batches_tracked", "I64", "", 8}};
+    static char header[8192];
+    size_t length = 0;
+    uint64_t at = 0;
+    hr_preset *preset = NULL;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const size_t count = rows[k].bytes > 0 ? 1 : 5;
+        for (size_t i = 0; i < count; i++) {
+            const uint64_t bytes = count == 1 ? rows[k].bytes : norm[i].bytes;
+            length += (size_t)snprintf(
+                header + length, sizeof header - length,
+                "%s\"%s.%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
+                length == 0 ? "{" : ",", rows[k].prefix, count == 1 ? rows[k].leaf : norm[i].leaf,
+                count == 1 ? rows[k].type : norm[i].type, count == 1 ? rows[k].shape : norm[i].shape, at,
+                at + bytes);
+            at += bytes;
+        }
+    }
+    header[length++] = '}';
+    used = 0;
+    add_whole(length, 8);
+    add(header, length);
+    memset(data + used, 0, at);
+    used += at;
+    (void)put("model.safetensors", data, used);
+    ck_assert_msg(hr_weights_read(path, &weights, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_uint_eq(weights.parameters, 8 * 3 * 49 + 2 * 8 * 8 * 9 + 3 * 2 * 8 + 2 * 8 + 2);
+    (void)put("config.json", config, strlen(config));
+    ck_assert_msg(hr_preset_open(path, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(strstr(hr_preset_note(preset), "these layers have") == NULL, "%s", hr_preset_note(preset));
+    hr_preset_close(preset);
+}
+END_TEST
+
+static const char other_index[] = "{\"metadata\": {\"total_parameters\": 22688}, \"weight_map\": "
+                                  "{\"a\": \"other.safetensors\"}}";
+static const char own_index[] = "{\"metadata\": {\"total_parameters\": 22688}, \"weight_map\": "
+                                "{\"a\": \"other.safetensors\", \"b\": \"a.safetensors\"}}";
+
+// A file that is named is read, whatever lies beside it.
+START_TEST(a_named_file_that_cannot_be_read_is_no_plan)
+{
+    static const char *const indexes[] = {NULL, other_index, own_index};
+    static const struct {
+        size_t bytes; // of the file; 0: there is none
+        bool garbage;
+        hr_status status;
+    } rows[] = {{0, false, HR_READ}, {5, false, HR_PRESET}, {300, false, HR_PRESET}, {300, true, HR_PRESET}};
+    (void)put("config.json", alike[0].config, strlen(alike[0].config));
+    for (size_t i = 0; i < 3; i++) {
+        if (indexes[i] != NULL) {
+            (void)put("model.safetensors.index.json", indexes[i], strlen(indexes[i]));
+        }
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+            hr_preset *preset = NULL;
+            (void)get("mixed.safetensors");
+            memset(data, rows[k].garbage ? 0x5a : data[0], rows[k].garbage ? rows[k].bytes : 1);
+            (void)put("a.safetensors", data, rows[k].bytes);
+            ck_assert(rows[k].bytes > 0 || unlink(path) == 0);
+            ck_assert_int_eq(hr_preset_open(path, false, &preset, NULL, &err), rows[k].status);
+            ck_assert_msg(strstr(err.sentence, "a.safetensors: ") != NULL, "%s", err.sentence);
+        }
+    }
+}
+END_TEST
+
+// What the whole has, where an index lists the file; else what is in the file; of one of several nothing is compared.
+START_TEST(an_index_counts_for_the_files_that_it_lists)
+{
+    static const struct {
+        const char *leaf, *index, *says;
+    } rows[] = {
+        {"a.safetensors", NULL, "a.safetensors holds 2145 parameters"},
+        {"a.safetensors", other_index, "a.safetensors holds 2145 parameters"},
+        {"a.safetensors", own_index, ""},
+        {"a.safetensors", "{\"weight_map\": {\"b\": \"a.safetensors\"}}",
+         "model.safetensors.index.json says neither total_parameters"},
+        {"model-00001-of-00002.safetensors", other_index,
+         "model-00001-of-00002.safetensors is one of several files: its parameters are not compared"},
+    };
+    const size_t bytes = get("mixed.safetensors");
+    (void)put("config.json", alike[0].config, strlen(alike[0].config));
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        hr_preset *preset = NULL;
+        if (rows[k].index != NULL) {
+            (void)put("model.safetensors.index.json", rows[k].index, strlen(rows[k].index));
+        }
+        (void)put(rows[k].leaf, data, bytes);
+        ck_assert_msg(hr_preset_open(path, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
+        const char *note = hr_preset_note(preset);
+        ck_assert_msg(strstr(note, rows[k].says) != NULL, "%zu: %s", k, note);
+        ck_assert_msg(rows[k].says[0] != '\0' || strstr(note, "safetensors") == NULL, "%zu: %s", k, note);
+        ck_assert_msg(k != 4 || strstr(note, "2145") == NULL, "%s", note);
+        hr_preset_close(preset);
+    }
+}
+END_TEST
+
+START_TEST(a_name_says_of_how_many_files_it_is_one)
+{
+    static const struct {
+        const char *leaf;
+        uint64_t files;
+    } rows[] = {
+        {"model.safetensors", 1},
+        {"model-00001-of-00002.safetensors", 2},
+        {"-00003-of-00003.safetensors", 3},
+        {"model-00003-of-00002.safetensors", 1},
+        {"model-00000-of-00002.safetensors", 1},
+        {"model-1-of-2.safetensors", 1},
+        {"best-of-2.safetensors", 1},
+    };
+    const size_t bytes = get("mixed.safetensors");
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        ck_assert_msg(hr_weights_read(put(rows[k].leaf, data, bytes), &weights, &err) == HR_OK, "%s",
+                      err.sentence);
+        ck_assert_msg(weights.files == rows[k].files, "%s: %" PRIu64, rows[k].leaf, weights.files);
+        ck_assert_int_eq(unlink(path), 0);
+    }
+}
+END_TEST
+
+// A round of hash64.
+#define HASH_1 UINT64_C(0xBF58476D1CE4E5B9)
+#define HASH_2 UINT64_C(0x94D049BB133111EB)
+
+static uint64_t hash_round(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word * HASH_1) * HASH_2;
+    return hash ^ hash >> 32;
+}
+
+// Another name of 16 letters with the hash of `name`: its second half undoes what its first one changed.
+static void collide(const char name[16], char out[16])
+{
+    uint64_t halves[2], other[2], inverse = HASH_1;
+    bool plain = false;
+    memcpy(halves, name, 16);
+    memcpy(other, name, 16);
+    for (int k = 0; k < 6; k++) {
+        inverse *= 2 - HASH_1 * inverse;
+    }
+    const uint64_t begin = hash64_mix(0, 16);
+    for (unsigned k = 1; !plain; k++) {
+        ck_assert_uint_lt(k, 4096);
+        other[0] = halves[0] ^ (k & 15) ^ (uint64_t)(k >> 4 & 15) << 8 ^ (uint64_t)(k >> 8) << 16;
+        other[1] =
+            (hash_round(begin, other[0]) ^ hash_round(begin, halves[0]) ^ halves[1] * HASH_1) * inverse;
+        memcpy(out, other, 16);
+        plain = true;
+        for (int i = 0; i < 16; i++) {
+            plain = plain && (unsigned char)out[i] >= ' ' && out[i] != '"' && out[i] != '\\';
+        }
+    }
+    ck_assert_uint_eq(hash64(name, 16, 0), hash64(out, 16, 0));
+}
+
+START_TEST(a_name_that_stands_twice_is_found_behind_another_of_its_hash)
+{
+    static const char name[] = "aaaaaaaabbbbbbbb";
+    char other[16], header[512];
+    collide(name, other);
+    for (int twice = 0; twice < 2; twice++) {
+        (void)snprintf(header, sizeof header,
+                       "{\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                       "\"%.16s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]},"
+                       "\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}",
+                       name, other, twice ? name : "c");
+        const hr_status status = read_safetensors(header, 3);
+        ck_assert_msg(status == (twice ? HR_PRESET : HR_OK), "%s", err.sentence);
+        ck_assert_msg(!twice || strstr(err.sentence, "had 'aaaaaaaabbbbbbbb' twice") != NULL, "%s",
+                      err.sentence);
+    }
 }
 END_TEST
 
@@ -531,6 +745,11 @@ int main(void)
     tcase_add_test(t, sizes_that_overflow_are_refused);
     tcase_add_test(t, headers_that_say_too_much_are_refused);
     tcase_add_loop_test(t, what_safetensors_cannot_say_is_refused, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_test(t, running_statistics_are_no_parameters);
+    tcase_add_test(t, a_named_file_that_cannot_be_read_is_no_plan);
+    tcase_add_test(t, an_index_counts_for_the_files_that_it_lists);
+    tcase_add_test(t, a_name_says_of_how_many_files_it_is_one);
+    tcase_add_test(t, a_name_that_stands_twice_is_found_behind_another_of_its_hash);
     tcase_add_test(t, a_file_cut_anywhere_is_refused);
     tcase_add_test(t, headers_of_strangers_are_refused_or_read);
     tcase_add_loop_test(t, every_allocation_may_fail, 0, 2);
