@@ -581,7 +581,7 @@ static const struct {
      "holds 12987 parameters"},
     {"model.safetensors",
      "{\"a\": {\"dtype\": \"BF16\", \"shape\": [4611686018427387904, 4], \"data_offsets\": [0, 26028]}}",
-     "at most 2^60 elements"},
+     "at most 2^56 elements"},
     {"model.safetensors", "{\"a\": {\"dtype\": \"BF16\"}}",
      "had them not all: its parameters are not compared"},
     {"model.safetensors", "{}", "needed 0 bytes of data, which its tensors have, had 26028"},
