@@ -316,19 +316,22 @@ def large_file(folder):
 
 
 def rows_before():
-    """Of the result that there is, each with the commit that it was measured at."""
+    """Of the result that there is, each with the commit that it was measured at, and its large file."""
     if not os.path.exists(RESULT):
-        return {}
+        return {}, None
     with open(RESULT, encoding="utf-8") as file:
         result = json.load(file)
-    return {row["name"]: {"commit": result["commit"], **row} for row in result["rows"]}
+    large = result["large"]
+    return {row["name"]: {"commit": result["commit"], **row} for row in result["rows"]}, \
+        None if large is None else {"commit": result["commit"], **large}
 
 
 def measure_models(options):
-    rows, large = [], None
+    rows = []
     names = options.names or ["transformers/" + n for n in TRANSFORMERS] + ["torchvision/" + n for n in TORCHVISION] + \
         ["timm/" + n for n in TIMM]
-    began, left, too_long, before = time.monotonic(), [], [], rows_before()
+    began, left, too_long = time.monotonic(), [], []
+    before, large = rows_before()
     for name in names:
         if time.monotonic() - began > 60 * options.minutes and not os.path.exists(kept_of(name, options)):
             if name in before:
@@ -342,7 +345,7 @@ def measure_models(options):
             continue
         rows.append(row_of(name, folder, facts))
         print(line_of(rows[-1]), flush=True)
-    if not options.names:
+    if not options.names and (large is None or time.monotonic() - began <= 60 * options.minutes):
         with tempfile.TemporaryDirectory() as folder:
             large = large_file(folder)
     files = [(row, file) for row in rows for file in row["files"] if file["exported"]]
