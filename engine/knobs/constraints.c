@@ -388,11 +388,6 @@ static bool pytorch_checkpoints(const hr_knobs *knobs)
     return pytorch(knobs) && !hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "none");
 }
 
-static bool pytorch_accumulates(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && accumulates(knobs);
-}
-
 static bool pytorch_offloads_activations(const hr_knobs *knobs)
 {
     return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on");
@@ -406,11 +401,6 @@ static bool pytorch_offloads_slots(const hr_knobs *knobs)
 static bool pytorch_fused_backward(const hr_knobs *knobs)
 {
     return pytorch(knobs) && fused_backward(knobs);
-}
-
-static bool pytorch_clips(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_CLIP_NORM);
 }
 
 static bool pytorch_averages(const hr_knobs *knobs)
@@ -637,9 +627,6 @@ static const hr_constraint constraints[] = {
     {pytorch_checkpoints,
      "execution.as=pytorch has no rules for recomputation: needed checkpoint.strategy=none, had another",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=none"},
-    {pytorch_accumulates,
-     "execution.as=pytorch has one backward pass a step: needed batch.accumulate=1, had more",
-     HR_KNOB_BATCH_ACCUMULATE, "-s batch.accumulate=1"},
     {pytorch_offloads_activations,
      "execution.as=pytorch keeps on the device what autograd saves: needed offload.activations=off, had on",
      HR_KNOB_OFFLOAD_ACTIVATIONS, "-s offload.activations=off"},
@@ -649,9 +636,6 @@ static const hr_constraint constraints[] = {
     {pytorch_fused_backward,
      "execution.as=pytorch updates behind backward: needed optimizer.fused_backward=off, had on",
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
-    {pytorch_clips,
-     "execution.as=pytorch has no rules for a clipped norm: needed optimizer.clip_norm none, had a number",
-     HR_KNOB_OPTIMIZER_CLIP_NORM, "-s optimizer.clip_norm=none"},
     {pytorch_averages,
      "execution.as=pytorch has no rules for averaged weights: needed optimizer.ema none, had a number",
      HR_KNOB_OPTIMIZER_EMA, "-s optimizer.ema=none"},

@@ -68,11 +68,13 @@ static hr_status run_passes(draft *d, hr_err *err)
     return HR_OK;
 }
 
-// With fused_backward gradients come and go like activations.
+// With fused_backward gradients come and go like activations, and as PyTorch has them the sums of several rounds are all there are.
 static uint64_t static_bytes(const draft *d)
 {
     uint64_t sum = 0;
-    bool holds_gradients = d->recorded && hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off");
+    const bool summed = d->pytorch && hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) > 1;
+    bool holds_gradients =
+        d->recorded && !summed && hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off");
     for (uint32_t k = 0; k < d->persistent_count; k++) {
         const tensor *t = &d->tensors.data[k];
         if (t->category != HR_CATEGORY_INPUT && !tensor_on_host(t)) {

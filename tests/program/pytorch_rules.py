@@ -3,6 +3,7 @@
 """execution.as=pytorch beside what PyTorch did (tests/bench/results; tests/bench/peers wrote it there).
 
 pytorch_saved.json    what autograd keeps of networks that are presets too: equal to the byte, but for those in DIFFERENT
+pytorch_variants.json a step of three rounds, and one whose gradients are clipped, in the same way
 pytorch_steps/*.json  every request of a step: those of a plan are as large, in the same order, and what is alive is never another
                       number of bytes, the optimizer's among them; of networks in PARTLY, which are not made alike, a part
 
@@ -215,6 +216,48 @@ def check_optimizers(program, network, preset):
             sys.exit("%s, %s: other requests than PyTorch's" % (network, optimizer))
 
 
+# ---- several rounds, and gradients that are clipped -----------------------------------------------------------------
+
+def requests_of(phases, wanted):
+    """Of one phase, requests counted from 1, workspaces left out; what is older is not followed."""
+    numbers, count, made, place, events = [], 0, 0, {}, []
+    for phase, line in phases.items():
+        for word in line.split():
+            if word == "-":
+                continue
+            if word[0] == "-":
+                number = numbers[len(numbers) - int(word[1:])]
+                if phase == wanted and number in place:
+                    events.append((phase, -place[number]))
+                continue
+            count += 1
+            numbers.append(None if word[0] == "w" else count)
+            if phase == wanted and word[0] != "w":
+                made += 1
+                place[count] = made
+                events.append((phase, int(word)))
+    return events
+
+
+def check_variant(program, phases, wanted, batch, of, *words):
+    theirs, ours = requests_of(phases, wanted), planned(program, "resnet18", batch, "float32", of, *words)
+    a, b = ([size for _, size in sizes(events)] for events in (theirs, ours))
+    if a != b or alive(theirs) != alive(ours):
+        at = next((k for k, pair in enumerate(zip(a, b)) if pair[0] != pair[1]), min(len(a), len(b)))
+        sys.exit("%s: %d requests in PyTorch, planned %d; the first that differs, if any, is %d" % (words[-1], len(a), len(b), at))
+    return len(a)
+
+
+def check_variants(program):
+    with open(RESULTS + "pytorch_variants.json", encoding="utf-8") as file:
+        step = json.load(file)
+    batch = step["batch"]
+    rounds = check_variant(program, step["accumulate"], "round1", batch, ("forward", "backward", "update"), "-s",
+                           "batch.accumulate=%d" % step["rounds"])
+    clipped = check_variant(program, step["clip"], "update", batch, ("update",), "-s", "optimizer.clip_norm=1")
+    print("resnet18: %d requests of a further round and %d of a clipped update are PyTorch's" % (rounds, clipped))
+
+
 def main():
     program = sys.argv[1]
     kept = check_saved(program)
@@ -223,6 +266,7 @@ def main():
             theirs, ours = check_whole(program, network, preset, precision)
             check_alive(network, theirs, ours, most[precision])
         check_optimizers(program, network, preset)
+    check_variants(program)
     for (network, precision), row in PARTLY.items():
         check_part(program, network, precision, *row)
     print("%d networks keep what autograd keeps; %d make PyTorch's requests, %d a part of them" % (kept, len(WHOLE), len(PARTLY)))

@@ -503,6 +503,51 @@ START_TEST(an_optimizer_makes_lists_or_one_after_the_other_or_nothing)
 }
 END_TEST
 
+// clip_grad_norm_ multiplies gradients where they lie; its norms are gone when they are.
+START_TEST(gradients_are_clipped_where_they_lie)
+{
+    program *p = compile_with(models[_i], "optimizer.clip_norm=0.5");
+    unsigned clips = 0, norms = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        clips += i->op == HR_OP_CLIP;
+        ck_assert(i->op != HR_OP_CLIP || i->in[0] == i->out[0]);
+    }
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        const char *colon = strrchr(p->tensors[k].name, ':');
+        norms += colon != NULL && strcmp(colon, ":norm") == 0;
+    }
+    ck_assert_uint_gt(clips, 4);
+    ck_assert_uint_eq(norms, clips);
+    ck_assert_uint_eq(named(p, "gradients:first_chunks")->bytes, (clips + 1) * sizeof(uint64_t));
+    ck_assert_uint_eq(named(p, "gradients:chunk_norms")->bytes,
+                      clips * sizeof(float)); // small ones: a chunk each
+    program_destroy(p);
+}
+END_TEST
+
+// .grad is there from the first round on; what a round adds to it goes at once.
+START_TEST(gradients_of_a_round_go_when_they_have_been_added)
+{
+    program *p = compile_with(models[_i], "batch.accumulate=2");
+    unsigned sums = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        if (i->op != HR_OP_ACCUMULATE) {
+            continue;
+        }
+        sums++;
+        uint32_t next = n + 1;
+        while (p->instrs[next].op == HR_OP_FREE && p->instrs[next].in[0] != owner_of(p, i->in[1])) {
+            next++;
+        }
+        ck_assert_uint_eq(p->instrs[next].op, HR_OP_FREE);
+    }
+    ck_assert_uint_gt(sums, 4);
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(what_has_no_rule_is_refused_by_name)
 {
     static const char recurrent[] = "device: {vram: 1GiB}\n"
@@ -554,10 +599,9 @@ END_TEST
 START_TEST(every_combination_without_rules_is_refused)
 {
     static const char *const pairs[] = {
-        "execution.mode=graph", "precision.policy=bfloat16",   "checkpoint.strategy=sqrt",
-        "batch.accumulate=2",   "offload.activations=on",      "offload.optimizer=on",
-        "optimizer.kind=lion",  "optimizer.fused_backward=on", "optimizer.clip_norm=1",
-        "optimizer.ema=0.9",
+        "execution.mode=graph",        "precision.policy=bfloat16", "checkpoint.strategy=sqrt",
+        "offload.activations=on",      "offload.optimizer=on",      "optimizer.kind=lion",
+        "optimizer.fused_backward=on", "optimizer.ema=0.9",
     };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         hr_err err = {0};
@@ -576,6 +620,8 @@ START_TEST(every_allocation_may_fail_once)
     hr_knobs knobs = pytorch_knobs(policies[_i / MODELS]);
     ck_assert_int_eq(
         hr_knobs_set_pair(&knobs, _i == 1 ? "optimizer.implementation=loop" : "train.seed=1", NULL), HR_OK);
+    const char *more = _i == 0 ? "optimizer.clip_norm=1" : "batch.accumulate=2";
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, more, NULL), HR_OK);
     program *p = NULL;
     target_forget();
     ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, 2, &target, &p, NULL), HR_OK);
@@ -611,6 +657,8 @@ int main(void)
     tcase_add_test(tests, the_loss_under_autocast_has_its_log_softmax_in_the_type_of_its_logits);
     tcase_add_loop_test(tests, gradients_of_weights_live_until_the_step_ends, 0, MODELS);
     tcase_add_test(tests, an_optimizer_makes_lists_or_one_after_the_other_or_nothing);
+    tcase_add_loop_test(tests, gradients_are_clipped_where_they_lie, 0, MODELS);
+    tcase_add_loop_test(tests, gradients_of_a_round_go_when_they_have_been_added, 0, MODELS);
     tcase_add_test(tests, what_has_no_rule_is_refused_by_name);
     tcase_add_test(tests, attention_in_float64_is_refused_unless_its_scores_are_materialised);
     tcase_add_test(tests, every_combination_without_rules_is_refused);

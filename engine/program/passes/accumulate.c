@@ -10,7 +10,8 @@
 //   scale sum …          by 1/N
 //
 // The sums are persistent, one for each variable in its type. eager adds when it has the whole list of gradients, as a
-// call of the optimizer does; graph adds each as soon as it is complete, so that it is freed there.
+// call of the optimizer does; graph adds each as soon as it is complete, so that it is freed there, and so does
+// execution.as=pytorch, where the sums are .grad: what PyTorch has of it from the second round on.
 #include <string.h>
 
 #include "program/draft.h"
@@ -103,9 +104,10 @@ static bool find_owners(const draft *d, owners *o)
     return true;
 }
 
-// What the round did before, each gradient added where it is complete (graph) or all behind the last (eager).
+// What the round did before, each gradient added where it is complete, or (eager) all behind the last.
 static hr_status add_round(draft *d, instr_list *list, const owners *o, hr_err *err)
 {
+    const bool at_once = !d->eager || d->pytorch;
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr i = d->instrs.data[n];
         instr *place = vec_push(list);
@@ -113,13 +115,13 @@ static hr_status add_round(draft *d, instr_list *list, const owners *o, hr_err *
             return no_memory(err);
         }
         *place = i;
-        for (uint32_t k = 0; !d->eager && k < i.out_count; k++) {
+        for (uint32_t k = 0; at_once && k < i.out_count; k++) {
             for (uint32_t p = o->first[i.out[k]]; p != HR_NO_ID; p = o->next[p]) {
                 HR_TRY(add_sum(d, list, p, err));
             }
         }
     }
-    for (uint32_t k = 0; d->eager && k < d->model->param_count; k++) {
+    for (uint32_t k = 0; !at_once && k < d->model->param_count; k++) {
         if (has_gradient(d, k)) {
             HR_TRY(add_sum(d, list, k, err));
         }

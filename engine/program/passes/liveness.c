@@ -106,7 +106,9 @@ static void hold_as_eager(const draft *d, lifetimes *l)
     uint32_t step_end = d->instrs.count - 1;
     bool persistent = hr_knob_is(d->knobs, HR_KNOB_EXECUTION_TAPE, "persistent");
     uint32_t tape = persistent ? step_end : last_of_phase(d, HR_PHASE_BACKWARD);
-    bool listed = hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off");
+    const bool summed =
+        d->pytorch && hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) > 1; // in .grad, at once
+    bool listed = hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off") && !summed;
     uint32_t update = d->pytorch ? step_end : last_gradient_use(d);
     for (uint32_t k = 0; k < d->tensors.count; k++) {
         const tensor *t = &d->tensors.data[k];

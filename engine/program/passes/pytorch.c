@@ -22,7 +22,9 @@ typedef struct holder {
     uint32_t *
         kept; // [instructions by id] of a forward one: the first tensor that it keeps beside its own; HR_NO_ID
     uint32_t last_backward;
-    bool begun; // backward has
+    uint32_t
+        divided; // the gradient of the loss over batch.accumulate, until the loss's own takes it; HR_NO_ID
+    bool begun;  // backward has
 } holder;
 
 static hr_status no_memory(const draft *d, hr_err *err)
@@ -97,9 +99,35 @@ static hr_status add_on_the_way(holder *h, const instr *i, const instr *forward,
         if (when == PYTORCH_BEHIND) {
             h->d->tensors.data[h->d->tensors.count - 1].held_until = here;
         }
+        if (h->divided != HR_NO_ID) {
+            h->d->tensors.data[h->divided].held_until = here;
+            h->divided = HR_NO_ID;
+        }
         if (h->kept[forward->id] != HR_NO_ID) { // the extras of forward are done with
             h->d->tensors.data[h->kept[forward->id]].held_until = here;
         }
+    }
+    return HR_OK;
+}
+
+// Before the first instruction of backward: the gradient of the loss. A loss of several rounds is divided by their number.
+static hr_status begin(holder *h, const instr *i, hr_err *err)
+{
+    draft *d = h->d;
+    const uint32_t loss = d->value_tensor[d->model->losses[0].value];
+    const uint64_t bytes = d->tensors.data[loss].bytes;
+    const bool divides = hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) > 1;
+    instr forward = *i;
+    forward.phase = HR_PHASE_FORWARD;
+    h->begun = true;
+    if (divides) { // the loss before goes then: as many bytes
+        HR_TRY(add_hold(h, &forward, loss, "divided", bytes, 0, err));
+        d->tensors.data[d->tensors.count - 1].held_until = h->list.data[h->list.count - 1].id;
+    }
+    HR_TRY(add_hold(h, i, loss, "grad", bytes, h->last_backward, err));
+    if (divides) {
+        h->divided = d->tensors.count;
+        HR_TRY(add_hold(h, i, loss, "divided:grad", bytes, i->id, err));
     }
     return HR_OK;
 }
@@ -110,11 +138,7 @@ static hr_status add_before(holder *h, const instr *i, hr_err *err)
     if (i->phase != HR_PHASE_BACKWARD) {
         return HR_OK;
     }
-    if (!h->begun) {
-        const uint32_t loss = d->value_tensor[d->model->losses[0].value];
-        h->begun = true;
-        HR_TRY(add_hold(h, i, loss, "grad", d->tensors.data[loss].bytes, h->last_backward, err));
-    }
+    HR_TRY(h->begun ? HR_OK : begin(h, i, err));
     const uint32_t at = h->forward[i->serves];
     if (i->serves == 0 || at == HR_NO_ID) {
         return HR_OK;
@@ -204,7 +228,8 @@ hr_status pass_pytorch(draft *d, hr_err *err)
     holder h = {.d = d,
                 .taken = taken,
                 .forward = hr_calloc(d->next_instr_id + 1u, sizeof *h.forward),
-                .kept = hr_calloc(d->next_instr_id + 1u, sizeof *h.kept)};
+                .kept = hr_calloc(d->next_instr_id + 1u, sizeof *h.kept),
+                .divided = HR_NO_ID};
     hr_status status = HR_OK;
     if (taken == NULL || h.forward == NULL || h.kept == NULL) {
         status = no_memory(d, err);

@@ -5,6 +5,9 @@
   tests/bench/peers/pytorch_step_requests.py write [MODEL]
                                           tests/bench/results/pytorch_steps/MODEL.json, for one or all: the fourth step; of
                                           the transformer, which is no preset, its model file too
+  tests/bench/peers/pytorch_step_requests.py variants
+                                          tests/bench/results/pytorch_variants.json: a step of three rounds with a loss over three,
+                                          and one whose gradients are clipped
   tests/bench/peers/pytorch_step_requests.py step MODEL PRECISION BATCH
                                           the training script that is recorded
 
@@ -85,6 +88,49 @@ def four_steps(name, model, update, precision, batch):
     return events_of(memory._snapshot()["device_traces"][0])
 
 
+def words_in_order(trace):
+    """As events_of, where a phase that comes again has a number. What has no name belongs to the phase before it."""
+    words, live, count, current = {}, {}, 0, ""
+    for event in trace:
+        current = event["user_metadata"] or current
+        line = words.setdefault(current, [])
+        if event["action"] == "alloc":
+            count += 1
+            live[event["addr"]] = count
+            tensor = any(frame["name"].startswith(OF_TENSORS) for frame in event["frames"])
+            line.append("%s%d" % ("" if tensor else "w", event["size"]))
+        elif event["action"] == "free_completed":
+            number = live.pop(event["addr"], None)
+            line.append("-" if number is None else "-%d" % (count - number + 1))
+    return {phase: " ".join(line) for phase, line in words.items()}
+
+
+def varied(name, batch, rounds, norm):
+    """Steps of several rounds, their gradients clipped where a norm is given; the last is recorded."""
+    memory, phase = torch.cuda.memory, torch.cuda.memory._set_memory_metadata
+    model = pytorch_record.model_of(name).cuda()
+    update = torch.optim.SGD(model.parameters(), lr=0.1)
+    for k in range(3):
+        if k == 2:
+            memory._record_memory_history(None)
+            memory._record_memory_history(stacks="all", clear_history=True)
+        phase("zero_grad")
+        update.zero_grad()
+        for number in range(rounds):
+            phase("input%d" % number)
+            x, y = pytorch_record.batch_of(name, batch, "cuda")
+            phase("round%d" % number)
+            answer = model(x)
+            loss = torch.nn.functional.cross_entropy(answer, y)
+            loss = loss / rounds if rounds > 1 else loss
+            loss.backward()
+        phase("update")
+        if norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), norm)
+        update.step()
+    print(json.dumps(words_in_order(memory._snapshot()["device_traces"][0])))
+
+
 def step(name, precision, batch):
     model = pytorch_record.model_of(name).cuda()
     updates = ((o, pytorch_record.optimizer_of(o, model.parameters())) for o in pytorch_record.OPTIMIZERS)
@@ -93,10 +139,10 @@ def step(name, precision, batch):
 
 # ---- the files ------------------------------------------------------------------------------------------------------
 
-def record(words):
+def record(words, command="step"):
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([sys.executable, pytorch_record.RECORD, "--card", pytorch_record.CARD, "--output",
-                              os.path.join(folder, "step.pickle"), __file__, "step", *map(str, words)],
+                              os.path.join(folder, "step.pickle"), __file__, command, *map(str, words)],
                              stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(run.stdout.splitlines()[-1])
 
@@ -146,8 +192,23 @@ def write(name, batch):
           {k: len(v.split()) for k, v in updates.items()}, flush=True)
 
 
+def variants():
+    name, rounds = "resnet18", 3
+    result = {"model": name, "batch": MODELS[name], "PyTorch": torch.__version__, "rounds": rounds,
+              "accumulate": record((name, MODELS[name], rounds), "varied"), "clip": record((name, MODELS[name], 1, 1.0), "varied")}
+    with open(os.path.join(FOLDER, "../pytorch_variants.json"), "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+
+
 def main():
     words = sys.argv[1:]
+    if len(words) in (4, 5) and words[0] == "varied":
+        varied(words[1], int(words[2]), int(words[3]), float(words[4]) if len(words) == 5 else None)
+        return
+    if words == ["variants"]:
+        variants()
+        return
     if len(words) == 4 and words[0] == "step":
         step(*words[1:3], int(words[3]))
     elif words[:1] == ["write"] and len(words) <= 2:
