@@ -383,9 +383,9 @@ static bool pytorch_two_bytes(const hr_knobs *knobs)
            !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "mixed_bfloat16");
 }
 
-static bool pytorch_checkpoints(const hr_knobs *knobs)
+static bool pytorch_selects(const hr_knobs *knobs)
 {
-    return pytorch(knobs) && !hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "none");
+    return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "selective");
 }
 
 static bool pytorch_offloads_activations(const hr_knobs *knobs)
@@ -624,9 +624,11 @@ static const hr_constraint constraints[] = {
      "execution.as=pytorch has rules for autocast to bfloat16: needed precision.policy float32, float64 or "
      "mixed_bfloat16, had another",
      HR_KNOB_PRECISION_POLICY, "-s precision.policy=mixed_bfloat16"},
-    {pytorch_checkpoints,
-     "execution.as=pytorch has no rules for recomputation: needed checkpoint.strategy=none, had another",
-     HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=none"},
+    {pytorch_selects,
+     "execution.as=pytorch runs whole segments again, as torch.utils.checkpoint does: needed "
+     "checkpoint.strategy none, "
+     "blocks, sqrt, every or list, had selective",
+     HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=blocks"},
     {pytorch_offloads_activations,
      "execution.as=pytorch keeps on the device what autograd saves: needed offload.activations=off, had on",
      HR_KNOB_OFFLOAD_ACTIVATIONS, "-s offload.activations=off"},

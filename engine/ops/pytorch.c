@@ -98,6 +98,7 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_DENSE] = {"addmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
     [HR_OP_MATMUL] = {"bmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
     [HR_OP_BATCH_NORM] = {"cudnn_batch_norm", .keep_in = 0x3, .keep_out = 0x6},
+    [HR_OP_BATCH_NORM_APPLY] = {"native_batch_norm", .keep_in = 0x3}, // a second time
     [HR_OP_BATCH_NORM_EVAL] = {"native_batch_norm"},
     [HR_OP_LAYER_NORM] = {"native_layer_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x7, .keep_out = 0x6},
     [HR_OP_GROUP_NORM] = {"native_group_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x3, .keep_out = 0x6},

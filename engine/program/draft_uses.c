@@ -59,7 +59,7 @@ uint32_t *draft_gradients_taken(const draft *d)
     uint32_t *taken = hr_calloc(d->next_instr_id + 1u, sizeof *taken);
     for (uint32_t n = 0; taken != NULL && n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
-        if (i->serves != 0) {
+        if (i->serves != 0 && !i->again) {
             taken[i->serves] = i->id;
         }
     }

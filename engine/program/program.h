@@ -57,8 +57,9 @@ typedef struct instr {
     uint8_t in_count, out_count;
     uint8_t phase, lane; // hr_phase, hr_lane
     uint8_t device;
-    bool again;         // a recomputation
-    uint32_t serves;    // backward: id of the forward instruction whose gradient it takes; 0: none
+    bool again; // a recomputation
+    uint32_t
+        serves; // backward: id of the forward instruction whose gradient it takes, or that it runs again; 0: none
     uint32_t layer;     // HR_NO_ID
     uint32_t workspace; // tensor id (category TEMPORARIES, U8), HR_NO_ID when none
     uint8_t instead;    // target_instead: why no library computes it

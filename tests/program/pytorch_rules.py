@@ -248,6 +248,26 @@ def check_variant(program, phases, wanted, batch, of, *words):
     return len(a)
 
 
+SHARE = {"float32": 4194304, "autocast": 2097152}  # of the largest activations of a block
+LONGER = 2367488
+BLOCKS = "checkpoint.strategy=list:" + ",".join("blocks.layers.%d.add_1" % k for k in range(6))
+
+
+def check_checkpoints(program, steps):
+    """The transformer's blocks run again, as torch.utils.checkpoint does: peaks are PyTorch's. Between them some of its arguments live
+    longer there: its mask, and an activation or two."""
+    for precision, phases in steps.items():
+        theirs = requests_of(phases, "round0")
+        ours = planned(program, TRANSFORMER, 2, precision, ("forward", "backward"), "-s", BLOCKS)
+        peaks = max(alive(theirs)), max(alive(ours))
+        wide = [[now for size, now in zip(sizes(events), alive(events)) if size[1] == SHARE[precision]] for events in (theirs, ours)]
+        off = [a - b for a, b in zip(*wide)]
+        if len(wide[0]) != len(wide[1]) or min(off) < 0 or max(off) > LONGER:
+            sys.exit("checkpoints, %s: %d to %d bytes fewer alive than in PyTorch" % (precision, min(off), max(off)))
+        if peaks[0] != peaks[1]:
+            sys.exit("checkpoints, %s: peak %d beside PyTorch's %d" % (precision, peaks[1], peaks[0]))
+
+
 def check_variants(program):
     with open(RESULTS + "pytorch_variants.json", encoding="utf-8") as file:
         step = json.load(file)
@@ -255,6 +275,7 @@ def check_variants(program):
     rounds = check_variant(program, step["accumulate"], "round1", batch, ("forward", "backward", "update"), "-s",
                            "batch.accumulate=%d" % step["rounds"])
     clipped = check_variant(program, step["clip"], "update", batch, ("update",), "-s", "optimizer.clip_norm=1")
+    check_checkpoints(program, step["checkpoint"])
     print("resnet18: %d requests of a further round and %d of a clipped update are PyTorch's" % (rounds, clipped))
 
 

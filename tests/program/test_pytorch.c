@@ -548,6 +548,50 @@ START_TEST(gradients_of_a_round_go_when_they_have_been_added)
 }
 END_TEST
 
+// Whether autograd keeps this storage for what instruction i runs again.
+static bool keeps_again(const program *p, const instr *i, uint32_t owner)
+{
+    instr forward = *i;
+    forward.phase = HR_PHASE_FORWARD;
+    return i->again && keeps(p, &forward, owner);
+}
+
+// What torch.utils.checkpoint runs again is kept as the first time would be without it; the first time keeps nothing.
+START_TEST(what_runs_again_is_kept_until_its_gradient_has_been_taken)
+{
+    program *p = compile_with(models[_i], "checkpoint.strategy=every:3"),
+            *whole = compile_with(models[_i], NULL);
+    unsigned kept = 0;
+    for (uint32_t id = p->persistent_count; id < p->tensor_count; id++) {
+        uint32_t until = 0;
+        for (uint32_t n = 0; p->tensors[id].storage == id && n < p->instr_count; n++) {
+            const instr first = {.id = p->instrs[n].serves};
+            const uint32_t taken = keeps_again(p, &p->instrs[n], id) ? gradient_taken(p, &first) : 0;
+            until = taken > until ? taken : until;
+        }
+        ck_assert(until == 0 || freed_at(p, id) > until);
+        ck_assert(!p->tensors[id].saved || !p->tensors[id].dropped);
+        kept += until != 0;
+    }
+    ck_assert_uint_gt(kept, 2);
+    ck_assert_uint_lt(p->saved_for_backward_bytes, whole->saved_for_backward_bytes);
+    program_destroy(p);
+    program_destroy(whole);
+}
+END_TEST
+
+START_TEST(what_a_dropped_attention_holds_goes_at_once_and_comes_again)
+{
+    program *p = compile_with(language_model, "checkpoint.strategy=every:4");
+    const uint32_t first = (uint32_t)(named(p, "attention/mixed:philox_seed") - p->tensors);
+    const uint32_t again = (uint32_t)(named(p, "attention/mixed:again:philox_seed") - p->tensors);
+    ck_assert_uint_lt(freed_at(p, first), first_of(p, HR_PHASE_BACKWARD));
+    ck_assert_uint_gt(freed_at(p, again), first_of(p, HR_PHASE_BACKWARD));
+    ck_assert(!p->tensors[first].saved && !p->tensors[again].saved);
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(what_has_no_rule_is_refused_by_name)
 {
     static const char recurrent[] = "device: {vram: 1GiB}\n"
@@ -599,7 +643,7 @@ END_TEST
 START_TEST(every_combination_without_rules_is_refused)
 {
     static const char *const pairs[] = {
-        "execution.mode=graph",        "precision.policy=bfloat16", "checkpoint.strategy=sqrt",
+        "execution.mode=graph",        "precision.policy=bfloat16", "checkpoint.strategy=selective",
         "offload.activations=on",      "offload.optimizer=on",      "optimizer.kind=lion",
         "optimizer.fused_backward=on", "optimizer.ema=0.9",
     };
@@ -659,6 +703,8 @@ int main(void)
     tcase_add_test(tests, an_optimizer_makes_lists_or_one_after_the_other_or_nothing);
     tcase_add_loop_test(tests, gradients_are_clipped_where_they_lie, 0, MODELS);
     tcase_add_loop_test(tests, gradients_of_a_round_go_when_they_have_been_added, 0, MODELS);
+    tcase_add_loop_test(tests, what_runs_again_is_kept_until_its_gradient_has_been_taken, 0, MODELS);
+    tcase_add_test(tests, what_a_dropped_attention_holds_goes_at_once_and_comes_again);
     tcase_add_test(tests, what_has_no_rule_is_refused_by_name);
     tcase_add_test(tests, attention_in_float64_is_refused_unless_its_scores_are_materialised);
     tcase_add_test(tests, every_combination_without_rules_is_refused);

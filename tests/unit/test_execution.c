@@ -42,7 +42,8 @@ START_TEST(in_place_saves_memory_and_changes_no_bit)
 }
 END_TEST
 
-static const char *const pytorch_cases[] = {"train.seed=1", "batch.accumulate=2", "optimizer.clip_norm=0.5"};
+static const char *const pytorch_cases[] = {"train.seed=1", "batch.accumulate=2", "optimizer.clip_norm=0.5",
+                                            "checkpoint.strategy=sqrt"};
 enum { PYTORCH_CASES = sizeof pytorch_cases / sizeof *pytorch_cases };
 
 // And what is planned is what is run.

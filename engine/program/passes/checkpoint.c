@@ -347,6 +347,7 @@ static hr_status run_again(draft *d, plan *p, uint32_t n, instr_list *list, hr_e
     i->id = id;
     i->phase = HR_PHASE_BACKWARD;
     i->again = true;
+    i->serves = first.id;
     if (first.op == HR_OP_BATCH_NORM) {
         apply_statistics(i, &first);
     }
@@ -458,7 +459,7 @@ static hr_status drop_and_make_again(draft *d, plan *p, const checkpoint_strateg
         HR_TRY(drop_inside_segments(d, p, err));
     }
     HR_TRY(rebuild(d, p, err));
-    return d->eager ? hold_tapes(d, p, err) : HR_OK;
+    return d->eager && !d->pytorch ? hold_tapes(d, p, err) : HR_OK; // keep does it by the rules of PyTorch
 }
 
 hr_status pass_checkpoint(draft *d, hr_err *err)

@@ -17,7 +17,7 @@ typedef struct keeper {
     uint32_t *whole; // [tensors] owners: what PyTorch has a view of, where ours is a copy; HR_NO_ID
 } keeper;
 
-static void keep(const keeper *k, uint32_t id, uint32_t until)
+static void keep(const keeper *k, uint32_t id, uint32_t until, bool again)
 {
     uint32_t owner = draft_owner(k->d, id);
     while (k->whole[owner] != HR_NO_ID) {
@@ -25,7 +25,10 @@ static void keep(const keeper *k, uint32_t id, uint32_t until)
         owner = draft_owner(k->d, id);
     }
     tensor *t = &k->d->tensors.data[id];
-    t->saved |= !t->dropped;
+    if (t->dropped && k->d->pytorch) { // torch.utils.checkpoint's hooks keep nothing of it
+        return;
+    }
+    t->saved |= !t->dropped && !again;
     t->held_until =
         until > t->held_until ? until : t->held_until; // backward ids rise in the order of the list
 }
@@ -36,7 +39,7 @@ static bool is_recorded(const keeper *k, const instr *i)
     for (uint32_t n = 0; n < i->in_count; n++) {
         watched = watched || k->watched[i->in[n]];
     }
-    return k->d->pytorch ? k->taken[i->id] != 0 : watched;
+    return k->d->pytorch ? k->taken[i->again ? i->serves : i->id] != 0 : watched;
 }
 
 static void keep_by_rules(const keeper *k, const instr *i)
@@ -45,15 +48,15 @@ static void keep_by_rules(const keeper *k, const instr *i)
     const pytorch_rule *rule = k->d->pytorch ? pytorch_rule_of(i->op) : NULL;
     const unsigned in = rule != NULL ? rule->keep_in : row->keep_in;
     const unsigned out = rule != NULL ? rule->keep_out : row->keep_out;
-    const uint32_t until = rule != NULL ? k->taken[i->id] : 0;
+    const uint32_t until = rule != NULL ? k->taken[i->again ? i->serves : i->id] : 0;
     for (uint32_t n = 0; n < i->in_count; n++) {
         if ((in >> n & 1) != 0) {
-            keep(k, i->in[n], until);
+            keep(k, i->in[n], until, i->again);
         }
     }
     for (uint32_t n = 0; n < i->out_count; n++) {
         if ((out >> n & 1) != 0) {
-            keep(k, i->out[n], until);
+            keep(k, i->out[n], until, i->again);
         }
     }
 }
@@ -83,7 +86,8 @@ static void note_views(const keeper *k)
     }
     for (uint32_t n = 0; k->d->pytorch && n < k->d->instrs.count; n++) {
         const instr *i = &k->d->instrs.data[n];
-        const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD ? pytorch_rule_of(i->op) : NULL;
+        const bool computes = i->phase == HR_PHASE_FORWARD || i->again;
+        const pytorch_rule *rule = computes ? pytorch_rule_of(i->op) : NULL;
         const bool promoted = i->op == HR_OP_CAST && (i->attr.flags & OP_FLAG_PROMOTED) != 0;
         if (rule != NULL && (rule->view || promoted)) {
             k->whole[i->out[0]] = i->in[0];
@@ -97,7 +101,8 @@ static void keep_all(const keeper *k)
     draft *d = k->d;
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
-        if (i->phase == HR_PHASE_FORWARD && d->eager && is_recorded(k, i)) {
+        const bool computes = i->phase == HR_PHASE_FORWARD || (i->again && d->pytorch);
+        if (computes && d->eager && is_recorded(k, i)) {
             keep_by_rules(k, i);
         }
         for (uint32_t o = 0; o < i->out_count; o++) {

@@ -160,7 +160,7 @@ static bool may_overwrite(const draft *d, const lifetimes *l, uint32_t n, uint32
 // PyTorch's networks say which of their operations work in place; gradients that meet are added up in place anyway.
 static bool pytorch_overwrites(const instr *i, bool off)
 {
-    const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD ? pytorch_rule_of(i->op) : NULL;
+    const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD || i->again ? pytorch_rule_of(i->op) : NULL;
     return rule != NULL ? (rule->in_place && !off) || (i->attr.flags & OP_FLAG_IN_PLACE) != 0
                         : i->phase == HR_PHASE_BACKWARD && i->op == HR_OP_ADD && i->serves == 0;
 }

@@ -38,7 +38,7 @@ static hr_status add_hold(holder *h, const instr *at, uint32_t like, const char 
                           uint32_t until, hr_err *err)
 {
     draft *d = h->d;
-    const bool kept = at->phase == HR_PHASE_FORWARD;
+    const bool kept = at->phase == HR_PHASE_FORWARD || at->again;
     const draft_held held = {.name = draft_suffixed(d, d->tensors.data[like].name, name),
                              .bytes = bytes,
                              .category = kept ? HR_CATEGORY_ACTIVATIONS : HR_CATEGORY_TEMPORARIES,
@@ -64,20 +64,34 @@ static hr_status widen(draft *d, const pytorch_rule *rule, const instr *i, const
     return HR_OK;
 }
 
-// What forward instruction i keeps beside its own, of the kind.
+// A second time inside a segment that torch.utils.checkpoint runs again; the first time it keeps nothing.
+static bool is_dropped(const draft *d, const instr *i)
+{
+    return !i->again && d->tensors.data[i->out[0]].dropped;
+}
+
+// What instruction i keeps beside its own, of the kind, when it computes for the gradient.
 static hr_status add_kept(holder *h, const instr *i, int when, hr_err *err)
 {
     const pytorch_rule *rule = pytorch_rule_of(i->op);
+    const uint32_t forward = i->again ? i->serves : i->id;
     op_query q;
     draft_query(h->d, i, &q);
-    for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS && h->taken[i->id] != 0; k++) {
+    for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS && h->taken[forward] != 0; k++) {
         const pytorch_extra *extra = &rule->extra[k];
         const uint64_t bytes = extra->name == NULL || (int)extra->when != when ? 0 : extra->bytes(&q);
-        if (bytes != 0) {
-            h->kept[i->id] = h->kept[i->id] == HR_NO_ID ? h->d->tensors.count : h->kept[i->id];
-            HR_TRY(add_hold(h, i, i->out[0], extra->name, bytes, h->taken[i->id], err));
-            h->d->tensors.data[h->d->tensors.count - 1].saved = !extra->unseen;
+        if (bytes == 0) {
+            continue;
         }
+        const uint32_t id = h->d->tensors.count;
+        HR_TRY(add_hold(h, i, i->out[0], extra->name, bytes, h->taken[forward], err));
+        if (is_dropped(h->d, i)) {
+            h->d->tensors.data[id].held_until =
+                when == PYTORCH_FIRST ? i->id : h->list.data[h->list.count - 1].id;
+            continue;
+        }
+        h->d->tensors.data[id].saved = !extra->unseen && !i->again;
+        h->kept[forward] = h->kept[forward] == HR_NO_ID ? id : h->kept[forward];
     }
     return HR_OK;
 }
@@ -140,7 +154,7 @@ static hr_status add_before(holder *h, const instr *i, hr_err *err)
     }
     HR_TRY(h->begun ? HR_OK : begin(h, i, err));
     const uint32_t at = h->forward[i->serves];
-    if (i->serves == 0 || at == HR_NO_ID) {
+    if (i->serves == 0 || i->again || at == HR_NO_ID) {
         return HR_OK;
     }
     const instr forward = d->instrs.data[at];
@@ -149,7 +163,7 @@ static hr_status add_before(holder *h, const instr *i, hr_err *err)
 
 static hr_status add_behind(holder *h, const instr *i, hr_err *err)
 {
-    if (i->phase == HR_PHASE_FORWARD) {
+    if (i->phase == HR_PHASE_FORWARD || i->again) {
         op_query q;
         draft_query(h->d, i, &q);
         HR_TRY(widen(h->d, pytorch_rule_of(i->op), i, &q, err));
@@ -197,7 +211,8 @@ static hr_status add_all(holder *h, hr_err *err)
         const instr i = h->d->instrs.data[n];
         const bool computes = i.phase == HR_PHASE_FORWARD;
         HR_TRY(computes ? check_known(h->d, &i, err) : HR_OK);
-        HR_TRY(computes ? add_kept(h, &i, PYTORCH_FIRST, err) : add_before(h, &i, err));
+        HR_TRY(add_before(h, &i, err));
+        HR_TRY(computes || i.again ? add_kept(h, &i, PYTORCH_FIRST, err) : HR_OK);
         instr *placed = vec_push(&h->list);
         if (placed == NULL) {
             return no_memory(h->d, err);

@@ -7,7 +7,7 @@
                                           the transformer, which is no preset, its model file too
   tests/bench/peers/pytorch_step_requests.py variants
                                           tests/bench/results/pytorch_variants.json: a step of three rounds with a loss over three,
-                                          and one whose gradients are clipped
+                                          one whose gradients are clipped, and one of the transformer whose blocks run again
   tests/bench/peers/pytorch_step_requests.py step MODEL PRECISION BATCH
                                           the training script that is recorded
 
@@ -29,6 +29,7 @@ import sys
 import tempfile
 
 import torch
+import torch.utils.checkpoint
 
 import pytorch_record
 
@@ -105,10 +106,18 @@ def words_in_order(trace):
     return {phase: " ".join(line) for phase, line in words.items()}
 
 
-def varied(name, batch, rounds, norm):
-    """Steps of several rounds, their gradients clipped where a norm is given; the last is recorded."""
+def run_again(block):
+    """torch.utils.checkpoint around a block, as a network's own forward would call it."""
+    forward = block.forward
+    block.forward = lambda *args, **words: torch.utils.checkpoint.checkpoint(forward, *args, use_reentrant=False, **words)
+
+
+def varied(name, batch, rounds, norm, precision="float32", again=False):
+    """Steps of several rounds, their gradients clipped where a norm is given, with blocks run again; the last is recorded."""
     memory, phase = torch.cuda.memory, torch.cuda.memory._set_memory_metadata
     model = pytorch_record.model_of(name).cuda()
+    for block in model.blocks.layers if again else ():
+        run_again(block)
     update = torch.optim.SGD(model.parameters(), lr=0.1)
     for k in range(3):
         if k == 2:
@@ -120,8 +129,9 @@ def varied(name, batch, rounds, norm):
             phase("input%d" % number)
             x, y = pytorch_record.batch_of(name, batch, "cuda")
             phase("round%d" % number)
-            answer = model(x)
-            loss = torch.nn.functional.cross_entropy(answer, y)
+            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "autocast"):
+                answer = model(x)
+                loss = torch.nn.functional.cross_entropy(answer, y)
             loss = loss / rounds if rounds > 1 else loss
             loss.backward()
         phase("update")
@@ -196,6 +206,8 @@ def variants():
     name, rounds = "resnet18", 3
     result = {"model": name, "batch": MODELS[name], "PyTorch": torch.__version__, "rounds": rounds,
               "accumulate": record((name, MODELS[name], rounds), "varied"), "clip": record((name, MODELS[name], 1, 1.0), "varied")}
+    result["checkpoint"] = {precision: record(("transformer", MODELS["transformer"], 1, "none", precision), "varied")
+                            for precision in pytorch_record.PRECISIONS}
     with open(os.path.join(FOLDER, "../pytorch_variants.json"), "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
         file.write("\n")
@@ -203,8 +215,9 @@ def variants():
 
 def main():
     words = sys.argv[1:]
-    if len(words) in (4, 5) and words[0] == "varied":
-        varied(words[1], int(words[2]), int(words[3]), float(words[4]) if len(words) == 5 else None)
+    if words[:1] == ["varied"]:
+        norm = float(words[4]) if len(words) == 5 else None
+        varied(words[1], int(words[2]), int(words[3]), norm, *(words[5:6] + [True] if len(words) > 5 else []))
         return
     if words == ["variants"]:
         variants()
