@@ -28,7 +28,6 @@ static hr_status replay_on(hr_replay *replay, const hr_knobs *knobs, card_replay
     hr_replay_memory memory;
     HR_TRY(hr_knobs_set(&on_card, HR_KNOB_DEVICE_CARD, out->card->name, err));
     HR_TRY(hr_device_limit_bytes(&on_card, out->card, &out->limit_bytes, err));
-    out->limit_bytes = hr_limit_is_none(out->limit_bytes) ? HR_NONE : out->limit_bytes;
     if (out->limit_bytes < hr_replay_get_about(replay)->peak_requested_bytes) {
         return HR_OK;
     }
@@ -37,17 +36,34 @@ static hr_status replay_on(hr_replay *replay, const hr_knobs *knobs, card_replay
     return HR_OK;
 }
 
-static hr_status replay_cards(hr_replay *replay, const hr_knobs *knobs, card_replay *rows, size_t count,
-                              hr_err *err)
+// A share of a card's memory is none of a card without an end; a stated size goes before it.
+static hr_status replay_without_limit(hr_replay *replay, const hr_knobs *knobs, card_replay *out, hr_err *err)
 {
     hr_knobs free_of_limits = *knobs;
     hr_replay_memory memory;
-    bool whole = false;
+    HR_TRY(hr_knobs_set(&free_of_limits, HR_KNOB_ALLOCATOR_FRACTION, "none", err));
     HR_TRY(hr_knobs_set(&free_of_limits, HR_KNOB_DEVICE_CARD, "unlimited", err));
-    HR_TRY(plan_trace_holds(replay, &free_of_limits, &memory, &whole, err));
+    HR_TRY(hr_knobs_set(&free_of_limits, HR_KNOB_DEVICE_VRAM, "1024TiB", err));
+    HR_TRY(plan_trace_holds(replay, &free_of_limits, &memory, &out->whole, err));
+    out->limit_bytes = HR_NONE;
+    out->needs_bytes =
+        out->whole ? memory.peak_in_use_bytes : hr_replay_get_about(replay)->peak_requested_bytes;
+    return HR_OK;
+}
+
+static hr_status replay_cards(hr_replay *replay, const hr_knobs *knobs, card_replay *rows, size_t count,
+                              hr_err *err)
+{
+    card_replay without_limit = {0};
+    HR_TRY(replay_without_limit(replay, knobs, &without_limit, err));
     for (size_t k = 0; k < count; k++) {
-        rows[k].needs_bytes = memory.peak_in_use_bytes;
-        HR_TRY(replay_on(replay, knobs, &rows[k], err));
+        const hr_card *card = rows[k].card;
+        rows[k] = without_limit;
+        rows[k].card = card;
+        if (!hr_limit_is_none(card->vram_bytes)) {
+            rows[k].whole = false;
+            HR_TRY(replay_on(replay, knobs, &rows[k], err));
+        }
     }
     return HR_OK;
 }
@@ -85,7 +101,7 @@ static void print_row(const card_replay *r)
     }
 }
 
-static void print_text(const replay_table *t, const card_replay *rows, size_t count)
+static void print_text(const cli_args *args, const replay_table *t, const card_replay *rows, size_t count)
 {
     say_foreign(stdout, t->name, "");
     printf(" on %s fits %zu of %zu cards\n\n", t->columns[0].kind, count_fitting(rows, count), count);
@@ -95,7 +111,13 @@ static void print_text(const replay_table *t, const card_replay *rows, size_t co
     }
     puts("\nlimit: what the allocator may take of the card; needs: in use at the peak, where\n"
          "it does not fit that without a limit; left: - missing, `in pieces`: enough, but\n"
-         "no piece is large enough. One of them whole: headroom plan TRACE -s device.card=NAME");
+         "no piece is large enough. One of them whole:");
+    fputs("  headroom plan TRACE -s device.card=NAME", stdout);
+    for (unsigned k = 0; k < args->set_count; k++) {
+        fputs(" -s ", stdout);
+        say_foreign(stdout, args->sets[k], "");
+    }
+    putchar('\n');
 }
 
 static void print_json(const card_replay *rows, size_t count)
@@ -119,16 +141,30 @@ static void print_json(const card_replay *rows, size_t count)
 
 // ---- the command ----------------------------------------------------------------------------------------------
 
+// One answer a card: of one allocator.
+static hr_status check_columns(const cli_args *args, const replay_table *t, hr_err *err)
+{
+    if (t->column_count == 1) {
+        return HR_OK;
+    }
+    const hr_status status =
+        HR_FAIL(err, USAGE, "--fit of a trace is about one allocator, had %u", t->column_count);
+    hr_err_try(err, "headroom cards --fit '%.200s' -s allocator.kind=%s", args->value[APP_FIT],
+               t->columns[0].kind);
+    return status;
+}
+
 static hr_status fit(const cli_args *args, card_replay *rows, size_t count, hr_err *err)
 {
     static replay_table t;
     hr_replay *replay = NULL;
     hr_status status = plan_trace_open(args, args->value[APP_FIT], &replay, &t, err);
+    status = status == HR_OK ? check_columns(args, &t, err) : status;
     status = status == HR_OK ? replay_cards(replay, &t.columns[0].knobs, rows, count, err) : status;
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         print_json(rows, count);
     } else if (status == HR_OK) {
-        print_text(&t, rows, count);
+        print_text(args, &t, rows, count);
     }
     replay_table_deinit(&t);
     hr_replay_close(replay);

@@ -134,6 +134,87 @@ START_TEST(a_row_of_a_trace_is_its_replay_on_that_card)
 }
 END_TEST
 
+static void write_trace(char path[128], const char *rows)
+{
+    (void)snprintf(path, 128, "%s/small.csv", program_home());
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fprintf(file, "Thread,Time,Action,Pointer,Size,Stream\n%s", rows), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+// No number stands for one that there is not.
+START_TEST(a_trace_without_requests_is_not_planned)
+{
+    static const char *const commands[] = {"plan", "cards --fit", "cards --json --fit"};
+    static const char *const traces[] = {"", "1,10:00:00:000001,free,0x1000,100,0\n"};
+    for (size_t k = 0; k < 6; k++) {
+        char path[128], words[256];
+        write_trace(path, traces[k % 2]);
+        (void)snprintf(words, sizeof words, "%s %s", commands[k / 2], path);
+        outcome o = program_run(words);
+        assert_exit(&o, words, 2);
+        ck_assert_msg(strstr(o.err, "needed requests for memory to plan, had none") != NULL, "%s", o.err);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+// More than any allocator serves: what lives at once is what it needs.
+START_TEST(a_trace_that_nothing_serves_needs_what_it_asks_for)
+{
+    char path[128], words[256];
+    write_trace(path, "1,10:00:00:000001,allocate,0x1000,9000000000000000000,0\n");
+    (void)snprintf(words, sizeof words, "cards --fit %s --family turing --json", path);
+    json_t *rows = json_of(words, 1);
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        ck_assert_int_eq(number(json_array_get(rows, k), "peak_in_use_bytes"), 9000000000000000000);
+        ck_assert(json_is_false(json_object_get(json_array_get(rows, k), "fits")));
+    }
+    ck_assert_uint_gt(json_array_size(rows), 0);
+    json_decref(rows);
+}
+END_TEST
+
+// A share of each card; the one without an end has none.
+START_TEST(a_trace_fits_shares_of_cards)
+{
+    char path[128], words[256], line[256];
+    write_trace(path, "1,10:00:00:000001,allocate,0x1000,8000000000,0\n");
+    (void)snprintf(words, sizeof words, "cards --fit %s -s allocator.fraction=0.3 --json", path);
+    json_t *rows = json_of(words, 0);
+    size_t fitting = 0;
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        const json_t *row = json_array_get(rows, k);
+        const bool fits = json_is_true(json_object_get(row, "fits"));
+        ck_assert(json_is_null(json_object_get(row, "limit_bytes")) ||
+                  fits == (number(row, "limit_bytes") >= 8000000000));
+        fitting += fits;
+    }
+    ck_assert(fitting > 0 && fitting < json_array_size(rows));
+    json_decref(rows);
+    (void)snprintf(words, sizeof words, "cards --fit %s -s allocator.fraction=0.3", path);
+    char *said = text_of(words, 0);
+    (void)snprintf(line, sizeof line, "headroom plan TRACE -s device.card=NAME -s allocator.fraction=0.3\n");
+    ck_assert_msg(strstr(said, line) != NULL, "%s", said);
+    free(said);
+}
+END_TEST
+
+START_TEST(a_trace_fits_under_one_allocator)
+{
+    char path[128], words[256];
+    write_trace(path, "1,10:00:00:000001,allocate,0x1000,1000,0\n");
+    (void)snprintf(words, sizeof words, "cards --fit %s -s allocator.kind=bfc,caching", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 2);
+    ck_assert_msg(strstr(o.err, "is about one allocator, had 2") != NULL &&
+                      strstr(o.err, "-s allocator.kind=bfc\n") != NULL,
+                  "%s", o.err);
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(the_exit_code_says_whether_any_card_holds_it)
 {
     char *none = text_of("cards --fit gpt2_1558m --family turing", 1);
@@ -269,6 +350,10 @@ int main(void)
     tcase_add_loop_test(c, a_row_is_the_plan_on_that_card, 0, 3);
     tcase_add_test(c, every_field_is_a_term);
     tcase_add_test(c, a_row_of_a_trace_is_its_replay_on_that_card);
+    tcase_add_test(c, a_trace_without_requests_is_not_planned);
+    tcase_add_test(c, a_trace_that_nothing_serves_needs_what_it_asks_for);
+    tcase_add_test(c, a_trace_fits_shares_of_cards);
+    tcase_add_test(c, a_trace_fits_under_one_allocator);
     tcase_add_test(c, the_exit_code_says_whether_any_card_holds_it);
     tcase_add_test(c, what_the_host_lacks_fits_nowhere);
     tcase_add_test(c, what_does_not_go_together_is_said);
