@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan: what a run would take, from the same program on the same allocator, with no arithmetic.
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/engine.h"
 #include "headroom/replay.h"
@@ -103,9 +104,13 @@ int cli_plan(int argc, char **argv)
         return plan_trace(&args);
     }
     hr_weights weights;
-    if (args.words[0] != NULL && hr_weights_is_path(args.words[0]) &&
-        hr_weights_read(args.words[0], &weights, NULL) == HR_OK && !weights.names_network) {
+    const bool is_path = args.words[0] != NULL && hr_weights_is_path(args.words[0]);
+    const bool is_read = is_path && hr_weights_read(args.words[0], &weights, &err) == HR_OK;
+    if (is_read && !weights.names_network) {
         return plan_weights(&args, &weights);
+    }
+    if (is_path && !is_read && strcmp(weights.format, "GGUF") == 0) {
+        return say_error(&err, cli_given(&args, APP_JSON));
     }
     hr_status status = check_options(&args, &err);
     subject.preset = NULL;
@@ -121,5 +126,10 @@ int cli_plan(int argc, char **argv)
     }
     hr_engine_destroy(engine);
     cli_close(&subject);
-    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON) && status != HR_OOM);
+    const int exit_code =
+        status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON) && status != HR_OOM);
+    if (status == HR_PRESET && is_read && !cli_given(&args, APP_JSON)) {
+        plan_weights_alone(&args, &weights);
+    }
+    return exit_code;
 }

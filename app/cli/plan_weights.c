@@ -3,14 +3,15 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/units.h"
 
 #include "app/cli/emit.h"
 #include "app/cli/say.h"
 
-// Weights, gradients and states in float32, as every precision.policy but the pure two-byte ones has them.
-enum { FLOAT_BYTES = 4 };
+// FLOAT_BYTES: weights, gradients and states in float32, as every precision.policy but the pure two-byte ones has them.
+enum { FLOAT_BYTES = 4, PATH_BYTES = 4096 };
 
 static const struct {
     const char *kind; // of optimizer.kind
@@ -38,7 +39,8 @@ static void print_least(const hr_weights *w)
 {
     char weights[HR_BYTES_TEXT_MAX], states[HR_BYTES_TEXT_MAX], all[HR_BYTES_TEXT_MAX];
     (void)hr_bytes_human(w->parameters * FLOAT_BYTES, weights);
-    puts("\nTraining all of them takes at least, in float32 and before any activation:");
+    printf("\nTraining %s takes at least, in float32 and before any activation:\n",
+           w->files > 1 ? "what is in this part" : "all of them");
     printf("%-12s %12s %12s %12s %12s\n", "optimizer", "weights", "gradients", "states", "together");
     for (size_t k = 0; k < OPTIMIZERS; k++) {
         printf("%-12s %12s %12s %12s %12s\n", optimizers[k].kind, weights, weights,
@@ -47,8 +49,32 @@ static void print_least(const hr_weights *w)
     }
 }
 
-static void print_way(const hr_weights *w)
+// Of NAME-00002-of-00003.gguf the first part, whose metadata the others lack; false: its name has no number.
+static bool first_part(const char *path, char out[PATH_BYTES])
 {
+    const char *of = NULL;
+    for (const char *next = strstr(path, "-of-"); next != NULL; next = strstr(next + 1, "-of-")) {
+        of = next;
+    }
+    if (of == NULL || of - path < 6 || strspn(of - 5, "0123456789") != 5 || strlen(path) >= PATH_BYTES) {
+        return false;
+    }
+    (void)snprintf(out, PATH_BYTES, "%.*s00001%s", (int)(of - path - 5), path, of);
+    return true;
+}
+
+static void print_way(const cli_args *args, const hr_weights *w)
+{
+    char first[PATH_BYTES];
+    if (w->files > 1 && w->architecture[0] == '\0' && strcmp(w->format, "GGUF") == 0) {
+        puts("\nThe first of its files names the network, and the others do not.");
+        if (first_part(args->words[0], first)) {
+            fputs("  try: headroom plan '", stdout);
+            say_foreign(stdout, first, "");
+            puts("'");
+        }
+        return;
+    }
     if (w->architecture[0] != '\0') {
         printf("\nIts architecture '");
         say_foreign(stdout, w->architecture, "");
@@ -60,7 +86,7 @@ static void print_way(const hr_weights *w)
          "beside the weights, or scripts/export/torch_to_headroom.py of the module.");
 }
 
-static void print_text(const cli_args *args, const hr_weights *w)
+void plan_weights_alone(const cli_args *args, const hr_weights *w)
 {
     char parameters[SAY_COUNT_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
     say_foreign(stdout, args->words[0], "");
@@ -72,7 +98,12 @@ static void print_text(const cli_args *args, const hr_weights *w)
     putchar('\n');
     print_types(w);
     print_least(w);
-    print_way(w);
+}
+
+static void print_text(const cli_args *args, const hr_weights *w)
+{
+    plan_weights_alone(args, w);
+    print_way(args, w);
 }
 
 static void print_json(const cli_args *args, const hr_weights *w)

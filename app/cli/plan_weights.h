@@ -9,5 +9,7 @@
 // plan FILE of weights that name no network: what they are, what training them takes at least, and how to come to a plan. The exit
 // code.
 int plan_weights(const cli_args *args, const hr_weights *w);
+// The same without a way, beside a refusal of the network that they name.
+void plan_weights_alone(const cli_args *args, const hr_weights *w);
 
 #endif

@@ -12,28 +12,28 @@ enum { KEY_BYTES = 192, AS_MAX = 2 };
 // `[llm].KEY` of the format, and the keys of the library that mean it.
 static const struct {
     const char *key, *as[AS_MAX];
-    bool needed;
+    bool needed, real;
 } rows[] = {
-    {"context_length", {"max_position_embeddings"}, true},
-    {"embedding_length", {"hidden_size"}, true},
-    {"block_count", {"num_hidden_layers"}, true},
-    {"feed_forward_length", {"intermediate_size", "n_inner"}, true},
-    {"attention.head_count", {"num_attention_heads"}, true},
-    {"attention.head_count_kv", {"num_key_value_heads"}, false},
-    {"attention.key_length", {"head_dim"}, false},
-    {"attention.layer_norm_rms_epsilon", {"rms_norm_eps"}, false},
-    {"attention.layer_norm_epsilon", {"norm_epsilon", "layer_norm_epsilon"}, false},
-    {"attention.sliding_window", {"sliding_window"}, false},
-    {"rope.freq_base", {"rope_theta"}, false},
-    {"expert_count", {"num_local_experts", "num_experts"}, false},
-    {"expert_used_count", {"num_experts_per_tok"}, false},
-    {"expert_feed_forward_length", {"moe_intermediate_size"}, false},
-    {"attn_logit_softcapping", {"attn_logit_softcapping"}, false},
-    {"final_logit_softcapping", {"final_logit_softcapping"}, false},
-    {"embedding_scale", {"embedding_multiplier"}, false},
-    {"residual_scale", {"residual_multiplier"}, false},
-    {"attention.scale", {"attention_multiplier"}, false},
-    {"logit_scale", {"logits_scaling"}, false},
+    {"context_length", {"max_position_embeddings"}, true, false},
+    {"embedding_length", {"hidden_size"}, true, false},
+    {"block_count", {"num_hidden_layers"}, true, false},
+    {"feed_forward_length", {"intermediate_size", "n_inner"}, true, false},
+    {"attention.head_count", {"num_attention_heads"}, true, false},
+    {"attention.head_count_kv", {"num_key_value_heads"}, false, false},
+    {"attention.key_length", {"head_dim"}, false, false},
+    {"attention.layer_norm_rms_epsilon", {"rms_norm_eps"}, false, true},
+    {"attention.layer_norm_epsilon", {"norm_epsilon", "layer_norm_epsilon"}, false, true},
+    {"attention.sliding_window", {"sliding_window"}, false, false},
+    {"rope.freq_base", {"rope_theta"}, false, true},
+    {"expert_count", {"num_local_experts", "num_experts"}, false, false},
+    {"expert_used_count", {"num_experts_per_tok"}, false, false},
+    {"expert_feed_forward_length", {"moe_intermediate_size"}, false, false},
+    {"attn_logit_softcapping", {"attn_logit_softcapping"}, false, true},
+    {"final_logit_softcapping", {"final_logit_softcapping"}, false, true},
+    {"embedding_scale", {"embedding_multiplier"}, false, true},
+    {"residual_scale", {"residual_multiplier"}, false, true},
+    {"attention.scale", {"attention_multiplier"}, false, true},
+    {"logit_scale", {"logits_scaling"}, false, true},
 };
 
 static const json_t *value_of(const gguf *g, const char *key)
@@ -93,12 +93,42 @@ static void refuse_missing(writer *w, const char *key)
     }
 }
 
+// A number for all layers; one of the library's keys would be refused by a name that the file does not have.
+static void check_number(writer *w, const char *key, const json_t *value, bool real)
+{
+    if (w->status == HR_OK && !json_is_integer(value) && !(real && json_is_real(value))) {
+        const bool list = json_is_array(value) || json_is_object(value);
+        w->status =
+            HR_FAIL(w->g->list.err, PRESET, "%.160s: %.60s.%s needs %s, had %s", w->g->list.path,
+                    gguf_word(w->g, "general.architecture"), key, real ? "one number" : "one whole number",
+                    list                    ? "a list: layers that differ from one another are not read"
+                    : json_is_real(value)   ? "a fraction"
+                    : json_is_string(value) ? "a text"
+                                            : "a flag");
+        hr_err_try(w->g->list.err, "the file as a current converter of llama.cpp writes it");
+    }
+}
+
+// An adapter has an architecture as well, and the metadata of none.
+static void check_kind(writer *w)
+{
+    const char *kind = gguf_word(w->g, "general.type");
+    if (w->status == HR_OK && kind[0] != '\0' && strcmp(kind, "model") != 0) {
+        w->status = HR_FAIL(w->g->list.err, PRESET,
+                            "%.160s: general.type says '%.40s', and only a 'model' names its network",
+                            w->g->list.path, kind);
+        hr_err_try(w->g->list.err, "the file of the model that it belongs to");
+    }
+}
+
 static void put_rows(writer *w)
 {
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         const json_t *value = own_value(w->g, rows[k].key);
         if (value == NULL && rows[k].needed) {
             refuse_missing(w, rows[k].key);
+        } else if (value != NULL) {
+            check_number(w, rows[k].key, value, rows[k].real);
         }
         for (size_t i = 0; value != NULL && i < AS_MAX && rows[k].as[i] != NULL; i++) {
             put(w, rows[k].as[i], json_incref((json_t *)(uintptr_t)value));
@@ -209,6 +239,7 @@ json_t *gguf_config(const gguf *g, hr_status *status)
     if (w.root == NULL) {
         w.status = HR_FAIL(g->list.err, NOMEM, "%.200s: no memory to read it", g->list.path);
     }
+    check_kind(&w);
     put_rows(&w);
     put_meant(&w);
     put_heads(&w);

@@ -19,34 +19,39 @@ static json_t *json_of(const char *words)
     return document;
 }
 
-// The known file under an architecture that there is not, in the program's home.
-static void write_unknown(char path[128])
+static void write_file(char path[128], const char *leaf, const void *data, size_t bytes)
 {
-    static char data[65536];
-    FILE *from = fopen(known, "r");
-    ck_assert_ptr_nonnull(from);
-    const size_t bytes = fread(data, 1, sizeof data, from);
-    ck_assert_int_eq(fclose(from), 0);
-    size_t changed = 0;
-    for (size_t k = 0; k + 5 <= bytes; k++) {
-        if (memcmp(data + k, "llama", 5) == 0) {
-            memcpy(data + k, "lxama", 5);
-            changed++;
-        }
-    }
-    ck_assert_uint_gt(changed, 5);
-    (void)snprintf(path, 128, "%s/unknown.gguf", program_home());
+    (void)snprintf(path, 128, "%s/%s", program_home(), leaf);
     FILE *to = fopen(path, "w");
     ck_assert_ptr_nonnull(to);
     ck_assert_uint_eq(fwrite(data, 1, bytes, to), bytes);
     ck_assert_int_eq(fclose(to), 0);
 }
 
+// The known file with another word wherever one stands, in the program's home; how often.
+static size_t write_changed(char path[128], const char *word, const char *other)
+{
+    static char data[65536];
+    FILE *from = fopen(known, "r");
+    ck_assert_ptr_nonnull(from);
+    const size_t bytes = fread(data, 1, sizeof data, from), length = strlen(word);
+    ck_assert_int_eq(fclose(from), 0);
+    size_t changed = 0;
+    for (size_t k = 0; k + length <= bytes; k++) {
+        if (memcmp(data + k, word, length) == 0) {
+            memcpy(data + k, other, length);
+            changed++;
+        }
+    }
+    write_file(path, "changed.gguf", data, bytes);
+    return changed;
+}
+
 START_TEST(the_least_is_what_a_plan_holds_beside_activations)
 {
     static const char *const kinds[] = {"sgd", "momentum", "adamw"};
     char path[128], words[256];
-    write_unknown(path);
+    ck_assert_uint_gt(write_changed(path, "llama", "lxama"), 5); // an architecture that there is not
     (void)snprintf(words, sizeof words, "plan %s --json", path);
     json_t *weights = json_of(words);
     ck_assert_str_eq(json_string_value(json_object_get(weights, "architecture")), "lxama");
@@ -97,12 +102,66 @@ START_TEST(what_is_said)
 }
 END_TEST
 
+// The header is read and its network is not: the refusal, and what is known.
+START_TEST(what_a_refused_network_takes_is_said_beside_it)
+{
+    char path[128], words[256];
+    ck_assert_uint_eq(write_changed(path, "llama.block_count", "llama.block_xount"), 1);
+    (void)snprintf(words, sizeof words, "plan %s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 2);
+    ck_assert_msg(strstr(o.err, "llama.block_count is needed, and is not in its metadata") != NULL, "%s",
+                  o.err);
+    ck_assert_msg(strstr(o.out, "22,688 parameters") != NULL &&
+                      strstr(o.out, "Training all of them takes at least") != NULL &&
+                      strstr(o.out, "no plan of a step") == NULL,
+                  "%s", o.out);
+    outcome_deinit(&o);
+}
+END_TEST
+
+// Whose metadata lie in the first of its files.
+START_TEST(a_later_part_names_the_first)
+{
+    static const char shard[128] =
+        "GGUF\3\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"                        // one tensor, one key
+        "\13\0\0\0\0\0\0\0split.count\2\0\0\0\3\0"                            // 3, of 16 bits
+        "\1\0\0\0\0\0\0\0a\1\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"; // 8 floats
+    char path[128], words[256];
+    write_file(path, "net-00002-of-00003.gguf", shard, sizeof shard);
+    (void)snprintf(words, sizeof words, "plan %s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_msg(strstr(o.out, "Training what is in this part takes at least") != NULL, "%s", o.out);
+    ck_assert_msg(strstr(o.out, "/net-00001-of-00003.gguf'\n") != NULL &&
+                      strstr(o.out, "config.json") == NULL,
+                  "%s", o.out);
+    outcome_deinit(&o);
+}
+END_TEST
+
+// A header is gone through once, and the sentence is its reader's.
+START_TEST(a_broken_header_is_said_before_options)
+{
+    char path[128], words[256];
+    write_file(path, "broken.gguf", "GGUF\3\0\0\0", 8);
+    (void)snprintf(words, sizeof words, "plan %s --diff nosuch", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 2);
+    ck_assert_msg(strstr(o.err, "broken.gguf: byte 8: needed 8 bytes more") != NULL, "%s", o.err);
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("weights_command");
     TCase *t = tcase_create("weights_command");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, the_least_is_what_a_plan_holds_beside_activations);
+    tcase_add_test(t, what_a_refused_network_takes_is_said_beside_it);
+    tcase_add_test(t, a_later_part_names_the_first);
+    tcase_add_test(t, a_broken_header_is_said_before_options);
     tcase_add_loop_test(t, what_is_said, 0, sizeof said / sizeof *said);
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);

@@ -1,83 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Promises of the readers of headers of weights (GGUF, safetensors): their counts and bytes, the same layers as of a
 // config.json, and no file of a stranger does more than be refused in a sentence.
-#include <check.h>
-#include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "headroom/preset.h"
-#include "headroom/weights.h"
-
 #include "base/hash.h"
-#include "base/host_mem.h"
-
-enum { FILE_MAX = 1 << 16, PATH_BYTES = 160 };
-
-static char folder[64], path[PATH_BYTES];
-static unsigned char data[FILE_MAX];
-static hr_weights weights;
-static hr_err err;
-
-static const char *path_of(const char *leaf)
-{
-    (void)snprintf(path, sizeof path, "%s/%s", folder, leaf);
-    return path;
-}
-
-static void setup(void)
-{
-    (void)strcpy(folder, "/tmp/headroom-weights-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    memset(&err, 0, sizeof err);
-}
-
-static void teardown(void)
-{
-    static const char *const leaves[] = {"a.gguf",
-                                         "a.safetensors",
-                                         "model.safetensors",
-                                         "model-00001-of-00002.safetensors",
-                                         "model.safetensors.index.json",
-                                         "config.json"};
-    ck_assert_int_eq(hr_host_mem_live(), 0);
-    for (size_t k = 0; k < sizeof leaves / sizeof *leaves; k++) {
-        (void)unlink(path_of(leaves[k]));
-    }
-    ck_assert_int_eq(rmdir(folder), 0);
-}
-
-static const char *put(const char *leaf, const void *bytes, size_t count)
-{
-    FILE *f = fopen(path_of(leaf), "w");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(bytes, 1, count, f), count);
-    ck_assert_int_eq(fclose(f), 0);
-    return path;
-}
-
-static size_t get(const char *name)
-{
-    char from[PATH_BYTES];
-    (void)snprintf(from, sizeof from, "tests/data/weights/%s", name);
-    FILE *f = fopen(from, "r");
-    ck_assert_msg(f != NULL, "%s", from);
-    const size_t bytes = fread(data, 1, sizeof data, f);
-    ck_assert_int_eq(fclose(f), 0);
-    ck_assert(bytes > 0 && bytes < sizeof data);
-    return bytes;
-}
+#include "unit/weights_files.h"
 
 static const char *type_bytes(const hr_weights *w, char out[256])
 {
-    size_t used = 0;
+    size_t length = 0;
     out[0] = '\0';
     for (uint32_t k = 0; k < w->type_count; k++) {
-        used += (size_t)snprintf(out + used, 256 - used, "%s%s %" PRIu64 " %" PRIu64, k > 0 ? ", " : "",
-                                 w->types[k].name, w->types[k].tensors, w->types[k].bytes);
+        length += (size_t)snprintf(out + length, 256 - length, "%s%s %" PRIu64 " %" PRIu64, k > 0 ? ", " : "",
+                                   w->types[k].name, w->types[k].tensors, w->types[k].bytes);
     }
     return out;
 }
@@ -113,16 +46,19 @@ START_TEST(headers_are_counted)
 }
 END_TEST
 
+// A Llama of 22688 parameters, as llama_q4_0.gguf has it.
+static const char llama_config[] =
+    "{\"architectures\": [\"LlamaForCausalLM\"], \"vocab_size\": 64, \"hidden_size\": 32, "
+    "\"intermediate_size\": 64, "
+    "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"rms_norm_eps\": "
+    "1e-5, "
+    "\"rope_theta\": 500000.0, \"max_position_embeddings\": 128, \"dtype\": \"bfloat16\"}";
+
 // The same networks as config.json of Hugging Face says them. "layers" of both are equal letter by letter.
 static const struct {
     const char *name, *config;
 } alike[] = {
-    {"llama_q4_0.gguf",
-     "{\"architectures\": [\"LlamaForCausalLM\"], \"vocab_size\": 64, \"hidden_size\": 32, "
-     "\"intermediate_size\": 64, "
-     "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"rms_norm_eps\": "
-     "1e-5, "
-     "\"rope_theta\": 500000.0, \"max_position_embeddings\": 128, \"dtype\": \"bfloat16\"}"},
+    {"llama_q4_0.gguf", llama_config},
     {"qwen2_f16.gguf",
      "{\"architectures\": [\"Qwen2ForCausalLM\"], \"vocab_size\": 64, \"hidden_size\": 32, "
      "\"intermediate_size\": 64, "
@@ -169,79 +105,6 @@ START_TEST(a_gguf_file_is_the_preset_that_its_config_is)
     hr_preset_close(other);
 }
 END_TEST
-
-START_TEST(safetensors_are_planned_by_the_config_beside_them)
-{
-    hr_preset *preset = NULL;
-    const size_t bytes = get("mixed.safetensors");
-    char from[PATH_BYTES];
-    (void)put("config.json", alike[0].config, strlen(alike[0].config));
-    (void)strcpy(from, put("a.safetensors", data, bytes));
-    ck_assert_msg(hr_preset_open(from, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
-    ck_assert_str_eq(hr_preset_name(preset), strrchr(folder, '/') + 1);
-    ck_assert_msg(strstr(hr_preset_note(preset),
-                         "a.safetensors holds 2145 parameters and these layers have 22688") != NULL,
-                  "%s", hr_preset_note(preset));
-    hr_preset_close(preset);
-    ck_assert_int_eq(unlink(path_of("config.json")), 0);
-    ck_assert_int_eq(hr_preset_open(from, false, &preset, NULL, &err), HR_PRESET);
-    ck_assert_msg(strstr(err.sentence, "needed a config.json beside it") != NULL &&
-                      strstr(err.sentence, "2,145") != NULL,
-                  "%s", err.sentence);
-}
-END_TEST
-
-// ---- a file of our own -----------------------------------------------------------------------------------------
-
-static size_t used;
-
-static void add(const void *bytes, size_t count)
-{
-    ck_assert_uint_le(used + count, sizeof data);
-    memcpy(data + used, bytes, count);
-    used += count;
-}
-
-static void add_whole(uint64_t value, size_t bytes)
-{
-    for (size_t k = 0; k < bytes; k++) {
-        const unsigned char one = (unsigned char)(value >> 8 * k);
-        add(&one, 1);
-    }
-}
-
-static void add_text(const char *words)
-{
-    add_whole(strlen(words), 8);
-    add(words, strlen(words));
-}
-
-static void begin(uint32_t version, uint64_t tensors, uint64_t keys)
-{
-    used = 0;
-    add("GGUF", 4);
-    add_whole(version, 4);
-    add_whole(tensors, 8);
-    add_whole(keys, 8);
-}
-
-static void add_tensor(const char *name, uint32_t rank, const uint64_t *sides, uint32_t type, uint64_t offset)
-{
-    add_text(name);
-    add_whole(rank, 4);
-    for (uint32_t k = 0; k < rank; k++) {
-        add_whole(sides[k], 8);
-    }
-    add_whole(type, 4);
-    add_whole(offset, 8);
-}
-
-static hr_status end(uint64_t data_bytes)
-{
-    static const unsigned char zeros[8192];
-    add(zeros, (32 - used % 32) % 32 + data_bytes);
-    return hr_weights_read(put("a.gguf", data, used), &weights, &err);
-}
 
 // Bits an element, as they are published for each type.
 static const struct {
@@ -436,155 +299,6 @@ START_TEST(what_safetensors_cannot_say_is_refused)
 }
 END_TEST
 
-// A file of the same tensors as a ResNet of one block, running statistics and their counts included.
-START_TEST(running_statistics_are_no_parameters)
-{
-    static const char config[] =
-        "{\"architectures\": [\"ResNetForImageClassification\"], \"num_channels\": 3, \"embedding_size\": 8, "
-        "\"hidden_sizes\": [8], \"depths\": [1], \"layer_type\": \"basic\", \"hidden_act\": \"relu\", "
-        "\"downsample_in_first_stage\": false, \"num_labels\": 2}";
-    static const struct {
-        const char *prefix, *leaf, *type, *shape;
-        uint64_t bytes;
-    } rows[] = {
-        {"embedder.convolution", "weight", "F32", "8,3,7,7", 4704},
-        {"embedder.normalization", "", "", "", 0}, // the five of a batch norm
-        {"layer.0.convolution", "weight", "F32", "8,8,3,3", 2304},
-        {"layer.0.normalization", "", "", "", 0},
-        {"layer.1.convolution", "weight", "F32", "8,8,3,3", 2304},
-        {"layer.1.normalization", "", "", "", 0},
-        {"classifier.1", "weight", "F32", "2,8", 64},
-        {"classifier.1", "bias", "F32", "2", 8},
-    };
-    static const struct {
-        const char *leaf, *type, *shape;
-        uint64_t bytes;
-    } norm[] = {{"weight", "F32", "8", 32},
-                {"bias", "F32", "8", 32},
-                {"running_mean", "F32", "8", 32},
-                {"running_var", "F32", "8", 32},
-                {"num_batches_tracked", "I64", "", 8}};
-    static char header[8192];
-    size_t length = 0;
-    uint64_t at = 0;
-    hr_preset *preset = NULL;
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        const size_t count = rows[k].bytes > 0 ? 1 : 5;
-        for (size_t i = 0; i < count; i++) {
-            const uint64_t bytes = count == 1 ? rows[k].bytes : norm[i].bytes;
-            length += (size_t)snprintf(
-                header + length, sizeof header - length,
-                "%s\"%s.%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
-                length == 0 ? "{" : ",", rows[k].prefix, count == 1 ? rows[k].leaf : norm[i].leaf,
-                count == 1 ? rows[k].type : norm[i].type, count == 1 ? rows[k].shape : norm[i].shape, at,
-                at + bytes);
-            at += bytes;
-        }
-    }
-    header[length++] = '}';
-    used = 0;
-    add_whole(length, 8);
-    add(header, length);
-    memset(data + used, 0, at);
-    used += at;
-    (void)put("model.safetensors", data, used);
-    ck_assert_msg(hr_weights_read(path, &weights, &err) == HR_OK, "%s", err.sentence);
-    ck_assert_uint_eq(weights.parameters, 8 * 3 * 49 + 2 * 8 * 8 * 9 + 3 * 2 * 8 + 2 * 8 + 2);
-    (void)put("config.json", config, strlen(config));
-    ck_assert_msg(hr_preset_open(path, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
-    ck_assert_msg(strstr(hr_preset_note(preset), "these layers have") == NULL, "%s", hr_preset_note(preset));
-    hr_preset_close(preset);
-}
-END_TEST
-
-static const char other_index[] = "{\"metadata\": {\"total_parameters\": 22688}, \"weight_map\": "
-                                  "{\"a\": \"other.safetensors\"}}";
-static const char own_index[] = "{\"metadata\": {\"total_parameters\": 22688}, \"weight_map\": "
-                                "{\"a\": \"other.safetensors\", \"b\": \"a.safetensors\"}}";
-
-// A file that is named is read, whatever lies beside it.
-START_TEST(a_named_file_that_cannot_be_read_is_no_plan)
-{
-    static const char *const indexes[] = {NULL, other_index, own_index};
-    static const struct {
-        size_t bytes; // of the file; 0: there is none
-        bool garbage;
-        hr_status status;
-    } rows[] = {{0, false, HR_READ}, {5, false, HR_PRESET}, {300, false, HR_PRESET}, {300, true, HR_PRESET}};
-    (void)put("config.json", alike[0].config, strlen(alike[0].config));
-    for (size_t i = 0; i < 3; i++) {
-        if (indexes[i] != NULL) {
-            (void)put("model.safetensors.index.json", indexes[i], strlen(indexes[i]));
-        }
-        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-            hr_preset *preset = NULL;
-            (void)get("mixed.safetensors");
-            memset(data, rows[k].garbage ? 0x5a : data[0], rows[k].garbage ? rows[k].bytes : 1);
-            (void)put("a.safetensors", data, rows[k].bytes);
-            ck_assert(rows[k].bytes > 0 || unlink(path) == 0);
-            ck_assert_int_eq(hr_preset_open(path, false, &preset, NULL, &err), rows[k].status);
-            ck_assert_msg(strstr(err.sentence, "a.safetensors: ") != NULL, "%s", err.sentence);
-        }
-    }
-}
-END_TEST
-
-// What the whole has, where an index lists the file; else what is in the file; of one of several nothing is compared.
-START_TEST(an_index_counts_for_the_files_that_it_lists)
-{
-    static const struct {
-        const char *leaf, *index, *says;
-    } rows[] = {
-        {"a.safetensors", NULL, "a.safetensors holds 2145 parameters"},
-        {"a.safetensors", other_index, "a.safetensors holds 2145 parameters"},
-        {"a.safetensors", own_index, ""},
-        {"a.safetensors", "{\"weight_map\": {\"b\": \"a.safetensors\"}}",
-         "model.safetensors.index.json says neither total_parameters"},
-        {"model-00001-of-00002.safetensors", other_index,
-         "model-00001-of-00002.safetensors is one of several files: its parameters are not compared"},
-    };
-    const size_t bytes = get("mixed.safetensors");
-    (void)put("config.json", alike[0].config, strlen(alike[0].config));
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        hr_preset *preset = NULL;
-        if (rows[k].index != NULL) {
-            (void)put("model.safetensors.index.json", rows[k].index, strlen(rows[k].index));
-        }
-        (void)put(rows[k].leaf, data, bytes);
-        ck_assert_msg(hr_preset_open(path, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
-        const char *note = hr_preset_note(preset);
-        ck_assert_msg(strstr(note, rows[k].says) != NULL, "%zu: %s", k, note);
-        ck_assert_msg(rows[k].says[0] != '\0' || strstr(note, "safetensors") == NULL, "%zu: %s", k, note);
-        ck_assert_msg(k != 4 || strstr(note, "2145") == NULL, "%s", note);
-        hr_preset_close(preset);
-    }
-}
-END_TEST
-
-START_TEST(a_name_says_of_how_many_files_it_is_one)
-{
-    static const struct {
-        const char *leaf;
-        uint64_t files;
-    } rows[] = {
-        {"model.safetensors", 1},
-        {"model-00001-of-00002.safetensors", 2},
-        {"-00003-of-00003.safetensors", 3},
-        {"model-00003-of-00002.safetensors", 1},
-        {"model-00000-of-00002.safetensors", 1},
-        {"model-1-of-2.safetensors", 1},
-        {"best-of-2.safetensors", 1},
-    };
-    const size_t bytes = get("mixed.safetensors");
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        ck_assert_msg(hr_weights_read(put(rows[k].leaf, data, bytes), &weights, &err) == HR_OK, "%s",
-                      err.sentence);
-        ck_assert_msg(weights.files == rows[k].files, "%s: %" PRIu64, rows[k].leaf, weights.files);
-        ck_assert_int_eq(unlink(path), 0);
-    }
-}
-END_TEST
-
 // A round of hash64.
 #define HASH_1 UINT64_C(0xBF58476D1CE4E5B9)
 #define HASH_2 UINT64_C(0x94D049BB133111EB)
@@ -703,7 +417,7 @@ START_TEST(every_allocation_may_fail)
     const size_t bytes = get(names[_i][0]);
     hr_preset *preset = NULL;
     hr_status status = HR_NOMEM;
-    (void)put("config.json", alike[0].config, strlen(alike[0].config));
+    (void)put("config.json", llama_config, strlen(llama_config));
     (void)put(names[_i][1], data, bytes);
     uint64_t asked = 1;
     for (uint64_t nth = 1; asked >= nth; nth++) {
@@ -738,17 +452,12 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, headers_are_counted, 0, FILES);
     tcase_add_loop_test(t, a_gguf_file_is_the_preset_that_its_config_is, 0, sizeof alike / sizeof *alike);
-    tcase_add_test(t, safetensors_are_planned_by_the_config_beside_them);
     tcase_add_loop_test(t, a_block_of_each_type_has_its_published_bytes, 0,
                         sizeof published / sizeof *published);
     tcase_add_test(t, places_that_overlap_or_leave_the_file_are_refused);
     tcase_add_test(t, sizes_that_overflow_are_refused);
     tcase_add_test(t, headers_that_say_too_much_are_refused);
     tcase_add_loop_test(t, what_safetensors_cannot_say_is_refused, 0, sizeof wrong / sizeof *wrong);
-    tcase_add_test(t, running_statistics_are_no_parameters);
-    tcase_add_test(t, a_named_file_that_cannot_be_read_is_no_plan);
-    tcase_add_test(t, an_index_counts_for_the_files_that_it_lists);
-    tcase_add_test(t, a_name_says_of_how_many_files_it_is_one);
     tcase_add_test(t, a_name_that_stands_twice_is_found_behind_another_of_its_hash);
     tcase_add_test(t, a_file_cut_anywhere_is_refused);
     tcase_add_test(t, headers_of_strangers_are_refused_or_read);
