@@ -43,6 +43,18 @@ static const struct {
       .backward = true,
       .deterministic = true},
      false},
+    {{.kind = GATE_CONVOLUTION, .version = 91900, .compute_major = 9, .backward = true, .is_float32 = true},
+     true},
+    {{.kind = GATE_CONVOLUTION, .version = 91900, .compute_major = 9, .is_float32 = true}, false},
+    {{.kind = GATE_CONVOLUTION, .version = 91900, .compute_major = 9, .backward = true}, false},
+    {{.kind = GATE_CONVOLUTION,
+      .version = 91900,
+      .compute_major = 9,
+      .backward = true,
+      .is_float32 = true,
+      .pads_evenly = true},
+     false},
+    {{.kind = GATE_CONVOLUTION, .version = 91000, .compute_major = 9, .queries = 128, .keys = 128}, false},
 };
 
 START_TEST(a_gate_is_as_wide_as_its_fault)

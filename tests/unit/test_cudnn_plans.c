@@ -546,9 +546,17 @@ static op_query query_of_drawn(const drawn *g, hr_op op, hr_dtype dtype)
     return q;
 }
 
-// The table in device/cuda/README.md: whatever the limit, `own direct` is planned for a negative padding alone. For the rest it
-// waits for what a card refuses at load.
-START_TEST(our_own_direct_convolution_is_planned_for_negative_padding_alone)
+// A known fault of cuDNN (gates.c): what is computed as a gradient of float32, padded by other widths behind than before.
+static bool is_faulty(const op_query *q)
+{
+    const op_attr *a = &q->attr;
+    return q->in[0].dtype == HR_F32 && q->op != HR_OP_CONV2D && q->op != HR_OP_CONV2D_TRANSPOSE_BWD_DATA &&
+           (a->pad_top != a->pad_bottom || a->pad_left != a->pad_right);
+}
+
+// The table in device/cuda/README.md: whatever the limit, `own direct` is planned for a negative padding and for a fault of
+// cuDNN alone. For the rest it waits for what a card refuses at load.
+START_TEST(our_own_direct_convolution_is_planned_for_what_cudnn_may_not_have_alone)
 {
     hr_target target;
     uint64_t state = (uint64_t)_i + 1;
@@ -565,7 +573,7 @@ START_TEST(our_own_direct_convolution_is_planned_for_negative_padding_alone)
             ck_assert_msg(target.ask(target.context, &q, limited ? 0 : UINT64_MAX, &a, &err) == HR_OK, "%s",
                           err.sentence);
             const bool is_direct = strncmp(a.impl, "own direct", 10) == 0;
-            ck_assert_msg(is_direct == negative, "%u, %s: %s", k, op_name(op), a.impl);
+            ck_assert_msg(is_direct == (negative || is_faulty(&q)), "%u, %s: %s", k, op_name(op), a.impl);
             direct += is_direct;
         }
     }
@@ -866,7 +874,7 @@ static Suite *plans_suite(void)
     tcase_add_test(c, an_answer_leaves_no_error_behind);
     tcase_add_test(c, answers_name_the_engine_that_cudnn_chose);
     tcase_add_test(c, what_cudnn_refuses_is_named_as_our_own);
-    tcase_add_loop_test(c, our_own_direct_convolution_is_planned_for_negative_padding_alone, 0,
+    tcase_add_loop_test(c, our_own_direct_convolution_is_planned_for_what_cudnn_may_not_have_alone, 0,
                         sizeof cards / sizeof *cards);
     tcase_add_test(c, remembered_answers_are_the_same);
     tcase_add_loop_test(c, shipped_properties_are_their_cards, 0, sizeof shipped / sizeof *shipped);

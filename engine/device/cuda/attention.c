@@ -102,7 +102,7 @@ static hr_status choose(cuda_device *device, const op_query *q, uint64_t limit, 
                         hr_err *err)
 {
     *c = (attention_choice){.dq = preferred_dq(device)};
-    if (cudnn_gate_attention(device, q, err) == HR_DEVICE) {
+    if (cudnn_gate_query(device, q, err) == HR_DEVICE) {
         return HR_DEVICE;
     }
     const hr_status status = choose_form(device, q, limit, c, err);

@@ -13,6 +13,7 @@
 
 #include "base/host_mem.h"
 #include "conv_spec.h"
+#include "gates.h"
 #include "kernels/conv_args.h"
 
 enum {
@@ -64,6 +65,7 @@ typedef struct conv_choice {
 
 static hr_status choose(cuda_device *device, const op_query *q, uint64_t limit, conv_choice *c, hr_err *err)
 {
+    HR_TRY(cudnn_gate_query(device, q, err));
     conv_spec(q, &c->spec, &c->result);
     c->sum = (bias_sum){0};
     if (sums_bias(q)) {

@@ -20,6 +20,11 @@ static bool is_fixed_order_on_blackwell(const cudnn_case *c)
     return c->deterministic && c->compute_major == DATA_CENTRE_BLACKWELL;
 }
 
+static bool is_float32_and_uneven(const cudnn_case *c)
+{
+    return c->is_float32 && !c->pads_evenly;
+}
+
 #define SURFACE "cudnn-frontend, include/cudnn_frontend/node/sdpa_support_surface.h"
 
 static const cudnn_gate gates[] = {
@@ -48,6 +53,14 @@ static const cudnn_gate gates[] = {
      .meets = is_fixed_order_on_blackwell,
      .fault = "a gradient in a fixed order is not supported on Blackwell before 9.18.0",
      .source = SURFACE},
+    {.kind = GATE_CONVOLUTION,
+     .first = 0,
+     .last = UINT64_MAX,
+     .backward = true,
+     .meets = is_float32_and_uneven,
+     .fault = "a gradient of float32 is wrong where an image is padded by other widths behind than before",
+     .source =
+         "numeric/cuda_engines on an H100, cuDNN 9.19: eng1, eng18 and eng20 of weights, eng50 of data"},
 };
 
 const cudnn_gate *cudnn_gates(uint32_t *count)
@@ -60,23 +73,40 @@ const cudnn_gate *cudnn_gate_of(const cudnn_case *c)
 {
     for (size_t k = 0; k < sizeof gates / sizeof *gates; k++) {
         const cudnn_gate *g = &gates[k];
-        if (c->version >= g->first && c->version <= g->last && (c->backward ? g->backward : g->forward) &&
-            (g->meets == NULL || g->meets(c))) {
+        if (c->kind == g->kind && c->version >= g->first && c->version <= g->last &&
+            (c->backward ? g->backward : g->forward) && (g->meets == NULL || g->meets(c))) {
             return g;
         }
     }
     return NULL;
 }
 
-hr_status cudnn_gate_attention(const cuda_device *device, const op_query *q, hr_err *err)
+static bool is_attention(const op_query *q)
+{
+    return q->op == HR_OP_ATTENTION || q->op == HR_OP_ATTENTION_BWD;
+}
+
+// A transposed convolution is computed as the gradient of data, and its own gradient of data as a convolution.
+static bool is_gradient(const op_query *q)
+{
+    return q->op == HR_OP_ATTENTION_BWD || q->op == HR_OP_CONV2D_BWD_DATA ||
+           q->op == HR_OP_CONV2D_BWD_WEIGHTS || q->op == HR_OP_CONV2D_TRANSPOSE ||
+           q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS;
+}
+
+hr_status cudnn_gate_query(const cuda_device *device, const op_query *q, hr_err *err)
 {
     HR_TRY(cudnn_need(err));
-    const cudnn_case c = {.version = cudnn.cudnnGetVersion(),
+    const op_attr *a = &q->attr;
+    const cudnn_case c = {.kind = is_attention(q) ? GATE_ATTENTION : GATE_CONVOLUTION,
+                          .version = cudnn.cudnnGetVersion(),
                           .compute_major = cuda_device_traits(device)->compute_major,
-                          .backward = q->op == HR_OP_ATTENTION_BWD,
+                          .backward = is_gradient(q),
                           .deterministic = cuda_device_deterministic(device),
                           .queries = q->in[0].shape.dim[1],
-                          .keys = q->in[1].shape.dim[1]};
+                          .keys = q->in[1].shape.dim[1],
+                          .is_float32 = q->in[0].dtype == HR_F32,
+                          .pads_evenly = a->pad_top == a->pad_bottom && a->pad_left == a->pad_right};
     const cudnn_gate *g = cudnn_gate_of(&c);
     return g == NULL
                ? HR_OK

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "gates.h"
 #include "graph_impl.h"
 
 enum { BY_TEXT = 1 }; // how a card that is there is asked about: answers are kept that were given otherwise
@@ -86,9 +87,12 @@ void graph_leave(graph_library *l, const last_words *w)
 uint64_t graph_library_key(const graph_library *l)
 {
     const uint64_t version = l->ready ? cudnn.cudnnGetVersion() : 0;
+    uint32_t gates = 0;
+    (void)cudnn_gates(&gates);
     uint64_t key = hash64_mix(l->properties.hash, version);
     key = hash64_mix(key, cudnn_shows_compiled());
     key = hash64_mix(key, l->options.card ? BY_TEXT : 0);
+    key = hash64_mix(key, gates); // what was answered before one of them stood is asked again
     key = l->search.wanted ? hash64_mix(key, l->search.times.hash + 1) : key;
     return hash64_mix(key, (uint64_t)l->options.tf32 * 2 + l->options.deterministic);
 }

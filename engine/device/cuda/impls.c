@@ -175,21 +175,17 @@ static const cuda_impl *refused_before(const cuda_device *device, const op_query
     return NULL;
 }
 
-static bool is_attention(const op_query *q)
-{
-    return q->op == HR_OP_ATTENTION || q->op == HR_OP_ATTENTION_BWD;
-}
-
 static hr_status why_not(cuda_device *device, const cuda_impl *refused, const op_query *q, uint8_t *why,
                          hr_err *err)
 {
     hr_err refusal;
     target_answer unlimited;
-    if (strcmp(refused->name, CUDA_CUDNN) == 0 && cudnn_need(NULL) != HR_OK) {
+    const bool is_cudnn = strcmp(refused->name, CUDA_CUDNN) == 0;
+    if (is_cudnn && cudnn_need(NULL) != HR_OK) {
         *why = TARGET_INSTEAD_LIBRARY;
         return HR_OK;
     }
-    if (is_attention(q) && cudnn_gate_attention(device, q, NULL) == HR_DEVICE) {
+    if (is_cudnn && cudnn_gate_query(device, q, NULL) == HR_DEVICE) {
         *why = TARGET_INSTEAD_FAULT;
         return HR_OK;
     }

@@ -24,6 +24,13 @@ static void spread(const graph_tensor *t, int64_t dim[5], int64_t stride[5])
     }
 }
 
+// As engines of cuDNN 9.19 do on an H100 (numeric/cuda_engines): gradients of float32 know one padding of an axis.
+static bool knows_one_padding(const runner *r, const graph_node *n)
+{
+    return n->kind != CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR &&
+           r->image[n->in[0]].shape->type == NUMBER_F32;
+}
+
 static convolution convolution_of(const runner *r, const graph_node *n, const image *x, const image *w,
                                   const image *y)
 {
@@ -33,7 +40,7 @@ static convolution convolution_of(const runner *r, const graph_node *n, const im
     spread(y->shape, c.dim_y, c.stride_y);
     for (int64_t k = 0; k < 3; k++) {
         const int64_t from = k - (3 - n->spatial);
-        c.pre[k] = from < 0 ? 0 : n->pre[from];
+        c.pre[k] = from < 0 ? 0 : knows_one_padding(r, n) ? n->post[from] : n->pre[from];
         c.step[k] = from < 0 ? 1 : n->stride[from];
         c.dilation[k] = from < 0 ? 1 : n->dilation[from];
     }
