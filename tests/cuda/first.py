@@ -44,8 +44,10 @@ SMOKE_REHEARSED = [
     ("attention", "gpt2_124m_tiny", ["batch.size=1", BF16]),
 ]
 
-# Losses of a captured step are those of a step that is issued call by call, to the bit.
-CAPTURED = [("resnet18_cifar", ["batch.size=32", BF16]), ("gpt2_124m", ["batch.size=1", BF16]), ("mlp", [])]
+# Losses of a captured step are those of a step that is issued call by call, to the bit. cuDNN's gradient of attention adds
+# in any order unless it is told not to: on an H100 two runs of GPT-2, captured or not, ended at 5.778899 and 5.778876.
+CAPTURED = [("resnet18_cifar", ["batch.size=32", BF16]), ("gpt2_124m", ["batch.size=1", BF16, "execution.deterministic=on"]),
+            ("mlp", [])]
 CAPTURED_REHEARSED = [("mlp_tiny", [])]
 GRAPH = ["execution.mode=graph", "allocator.kind=static"]
 

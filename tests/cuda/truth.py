@@ -32,6 +32,7 @@ class Peers:
 
     def __init__(self, machine, rows):
         self.machine, self.rows, self.answers = machine, rows, {}
+        os.makedirs(machine.logs, exist_ok=True)
         self.thread = threading.Thread(target=self.ask_all, daemon=True)
         self.thread.start()
 
