@@ -286,17 +286,30 @@ static hr_status keep_pair(cli_args *args, const char *pair, hr_err *err)
     return HR_OK;
 }
 
-// The framework's rules, and its allocator unless one was named before; one that is named later wins.
+// Was the knob of this pair turned before?
+static bool is_turned(const cli_args *args, const char *pair)
+{
+    const size_t length = strcspn(pair, "=") + 1;
+    for (unsigned k = 0; k < args->set_count; k++) {
+        if (strncmp(args->sets[k], pair, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The framework's rules, and its mode and allocator unless others were named before; what is named later wins.
 static hr_status keep_framework(cli_args *args, const char *value, hr_err *err)
 {
-    static const char allocator[] = "allocator.kind=";
-    bool named = false;
-    for (unsigned k = 0; k < args->set_count; k++) {
-        named |= strncmp(args->sets[k], allocator, sizeof allocator - 1) == 0;
-    }
+    static const char *const with_pytorch[] = {"execution.mode=eager", "allocator.kind=caching"};
     (void)snprintf(args->as, sizeof args->as, "execution.as=%s", value);
     HR_TRY(keep_pair(args, args->as, err));
-    return strcmp(value, "pytorch") == 0 && !named ? keep_pair(args, "allocator.kind=caching", err) : HR_OK;
+    for (size_t k = 0; strcmp(value, "pytorch") == 0 && k < sizeof with_pytorch / sizeof *with_pytorch; k++) {
+        if (!is_turned(args, with_pytorch[k])) {
+            HR_TRY(keep_pair(args, with_pytorch[k], err));
+        }
+    }
+    return HR_OK;
 }
 
 static hr_status keep(cli_args *args, int id, const char *value, hr_err *err)

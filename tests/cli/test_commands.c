@@ -311,12 +311,13 @@ static const struct {
     {"plan -sbatch.size=64 demo --set=execution.mode=graph", "batch 64, float32, graph"},
     {"plan demo --as pytorch -s batch.size=64 -s device.vram=1GiB",
      "demo: batch 64, float32, eager as PyTorch, adam\n"},
-    {"plan demo --as pytorch -s batch.size=64 -s device.vram=1GiB", "44.00 MiB p  taken"},
+    {"plan demo --as pytorch -s batch.size=64 -s device.vram=1GiB", "64.00 MiB p  taken"},
     {"plan demo --as pytorch -s allocator.kind=bfc -s batch.size=64 -s device.vram=1GiB",
      "1.00 GiB p  taken"},
     {"plan demo -s allocator.kind=bfc --as pytorch -s batch.size=64 -s device.vram=1GiB",
      "1.00 GiB p  taken"},
     {"plan demo --as=pytorch -s batch.size=64 -s device.vram=1GiB --listing", "/hold  probs:total_weight"},
+    {"plan t5_base_tiny --as pytorch -s optimizer.kind=adamw", "eager as PyTorch"}, // the preset says graph
     {"plan -- demo", "fits: "},
 };
 

@@ -41,7 +41,7 @@ hr_status pass_fuse(draft *d, hr_err *err)
         instr *i = &d->instrs.data[n];
         if (activation_of(i->op) != HR_ACT_NONE && can_fuse(d, &u, i, n)) {
             instr *producer = &d->instrs.data[u.writer[i->in[0]]];
-            producer->attr.act = activation_of(i->op);
+            producer->attr.act = (int32_t)activation_of(i->op);
             producer->out[0] = i->out[0];
             u.writer[i->out[0]] = u.writer[i->in[0]];
             i->op = HR_OP_COUNT;
