@@ -26,7 +26,5 @@ HR_MUST_CHECK hr_status compare_open(const cli_args *args, const char *word, com
 // "headroom.report/1" from an untrusted file: at most 64 MiB, every field of the measures there, a number
 // that is not negative or null. READ errors name the file and the field.
 HR_MUST_CHECK hr_status compare_read_report(const char *path, compare_side *out, hr_err *err);
-// Whether the .json is a network's, of Hugging Face or of Keras, as hr_preset_open reads it.
-bool compare_is_model(const char *path);
 
 #endif

@@ -189,7 +189,7 @@ hr_status compare_open(const cli_args *args, const char *word, compare_side *out
     *out = (compare_side){.word = word};
     HR_TRY(part(word, &words, err));
     const bool is_json = ends_with(words.base, ".json");
-    const bool is_model = is_json && (is_config(words.base) || compare_is_model(words.base));
+    const bool is_model = is_json && (is_config(words.base) || hr_preset_is_network(words.base));
     if (is_json && !is_model) {
         out->kind = COMPARE_REPORT;
         if (words.pairs[0] != '\0') {

@@ -109,16 +109,6 @@ static hr_status read_document(const char *path, json_t **document, hr_err *err)
                : HR_FAIL(err, READ, "%.200s:%d:%d: %s", path, where.line, where.column, where.text);
 }
 
-bool compare_is_model(const char *path)
-{
-    json_t *document = NULL;
-    const bool is_model = read_document(path, &document, NULL) == HR_OK &&
-                          (at(document, "class_name") != NULL || at(document, "model_type") != NULL ||
-                           at(document, "architectures") != NULL);
-    json_decref(document);
-    return is_model;
-}
-
 hr_status compare_read_report(const char *path, compare_side *out, hr_err *err)
 {
     json_t *document = NULL;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/preset.h"
+
 #include "families.h"
 #include "gguf.h"
 #include "importer.h"
@@ -147,6 +149,18 @@ static hr_status refuse_own(importer *m, text *knobs)
 static bool is_any(const config *c)
 {
     return c->root != NULL;
+}
+
+bool hr_preset_is_network(const char *path)
+{
+    config c = {0};
+    hr_err err;
+    const bool is_read = config_open(path, &c, &err) == HR_OK;
+    const bool is_network = is_read && !is_own(&c) &&
+                            (is_keras(&c) || json_object_get(c.root, "architectures") != NULL ||
+                             json_object_get(c.root, "model_type") != NULL);
+    config_close(&c);
+    return is_network;
 }
 
 // Of a file of JSON: what is in it decides. The first that knows it reads it.

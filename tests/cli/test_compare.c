@@ -264,6 +264,8 @@ START_TEST(a_report_that_is_cut_or_changed_is_refused)
         "{}",
         "{\"schema\": \"headroom.report/2\"}",
         "{\"schema\": 1}",
+        "{\"schema\": \"headroom.report/1\", \"model_type\": \"x\"}", // what wrote it goes before what is in it
+        "{\"schema\": \"headroom.report/1\", \"architectures\": [\"LlamaForCausalLM\"]}",
         "{\"schema\": \"headroom.report/1\", \"preset\": \"x\", \"device\": {\"kind\": \"cpu\"}, \"oom\": 3}",
         "{\"schema\": \"headroom.report/1\", \"preset\": \"x\", \"device\": {\"kind\": \"cpu\"}, \"oom\": "
         "null, "
