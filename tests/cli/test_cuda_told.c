@@ -62,18 +62,23 @@ static void expect_own_arithmetic(json_t *report, const char *words)
 // ---- who computes -----------------------------------------------------------------------------------------------
 
 static const struct {
-    const char *words, *first, *own;
+    const char *settings, *words, *first, *own;
 } refused[] = {
-    {"run resnet18_cifar_tiny -s batch.size=4" CARD "--steps 3 --json", "conv1/conv2d", "own direct"},
-    {"run gpt2_124m_tiny -s precision.policy=mixed_bfloat16" CARD "--steps 3 --json", "h0_attn/attention",
+    {"CARD_REFUSE_PLANS=load", "run resnet18_cifar_tiny -s batch.size=4" CARD "--steps 3 --json",
+     "conv1/conv2d", "own direct"},
+    {"CARD_REFUSE_PLANS=load",
+     "run gpt2_124m_tiny -s precision.policy=mixed_bfloat16" CARD "--steps 3 --json", "h0_attn/attention",
+     "own tiles"},
+    {"CARD_REFUSE_PLANS=handle",
+     "run gpt2_124m_tiny -s precision.policy=mixed_bfloat16" CARD "--steps 3 --json", "h0_attn/attention",
      "own tiles"},
 };
 
-// Every plan of cuDNN is refused when it is loaded, also where weights were to come in the library's order: our own kernels
+// Every plan of cuDNN is refused when it is loaded, for its handle alone, too; also where weights were to come in the library's order: our own kernels
 // compute instead, and each row says for whom and why.
 START_TEST(what_a_card_refuses_is_told_and_computed)
 {
-    json_t *report = report_of("CARD_REFUSE_PLANS=load", refused[_i].words),
+    json_t *report = report_of(refused[_i].settings, refused[_i].words),
            *sound = report_of("CARD_SEED=1", refused[_i].words);
     ck_assert_uint_eq(json_array_size(step_of(sound, "prepared")), 0);
     ck_assert_int_eq(json_integer_value(step_of(sound, "unplanned")), 0);

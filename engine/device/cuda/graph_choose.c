@@ -14,12 +14,14 @@ enum { KNOBS_MAX = 48 };
 // ---- the choice -----------------------------------------------------------------------------------------------
 
 // Memory was planned for what the configuration said.
-static hr_status check_workspace(const graph_config *c, cudnnBackendDescriptor_t plan, hr_err *err)
+static hr_status check_workspace(const graph_config *c, cudnnBackendDescriptor_t plan, bool *too_large,
+                                 hr_err *err)
 {
     int64_t bytes = 0, count = 0;
     HR_TRY(
         graph_get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes, err));
-    if (bytes <= 0 || (uint64_t)bytes <= c->workspace_bytes) {
+    *too_large = bytes > 0 && (uint64_t)bytes > c->workspace_bytes;
+    if (!*too_large) {
         return HR_OK;
     }
     char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
@@ -27,10 +29,11 @@ static hr_status check_workspace(const graph_config *c, cudnnBackendDescriptor_t
                    hr_bytes_human((uint64_t)bytes, needed), hr_bytes_human(c->workspace_bytes, had));
 }
 
-// For the handle that will run it, or for the properties of the card.
+// For the handle that will run it, or for the properties of the card. *too_large: of all failures this one.
 static hr_status finish_plan(const graph_library *l, const graph_config *c, bool for_handle,
-                             cudnnBackendDescriptor_t *out, hr_err *err)
+                             cudnnBackendDescriptor_t *out, bool *too_large, hr_err *err)
 {
+    *too_large = false;
     cudnn_maker m = cudnn_make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c->descriptor);
     if (for_handle) {
@@ -39,7 +42,7 @@ static hr_status finish_plan(const graph_library *l, const graph_config *c, bool
         cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->device);
     }
     HR_TRY(cudnn_finish(&m, "a plan of cuDNN", out, err));
-    const hr_status status = check_workspace(c, *out, err);
+    const hr_status status = check_workspace(c, *out, too_large, err);
     if (status != HR_OK) {
         cudnn_destroy(*out);
         *out = NULL;
@@ -48,11 +51,13 @@ static hr_status finish_plan(const graph_library *l, const graph_config *c, bool
 }
 
 // That of the handle suits the card best, but may want more workspace than was planned: then that of the properties, which
-// a handle of such a card executes as well (cuDNN frontend, "Deviceless Ahead-of-time Compilation").
+// a handle of such a card executes as well (cuDNN frontend, "Deviceless Ahead-of-time Compilation"). What the handle refuses for
+// another reason is refused with it.
 static hr_status make_plan(const graph_library *l, graph_config *c, hr_err *err)
 {
-    const hr_status made = l->handle != NULL ? finish_plan(l, c, true, &c->plan, err) : HR_DEVICE;
-    return made == HR_DEVICE ? finish_plan(l, c, false, &c->plan, err) : made;
+    bool too_large = false;
+    const hr_status made = finish_plan(l, c, l->handle != NULL, &c->plan, &too_large, err);
+    return l->handle != NULL && too_large ? finish_plan(l, c, false, &c->plan, &too_large, err) : made;
 }
 
 static void note(graph_list *list, graph_config *c, hr_status status, const hr_err *why)
@@ -84,7 +89,8 @@ static bool becomes_plan(graph_library *l, graph_list *list, graph_config *c)
     if (c->state == CONFIG_UNTRIED && !c->compiled) {
         hr_err why;
         cudnnBackendDescriptor_t plan = NULL;
-        note(list, c, finish_plan(l, c, false, &plan, &why), &why);
+        bool too_large = false;
+        note(list, c, finish_plan(l, c, false, &plan, &too_large, &why), &why);
         cudnn_destroy(plan);
     }
     return c->state == CONFIG_PLANNED || (c->state == CONFIG_UNTRIED && c->compiled);

@@ -178,6 +178,9 @@ static bool refuses_plan(const bag *plan)
     if (when == NULL || strcmp(when, "1") == 0) {
         return when != NULL;
     }
+    if (strcmp(when, "handle") == 0) {
+        return bag_find(plan, A(EXECUTION_PLAN_HANDLE)) != NULL;
+    }
     return handles > 0 && (strcmp(when, "gradients") != 0 || is_gradient_of_attention(plan));
 }
 
