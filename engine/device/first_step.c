@@ -39,6 +39,7 @@ static void leave(first_step *s)
             give_back(s, k);
         }
     }
+    allocator_synchronise(s->heap); // as every step ends
     hr_free(s->address);
     *s = (first_step){0};
 }

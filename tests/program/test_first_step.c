@@ -196,6 +196,23 @@ START_TEST(a_card_without_room_for_a_step_is_built_and_its_step_says_so)
 }
 END_TEST
 
+// What is above the threshold is unmapped as a step ends, so that what the next one maps depends on it.
+START_TEST(a_build_ends_as_a_step_does)
+{
+    program *p = compile_as("pytorch", "adamw");
+    uint32_t slot = 0;
+    step_io io = {0};
+    open_heap("async", HR_GIB);
+    ck_assert_msg(executor_build(x, p, &err) == HR_OK, "%s", err.sentence);
+    const uint64_t pool_bytes = allocator_get_stats(heap).pool_bytes;
+    ck_assert_int_eq(executor_attach(x, p, &slot, &err), HR_OK);
+    ck_assert_int_eq(executor_step(x, slot, &io, &err), HR_OK);
+    ck_assert_uint_eq(allocator_get_stats(heap).pool_bytes, pool_bytes);
+    close_heap();
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail_once)
 {
     program *p = compile_as("pytorch", "adamw");
@@ -223,6 +240,7 @@ int main(void)
     tcase_add_test(tc, slots_lie_where_the_first_step_left_room);
     tcase_add_test(tc, without_pytorchs_rules_a_build_is_what_lasts_and_nothing_else);
     tcase_add_test(tc, a_card_without_room_for_a_step_is_built_and_its_step_says_so);
+    tcase_add_test(tc, a_build_ends_as_a_step_does);
     tcase_add_test(tc, every_allocation_may_fail_once);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
