@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "base/torch_file.h"
 
 hr_status trace_refuse(const input *in, hr_err *err)
 {
@@ -16,6 +17,22 @@ hr_status trace_refuse(const input *in, hr_err *err)
                                known.length > 0 ? known.data : "the known traces");
     hr_err_try(err, "head -n 3 '%s'", in->name);
     text_deinit(&known);
+    return status;
+}
+
+static bool is_checkpoint(input *in)
+{
+    const size_t bytes = input_ahead(in, TORCH_FILE_SIGN_BYTES);
+    return torch_file_begins(input_here(in), bytes);
+}
+
+static hr_status refuse_checkpoint(const input *in, hr_err *err)
+{
+    const hr_status status = HR_FAIL(
+        err, READ, "%.200s: needed a trace, had a PyTorch checkpoint, which holds weights and no allocations",
+        in->name);
+    hr_err_try(err,
+               "python3 scripts/record/torch_record.py --output step.pickle train.py, and then step.pickle");
     return status;
 }
 
@@ -39,7 +56,7 @@ bool trace_recognises(const char *path)
         return false;
     }
     const trace_format *format = recognise(&in);
-    const bool was_read = input_status(&in, NULL) == HR_OK;
+    const bool was_read = input_status(&in, NULL) == HR_OK && !is_checkpoint(&in);
     input_close(&in);
     return was_read && format != NULL && (!format->is_any_text || text_ends_in(path, ".log"));
 }
@@ -49,6 +66,9 @@ hr_status trace_read_input(input *in, trace *t, hr_err *err)
     *t = (trace){0};
     const trace_format *format = recognise(in);
     HR_TRY(input_status(in, err));
+    if (is_checkpoint(in)) {
+        return refuse_checkpoint(in, err);
+    }
     if (format == NULL) {
         return trace_refuse(in, err);
     }

@@ -6,6 +6,7 @@
 
 #include "headroom/preset.h"
 
+#include "base/torch_file.h"
 #include "families.h"
 #include "gguf.h"
 #include "importer.h"
@@ -258,5 +259,6 @@ hr_status preset_import(const char *path, const char *name, text *model, text *k
     return text_ends_in(path, ".onnx")          ? onnx_import(path, name, model, knobs, err)
            : text_ends_in(path, ".gguf")        ? import_gguf(path, name, model, knobs, err)
            : text_ends_in(path, ".safetensors") ? import_safetensors(path, name, model, knobs, err)
+           : torch_file_is_named(path)          ? torch_file_as_network(path, err)
                                                 : import_json(path, NULL, name, model, knobs, err);
 }

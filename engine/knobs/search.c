@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "base/torch_file.h"
 #include "base/vec.h"
 #include "knobs/card_table.h"
 #include "knobs/yaml.h"
@@ -60,7 +61,7 @@ bool search_is_import(const char *path)
             return true;
         }
     }
-    return false;
+    return torch_file_is_named(path);
 }
 
 bool search_is_preset_path(const char *preset)

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/torch_file.h"
 #include "knobs/yaml_file.h"
 
 // ---- the tree ---------------------------------------------------------------------------------------------
@@ -333,6 +334,10 @@ hr_status yaml_open(const char *path, yaml_file **out, hr_err *err)
     size_t bytes;
     *out = NULL;
     HR_TRY(file_read(path, YAML_MAX_BYTES, &data, &bytes, err));
+    if (torch_file_begins(data, bytes)) {
+        hr_free(data);
+        return torch_file_refuse(HR_PRESET, path, err);
+    }
     return open_data(path, data, bytes, out, err);
 }
 

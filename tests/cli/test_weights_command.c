@@ -153,6 +153,50 @@ START_TEST(a_broken_header_is_said_before_options)
 }
 END_TEST
 
+// ---- checkpoints of PyTorch -----------------------------------------------------------------------------------
+
+#define ZIPPED(LENGTH, NAME)                                                                                 \
+    "PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" LENGTH "\0\26\0" NAME "FB\22"
+#define OF(DATA) DATA, sizeof(DATA) - 1
+
+static const struct {
+    const char *leaf, *data;
+    size_t bytes;
+    const char *of_plan, *of_replay;
+} checkpoints[] = {
+    {"net.pth", OF(ZIPPED("\14", "net/data.pkl")),
+     "had a PyTorch checkpoint, which holds weights and no network", "had a PyTorch checkpoint"},
+    {"net.pickle", OF(ZIPPED("\14", "net/data.pkl")), "torch_to_headroom.py", "torch_record.py"},
+    {"noending", OF(ZIPPED("\14", "net/data.pkl")), "FOLDER/config.json", "no allocations"},
+    {"script.pt", OF(ZIPPED("\13", "net/data/12")), "had a PyTorch checkpoint", "had a PyTorch checkpoint"},
+    {"old.bin", OF("\x80\2\x8a\12l\xfc\x9c\x46\xf9 j\xa8P\31.\x80\2M\xe9\3."), "had a PyTorch checkpoint",
+     "had a PyTorch checkpoint"},
+    {"other.pt", OF(ZIPPED("\14", "net/data.txt")),
+     "needed a network, or a PyTorch memory snapshot, had neither", "looks like none of them"},
+    {"cut.pt", OF("PK\3\4\0\0"), "had neither", "looks like none of them"},
+    {"text.pickle", OF("(dp0\nVa\np1\nI1\ns."), "or a PyTorch memory snapshot, had neither",
+     "looks like none of them"},
+    {"any.pkl", OF("\x80\2}q\0."), "needed a memory snapshot with 'segments'", "needed a memory snapshot"},
+};
+
+// Nothing of YAML, and the ways to a plan.
+START_TEST(a_checkpoint_is_called_one)
+{
+    char path[128], words[256];
+    static const char *const commands[] = {"plan", "cards --fit", "replay"};
+    write_file(path, checkpoints[_i].leaf, checkpoints[_i].data, checkpoints[_i].bytes);
+    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+        const char *expected = k == 2 ? checkpoints[_i].of_replay : checkpoints[_i].of_plan;
+        (void)snprintf(words, sizeof words, "%s %s", commands[k], path);
+        outcome o = program_run(words);
+        ck_assert_msg(o.exit_code != 0 && strstr(o.err, expected) != NULL, "%s: %s", words, o.err);
+        ck_assert_msg(strstr(o.err, "control character") == NULL && strstr(o.err, "YAML") == NULL, "%s",
+                      o.err);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("weights_command");
@@ -163,6 +207,7 @@ int main(void)
     tcase_add_test(t, a_later_part_names_the_first);
     tcase_add_test(t, a_broken_header_is_said_before_options);
     tcase_add_loop_test(t, what_is_said, 0, sizeof said / sizeof *said);
+    tcase_add_loop_test(t, a_checkpoint_is_called_one, 0, (int)(sizeof checkpoints / sizeof *checkpoints));
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);
