@@ -72,6 +72,9 @@ typedef struct choice {
     const char *family; // NULL: all
     uint64_t least_bytes;
     bool reverse;
+    // Those left out that have less than a tenth less: a card sold as one of 24 GB often has not quite 24 GiB.
+    size_t near_count;
+    uint64_t near_bytes; // of the smallest of them
 } choice;
 
 static hr_status read_order(const cli_args *args, choice *c, hr_err *err)
@@ -105,9 +108,23 @@ static hr_status read_choice(const cli_args *args, choice *c, hr_err *err)
     return HR_OK;
 }
 
+static bool is_of_family(const choice *c, const hr_card *card)
+{
+    return c->family == NULL || strcmp(c->family, card->family) == 0;
+}
+
 static bool is_chosen(const choice *c, const hr_card *card)
 {
-    return (c->family == NULL || strcmp(c->family, card->family) == 0) && card->vram_bytes >= c->least_bytes;
+    return is_of_family(c, card) && card->vram_bytes >= c->least_bytes;
+}
+
+static void note_near(choice *c, const hr_card *card)
+{
+    const uint64_t bytes = card->vram_bytes;
+    if (is_of_family(c, card) && bytes < c->least_bytes && c->least_bytes - bytes < c->least_bytes / 10) {
+        c->near_bytes = c->near_count == 0 || bytes < c->near_bytes ? bytes : c->near_bytes;
+        c->near_count++;
+    }
 }
 
 // "ampere, ada, …" of the cards, each once.
@@ -137,12 +154,13 @@ static hr_status refuse_family(const hr_card *cards, size_t count, const char *f
 }
 
 // Leaves the chosen ones, in order.
-static hr_status choose(hr_card *cards, size_t *count, const choice *c, hr_err *err)
+static hr_status choose(hr_card *cards, size_t *count, choice *c, hr_err *err)
 {
     size_t kept = 0;
     bool has_family = c->family == NULL;
     for (size_t k = 0; k < *count; k++) {
         has_family = has_family || strcmp(cards[k].family, c->family) == 0;
+        note_near(c, &cards[k]);
     }
     if (!has_family) {
         return refuse_family(cards, *count, c->family, err);
@@ -219,7 +237,19 @@ static void print_card(const hr_card *card)
            card->compute_major, card->compute_minor, card->year > 0 ? year : "", card->family);
 }
 
-static void print_cards(const hr_card *cards, size_t count)
+// In whole MiB, rounded down, so that the value is one that lists them.
+static void print_near(const choice *c)
+{
+    char asked[HR_BYTES_TEXT_MAX], least[HR_BYTES_TEXT_MAX], value[HR_BYTES_TEXT_MAX];
+    const uint64_t mib = 1 << 20;
+    if (c->near_count > 0) {
+        printf("\n%zu more %s less than 10 %% below %s (from %s on):\n--min-vram %s\n", c->near_count,
+               c->near_count == 1 ? "is" : "are", hr_bytes_human(c->least_bytes, asked),
+               hr_bytes_human(c->near_bytes, least), hr_bytes_exact(c->near_bytes / mib * mib, value));
+    }
+}
+
+static void print_cards(const hr_card *cards, size_t count, const choice *c)
 {
     puts("name                       vram     limit GB/s   fp32   fp16   cc year family");
     for (size_t k = 0; k < count; k++) {
@@ -230,6 +260,7 @@ static void print_cards(const hr_card *cards, size_t count)
          "Also `unlimited`: no limit, with the times of an A100. A card of your own:\n"
          "headroom cards NAME >mine.yaml, then -s device.card=./mine.yaml; or in one word\n"
          "-s device.card=NAME,vram=12GiB.");
+    print_near(c);
 }
 
 // ---- as JSON --------------------------------------------------------------------------------------------------
@@ -388,7 +419,7 @@ static int show_all(const cli_args *args)
     } else if (cli_given(args, APP_JSON)) {
         print_cards_json(all.cards, all.count);
     } else {
-        print_cards(all.cards, all.count);
+        print_cards(all.cards, all.count, &wanted);
     }
     for (size_t k = 0; k < all.error_count; k++) {
         exit_code = say_error(&all.errors[k], false); // one document is on stdout already

@@ -262,6 +262,44 @@ START_TEST(cards_are_sorted_and_filtered)
 }
 END_TEST
 
+static int rows_of(const char *table)
+{
+    int rows = -1; // its head
+    for (const char *at = table; at[0] != '\n'; at = strchr(at, '\n') + 1) {
+        rows++;
+    }
+    return rows;
+}
+
+// A card sold as one of 24 GB has not quite 24 GiB: the foot says how many such there are, and what lists them.
+START_TEST(cards_just_below_what_was_asked_are_counted)
+{
+    static const char asked[] = "cards --min-vram 24GiB", value[] = "--min-vram ";
+    char words[96];
+    int more = 0;
+    outcome o = program_run(asked);
+    assert_exit(&o, asked, 0);
+    ck_assert_ptr_null(strstr(o.out, "rtx4090-24g"));
+    const char *foot = strstr(o.out, " less than 10 % below 24.00 GiB"), *lists = strstr(o.out, value);
+    ck_assert_msg(foot != NULL && lists != NULL, "%s", o.out);
+    while (foot[-1] != '\n') {
+        foot--;
+    }
+    ck_assert_int_eq(sscanf(foot, "%d more", &more), 1);
+    (void)snprintf(words, sizeof words, "cards %.*s", (int)strcspn(lists, "\n"), lists);
+    outcome all = program_run(words);
+    assert_exit(&all, words, 0);
+    ck_assert_ptr_nonnull(strstr(all.out, "rtx4090-24g"));
+    ck_assert_int_gt(more, 0);
+    ck_assert_int_eq(rows_of(all.out), rows_of(o.out) + more);
+    outcome_deinit(&all);
+    outcome_deinit(&o);
+    o = program_run("cards --min-vram 1MiB");
+    ck_assert_ptr_null(strstr(o.out, value));
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(what_is_not_all_is_not_rounded_to_it)
 {
     char words[320];
@@ -413,6 +451,7 @@ int main(void)
     tcase_add_test(all, a_card_outside_the_folder_needs_trust);
     tcase_add_test(all, what_cards_prints_of_one_is_read_back_as_the_same);
     tcase_add_test(all, cards_are_sorted_and_filtered);
+    tcase_add_test(all, cards_just_below_what_was_asked_are_counted);
     tcase_add_test(all, what_is_not_all_is_not_rounded_to_it);
     tcase_add_test(all, names_ascend);
     tcase_add_test(all, one_broken_card_is_told_and_the_others_are_listed);
