@@ -171,11 +171,63 @@ const char *config_either(const config *c, const char *alias, const char *key)
     return config_find(c, alias) != NULL ? alias : key;
 }
 
+// Widths, depths and whole tables: what a file leaves out without meaning that it is not so (head_dim is shared out, n_inner null).
+static bool is_size(const char *key)
+{
+    static const char *const keys[] = {"vocab_size",
+                                       "hidden_size",
+                                       "n_embd",
+                                       "d_model",
+                                       "dim",
+                                       "num_hidden_layers",
+                                       "n_layer",
+                                       "n_layers",
+                                       "num_layers",
+                                       "num_attention_heads",
+                                       "n_head",
+                                       "n_heads",
+                                       "num_heads",
+                                       "intermediate_size",
+                                       "moe_intermediate_size",
+                                       "hidden_dim",
+                                       "ffn_dim",
+                                       "d_ff",
+                                       "num_experts",
+                                       "num_local_experts",
+                                       "num_experts_per_tok",
+                                       "embedding_size",
+                                       "image_size",
+                                       "patch_size",
+                                       "hidden_sizes",
+                                       "depths"};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        if (strcmp(keys[k], key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_absent(config *c, const char *key, const int64_t *values, size_t count)
+{
+    char words[HAD_MAX];
+    const size_t used = strlen(c->absent);
+    size_t length = (size_t)snprintf(words, sizeof words, "%s%s ", used > 0 ? ", " : "", key);
+    for (size_t k = 0; k < count && length < sizeof words; k++) {
+        length += (size_t)snprintf(words + length, sizeof words - length, "%s%" PRId64, k > 0 ? "/" : "",
+                                   values[k]);
+    }
+    if (is_size(key) && length < sizeof words && used + length < sizeof c->absent) {
+        memcpy(c->absent + used, words, length + 1);
+    }
+}
+
 int64_t config_count(config *c, const char *key, int64_t fallback, int64_t min, int64_t max)
 {
     char needed[HAD_MAX];
     const json_t *value = config_find(c, key);
     if (value == NULL) {
+        note_absent(c, key, &fallback, 1);
         return fallback;
     }
     if (json_is_integer(value) && json_integer_value(value) >= min && json_integer_value(value) <= max) {
@@ -191,6 +243,9 @@ size_t config_counts(config *c, const char *key, int64_t *list, size_t count, si
     const json_t *value = config_find(c, key);
     const size_t had = json_array_size(value);
     bool good = value == NULL || (had >= 1 && had <= most);
+    if (value == NULL) {
+        note_absent(c, key, list, count);
+    }
     for (size_t k = 0; good && k < had; k++) {
         const json_t *one = json_array_get(value, k);
         good = json_is_integer(one) && json_integer_value(one) >= 1 && json_integer_value(one) <= max;

@@ -12,13 +12,16 @@
 
 #include "headroom/status.h"
 
-enum { CONFIG_MAX_BYTES = 4 << 20 };
+enum { CONFIG_MAX_BYTES = 4 << 20, CONFIG_ABSENT_TEXT = 320 };
 
 typedef struct config {
     const char *path; // borrowed
     json_t *root;     // an object; owned
     hr_status status; // of the first refusal
     hr_err *err;
+    // The keys of the network's sizes that were asked for and are not there, with what was given instead: "hidden_size 4096,
+    // num_hidden_layers 32". As many as have room.
+    char absent[CONFIG_ABSENT_TEXT];
 } config;
 
 // READ, PRESET (no JSON, no object) and NOMEM errors. config_close in every case.

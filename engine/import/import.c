@@ -96,6 +96,10 @@ static hr_status read_around(importer *m, text *knobs)
                       m->t.large[0], m->t.large[1]);
     }
     HR_TRY(config_status(&m->c));
+    if (m->c.absent[0] != '\0') {
+        model_note(&m->t, "The file leaves sizes out, which are then the library's defaults: %s.",
+                   m->c.absent);
+    }
     HR_TRY(m->weights != NULL ? weights_compare_file(m->weights, &m->t)
                               : weights_compare(&m->c, m->weights_named, &m->t));
     text_append(knobs, "device: {kind: plan}\nprecision: {policy: %s}\n%s", policy, m->knobs);

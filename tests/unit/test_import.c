@@ -261,7 +261,18 @@ static const struct {
      "rope_parameters 'yarn'"},
     {LLAMA ", \"sliding_window\": 4}", "sliding_window 4 is left out"},
     {LLAMA ", \"quantization_config\": {}}", "quantization_config is left out"},
-    {"{\"model_type\": \"llama\"}", ""},
+    {"{\"model_type\": \"llama\", \"vocab_size\": 100, \"hidden_size\": 64, \"intermediate_size\": 96, "
+     "\"num_hidden_layers\": 2, \"num_attention_heads\": 4}",
+     ""},
+    {"{\"model_type\": \"llama\"}",
+     "The file leaves sizes out, which are then the library's defaults: vocab_size 32000, hidden_size 4096, "
+     "intermediate_size 11008, num_hidden_layers 32, num_attention_heads 32."},
+    {"{\"model_type\": \"llama\", \"vocab_size\": 100, \"hidden_size\": null, \"intermediate_size\": 96, "
+     "\"num_hidden_layers\": 2, \"num_attention_heads\": 4}",
+     "defaults: hidden_size 4096."},
+    {"{\"model_type\": \"gpt2\", \"n_embd\": 96, \"n_inner\": null}",
+     "defaults: vocab_size 50257, n_layer 12, n_head 12."},
+    {"{\"model_type\": \"resnet\"}", "hidden_sizes 256/512/1024/2048, depths 3/4/6/3, embedding_size 64."},
     {"{\"model_type\": \"gpt2\"}", "gelu_new is planned as one operation"},
     {"{\"model_type\": \"llama\", \"max_position_embeddings\": 131072}",
      "The model takes 131072 tokens: model.sequence begins at 4096."},
