@@ -92,6 +92,11 @@ void plan_weights_alone(const cli_args *args, const hr_weights *w)
     say_foreign(stdout, args->words[0], "");
     printf(": %s, %" PRIu64 " tensors, %s parameters, %s\n", w->format, w->tensors,
            say_count(w->parameters, parameters), hr_bytes_human(w->bytes, bytes));
+    if (w->held_bytes < w->data_bytes) {
+        char held[SAY_COUNT_TEXT_MAX], data[SAY_COUNT_TEXT_MAX];
+        printf("a header with %s of its %s bytes of data\n", say_count(w->held_bytes, held),
+               say_count(w->data_bytes, data));
+    }
     if (w->files > 1) {
         printf("one of %" PRIu64 " files, of which this is said\n", w->files);
     }
@@ -118,6 +123,8 @@ static void print_json(const cli_args *args, const hr_weights *w)
     emit_count(&e, "tensors", w->tensors);
     emit_count(&e, "parameters", w->parameters);
     emit_count(&e, "bytes", w->bytes);
+    emit_count(&e, "data_bytes", w->data_bytes);
+    emit_count(&e, "held_bytes", w->held_bytes);
     emit_array(&e, "types");
     for (uint32_t k = 0; k < w->type_count; k++) {
         emit_row(&e, NULL);

@@ -409,8 +409,8 @@ static uint64_t alignment_of(scanner *s)
 
 static void read_begin(scanner *s)
 {
-    const char *magic = s->g->list.file_bytes < 8 ? NULL : input_take(&s->in, 4);
-    if (magic == NULL || memcmp(magic, "GGUF", 4) != 0) {
+    const char *magic = has(s, 4) ? input_take(&s->in, 4) : NULL;
+    if (magic == NULL || memcmp(magic, "GGUF", 4) != 0) { // a file of fewer bytes has been refused as cut
         refuse(s, "needed GGUF, which such a file begins with: a pointer of git-lfs looks like this");
         return;
     }
@@ -424,8 +424,8 @@ static void read_begin(scanner *s)
     }
 }
 
-// Where the data begin.
-static uint64_t read_header(scanner *s)
+// Where the data begin, and what each begins at a multiple of.
+static uint64_t read_header(scanner *s, uint64_t *alignment)
 {
     read_begin(s);
     const uint64_t tensor_count = whole_of(s, 8), key_count = whole_of(s, 8);
@@ -436,12 +436,12 @@ static uint64_t read_header(scanner *s)
     for (uint64_t k = 0; s->status == HR_OK && k < key_count; k++) {
         read_key(s);
     }
-    const uint64_t alignment = alignment_of(s);
+    *alignment = alignment_of(s);
     for (uint64_t k = 0; s->status == HR_OK && k < tensor_count; k++) {
-        read_tensor(s, alignment);
+        read_tensor(s, *alignment);
     }
     const uint64_t at = input_offset(&s->in);
-    return at + (alignment - at % alignment) % alignment;
+    return at + (*alignment - at % *alignment) % *alignment;
 }
 
 hr_status gguf_read(const char *path, gguf *g, hr_err *err)
@@ -455,12 +455,13 @@ hr_status gguf_read(const char *path, gguf *g, hr_err *err)
     if (s.status == HR_OK && g->keys == NULL) {
         no_memory(&s);
     }
-    const uint64_t data_at = s.status == HR_OK ? read_header(&s) : 0;
+    uint64_t alignment = ALIGNMENT;
+    const uint64_t data_at = s.status == HR_OK ? read_header(&s, &alignment) : 0;
     if (s.in.failed) {
         s.status = input_status(&s.in, err); // what was refused was read past the failure
     }
     if (s.status == HR_OK) {
-        s.status = tensors_check(&g->list, s.in.fd, data_at, false);
+        s.status = tensors_check(&g->list, s.in.fd, data_at, alignment);
     }
     input_close(&s.in);
     return s.status;

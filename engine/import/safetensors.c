@@ -302,7 +302,7 @@ hr_status safetensors_read(const char *path, tensors *t, hr_err *err)
         s.status = input_status(&s.in, err); // what was refused was read past the failure
     }
     if (s.status == HR_OK) {
-        s.status = tensors_check(t, s.in.fd, s.end, true);
+        s.status = tensors_check(t, s.in.fd, s.end, 1);
     }
     input_close(&s.in);
     return s.status;

@@ -226,8 +226,22 @@ static hr_status refuse_place(const tensors *t, const tensor_place *p, int fd, u
                    t->path, shown, packed ? "at" : "from", expected, p->begin);
 }
 
-static hr_status check_places(tensors *t, int fd, uint64_t room, bool packed)
+static hr_status refuse_outside(const tensors *t, const tensor_place *p, int fd, uint64_t room)
 {
+    char shown[TENSOR_NAME_SHOWN + 1];
+    HR_TRY(shown_of(t, p, fd, shown));
+    const hr_status status = HR_FAIL(t->err, PRESET,
+                                     "%.200s: needed %" PRIu64 " bytes of data from byte %" PRIu64
+                                     " on for tensor '%s', had %" PRIu64 " bytes of data in all",
+                                     t->path, p->bytes, p->begin, shown, room);
+    advise_whole_file(t);
+    return status;
+}
+
+// A tensor beyond the end of the file lies where a cut file would have it, or nowhere.
+static hr_status check_places(tensors *t, int fd, uint64_t room, uint64_t alignment)
+{
+    const bool packed = alignment == 1;
     uint64_t end = 0;
     if (t->places.count > 0) {
         qsort(t->places.data, t->places.count, sizeof *t->places.data, by_begin);
@@ -237,30 +251,26 @@ static hr_status check_places(tensors *t, int fd, uint64_t room, bool packed)
         if (packed ? p->begin != end : p->begin < end) {
             return refuse_place(t, p, fd, end, packed);
         }
-        if (p->begin > room || p->bytes > room - p->begin) {
-            char shown[TENSOR_NAME_SHOWN + 1];
-            HR_TRY(shown_of(t, p, fd, shown));
-            const hr_status status = HR_FAIL(t->err, PRESET,
-                                             "%.200s: needed %" PRIu64 " bytes of data from byte %" PRIu64
-                                             " on for tensor '%s', had %" PRIu64 " bytes of data in all",
-                                             t->path, p->bytes, p->begin, shown, room);
-            advise_whole_file(t);
-            return status;
+        const bool is_within = p->begin <= room && p->bytes <= room - p->begin;
+        if (!is_within && p->begin - end >= alignment) {
+            return refuse_outside(t, p, fd, room);
         }
         end = p->begin + p->bytes;
     }
-    if (packed && end != room) {
+    if (packed && end < room) {
         return HR_FAIL(t->err, PRESET,
                        "%.200s: needed %" PRIu64 " bytes of data, which its tensors have, had %" PRIu64,
                        t->path, end, room);
     }
+    t->data_bytes = end;
+    t->held_bytes = end < room ? end : room;
     return HR_OK;
 }
 
-hr_status tensors_check(tensors *t, int fd, uint64_t data_at, bool packed)
+hr_status tensors_check(tensors *t, int fd, uint64_t data_at, uint64_t alignment)
 {
     if (t->places.count > 1) {
         HR_TRY(check_names(t, fd));
     }
-    return check_places(t, fd, t->file_bytes > data_at ? t->file_bytes - data_at : 0, packed);
+    return check_places(t, fd, t->file_bytes > data_at ? t->file_bytes - data_at : 0, alignment);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensors that the header of a file of weights names (safetensors, GGUF): their types, sizes and places. A header comes
-// from a stranger: every size is checked for overflow, no name may stand twice, and no tensor may lie outside of the file or
-// over another. The data are never read. Of a tensor 40 bytes are held.
+// from a stranger: every size is checked for overflow, no name may stand twice, and no tensor may lie over another. The data are
+// never read: a file may end in them, or have none. Of a tensor 40 bytes are held.
 #ifndef IMPORT_TENSORS_H
 #define IMPORT_TENSORS_H
 
@@ -42,6 +42,8 @@ typedef struct tensors {
     uint64_t parameters; // elements of real tensors that are no buffers
     uint64_t bytes;      // of all
     uint64_t file_bytes;
+    uint64_t data_bytes; // from where all data begin to where the last of them end
+    uint64_t held_bytes; // of those how many the file has: fewer where it is cut, none of a header alone
 } tensors;
 
 typedef struct tensor_name {
@@ -57,9 +59,10 @@ void tensors_deinit(tensors *t);
 // A tensor of `elements`, its data at `begin`. *bytes are those of its data. PRESET, NOMEM.
 HR_MUST_CHECK hr_status tensors_add(tensors *t, const tensor_name *name, const tensor_type *type,
                                     uint64_t elements, uint64_t begin, uint64_t *bytes);
-// What only all of them together show; `data_at` is where their data begin. With `packed` they fill the file, none apart from
-// the one before. Sorts the places. PRESET, READ.
-HR_MUST_CHECK hr_status tensors_check(tensors *t, int fd, uint64_t data_at, bool packed);
+// What only all of them together show; `data_at` is where their data begin, each at a multiple of `alignment`. With 1 they fill
+// the file, none apart from the one before; else gaps may be in it, but none but those of the alignment where it is cut. Sorts the places.
+// PRESET, READ.
+HR_MUST_CHECK hr_status tensors_check(tensors *t, int fd, uint64_t data_at, uint64_t alignment);
 
 // The product of the sides. PRESET error where it is beyond the limit.
 HR_MUST_CHECK hr_status tensors_elements(const tensors *t, const tensor_name *name, const uint64_t *sides,

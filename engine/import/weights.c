@@ -155,10 +155,24 @@ static void count_named(weights_count *w, const tensors *named)
                          .why = shards > 1 ? "is one of several files" : "names no weights"};
 }
 
+static void say_cut(model_text *t, const tensors *w)
+{
+    char held[32], all[32];
+    if (w->held_bytes < w->data_bytes) {
+        model_number(w->held_bytes, held);
+        model_number(w->data_bytes, all);
+        model_note(t, "The file has %s of the %s bytes of its data: its header says all that is planned.",
+                   held, all);
+    }
+}
+
 hr_status weights_compare(const config *c, const tensors *named, model_text *t)
 {
     char path[WEIGHTS_PATH_BYTES];
     weights_count w = {.leaf = index_leaf, .others = true};
+    if (named != NULL) {
+        say_cut(t, named);
+    }
     if (find_weights(c->path, index_leaf, path)) {
         w.others = false;
         read_index(&w, c, path, named == NULL ? NULL : named->path + folder_bytes(named->path));
@@ -217,6 +231,7 @@ hr_status weights_compare_file(const tensors *w, model_text *t)
 {
     char types[TYPES_TEXT];
     const bool quantized = types_text(w, types);
+    say_cut(t, w);
     if (w->places.count > 0) {
         model_note(t, "Bytes of its weights by type: %s.%s", types,
                    quantized ? " Quantized ones are trained from bfloat16, as precision.policy has them."

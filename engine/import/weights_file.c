@@ -13,6 +13,8 @@ static void take(const tensors *t, hr_weights *out)
     out->tensors = t->places.count;
     out->parameters = t->parameters;
     out->bytes = t->bytes;
+    out->data_bytes = t->data_bytes;
+    out->held_bytes = t->held_bytes;
     out->type_count = t->sum_count;
     for (uint32_t k = 0; k < t->sum_count; k++) {
         const tensor_sum *sum = &t->sums[k];

@@ -150,6 +150,52 @@ START_TEST(a_broken_header_is_said_before_options)
     assert_exit(&o, words, 2);
     ck_assert_msg(strstr(o.err, "broken.gguf: byte 8: needed 8 bytes more") != NULL, "%s", o.err);
     outcome_deinit(&o);
+    write_file(path, "broken.gguf", "GGUF", 4);
+    (void)snprintf(words, sizeof words, "plan %s", path);
+    o = program_run(words);
+    assert_exit(&o, words, 2);
+    ck_assert_msg(strstr(o.err, "needed 4 bytes more of its header, had 0 to the end of the file") != NULL &&
+                      strstr(o.err, "a part of a download looks like this") != NULL,
+                  "%s", o.err);
+    outcome_deinit(&o);
+}
+END_TEST
+
+static size_t bytes_of(const char *from, char *to, size_t room)
+{
+    FILE *file = fopen(from, "r");
+    ck_assert_msg(file != NULL, "%s", from);
+    const size_t bytes = fread(to, 1, room, file);
+    ck_assert_int_eq(fclose(file), 0);
+    return bytes;
+}
+
+// A range of a download is enough, and how much of the data it has is said: with a network and without.
+START_TEST(the_header_alone_is_planned)
+{
+    static char data[65536];
+    char path[128], words[256];
+    ck_assert_uint_gt(bytes_of(known, data, sizeof data), 4096);
+    write_file(path, "part.gguf", data, 4096);
+    (void)snprintf(words, sizeof words, "plan %s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_msg(strstr(o.err, "note: ") != NULL && strstr(o.err, "of the 13,344 bytes of its data") != NULL,
+                  "%s", o.err);
+    outcome_deinit(&o);
+    ck_assert_uint_gt(bytes_of("tests/data/weights/mixed.safetensors", data, sizeof data), 544);
+    write_file(path, "part.safetensors", data, 544); // its header
+    (void)snprintf(words, sizeof words, "plan %s", path);
+    o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_msg(strstr(o.out, "a header with 0 of its 4,420 bytes of data\n") != NULL, "%s", o.out);
+    outcome_deinit(&o);
+    (void)snprintf(words, sizeof words, "plan %s --json", path);
+    json_t *document = json_of(words);
+    ck_assert_int_eq(json_integer_value(json_object_get(document, "data_bytes")), 4420);
+    ck_assert_int_eq(json_integer_value(json_object_get(document, "held_bytes")), 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(document, "parameters")), 2145);
+    json_decref(document);
 }
 END_TEST
 
@@ -206,6 +252,7 @@ int main(void)
     tcase_add_test(t, what_a_refused_network_takes_is_said_beside_it);
     tcase_add_test(t, a_later_part_names_the_first);
     tcase_add_test(t, a_broken_header_is_said_before_options);
+    tcase_add_test(t, the_header_alone_is_planned);
     tcase_add_loop_test(t, what_is_said, 0, sizeof said / sizeof *said);
     tcase_add_loop_test(t, a_checkpoint_is_called_one, 0, (int)(sizeof checkpoints / sizeof *checkpoints));
     suite_add_tcase(s, t);

@@ -133,8 +133,9 @@ START_TEST(a_block_of_each_type_has_its_published_bytes)
     ck_assert_str_eq(weights.types[0].name, published[_i].name);
     ck_assert_uint_eq(weights.bytes, bytes);
     used--; // a byte less than its data are
-    ck_assert_int_eq(hr_weights_read(put("a.gguf", data, used), &weights, &err), HR_PRESET);
-    ck_assert_msg(strstr(err.sentence, "bytes of data in all") != NULL, "%s", err.sentence);
+    ck_assert_int_eq(hr_weights_read(put("a.gguf", data, used), &weights, &err), HR_OK);
+    ck_assert_uint_eq(weights.data_bytes, bytes);
+    ck_assert_uint_eq(weights.held_bytes, bytes - 1);
 }
 END_TEST
 
@@ -153,6 +154,7 @@ START_TEST(places_that_overlap_or_leave_the_file_are_refused)
         {"b", 500, "needs data at a multiple of 32, had 500"},
         {"b", UINT64_C(1) << 40, "bytes of data in all"},
         {"b", UINT64_MAX - 31, "bytes of data in all"},
+        {"b", 1056, "needed 512 bytes of data from byte 1056 on for tensor 'b', had 1056 bytes"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         begin(3, 2, 0);
@@ -175,7 +177,7 @@ START_TEST(sizes_that_overflow_are_refused)
         {{UINT64_MAX, 2}, 0, "at most 2^56 elements"},
         {{UINT64_C(1) << 32, UINT64_C(1) << 32}, 0, "at most 2^56 elements"},
         {{UINT64_C(1) << 57, 1}, 24, "at most 2^56 elements"}, // of which training takes 2^61 bytes and more
-        {{UINT64_C(1) << 55, 2}, 28, "bytes of data in all"},
+        {{UINT64_C(1) << 55, 2}, 28, NULL},                    // a header alone may say so much
         {{33, 1}, 2, "rows of a multiple of 32 elements"},
         {{32, 1}, 4, "needs a type of GGUF"}, // taken out of the format
         {{32, 1}, 4000000000u, "needs a type of GGUF"},
@@ -241,7 +243,7 @@ static const struct {
     {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2,3],\"data_offsets\":[0,3]}}", NULL, 3},
     {"{}", NULL, 0},
     {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", "needs whole bytes", 2},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "bytes of data in all", 7},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", NULL, 7}, // cut
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
      "needed 8 bytes of data, which its tensors have", 9},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9]}}",
@@ -371,17 +373,49 @@ static void open_any(const char *leaf, size_t bytes)
     ck_assert_int_eq(hr_host_mem_live(), 0);
 }
 
-START_TEST(a_file_cut_anywhere_is_refused)
+// A header alone says all that is planned; one that is cut itself is refused.
+START_TEST(a_file_cut_in_its_data_is_read_and_in_its_header_refused)
 {
     static const char *const names[][2] = {{"llama_q4_0.gguf", "a.gguf"},
                                            {"mixed.safetensors", "a.safetensors"}};
+    const size_t padding[] = {31, 0}; // between the header and its data
     for (size_t k = 0; k < 2; k++) {
         const size_t bytes = get(names[k][0]);
-        for (size_t cut = 0; cut < bytes; cut += cut < 3200 ? 13 : 997) {
+        ck_assert_int_eq(hr_weights_read(put(names[k][1], data, bytes), &weights, &err), HR_OK);
+        const hr_weights whole = weights;
+        ck_assert_uint_eq(whole.held_bytes, whole.data_bytes);
+        const size_t data_at = bytes - whole.data_bytes;
+        for (size_t cut = 0; cut < bytes; cut += cut < data_at - 64 ? 13 : cut < data_at + 64 ? 1 : 997) {
             open_any(names[k][1], cut);
-            ck_assert_msg(err.sentence[0] != '\0', "%zu of %s is read", cut, names[k][0]);
+            const bool is_read = hr_weights_read(path, &weights, &err) == HR_OK;
+            ck_assert_msg(cut >= data_at ? is_read : !is_read || cut + padding[k] >= data_at, "%zu of %s",
+                          cut, names[k][0]);
+            if (is_read) {
+                ck_assert_uint_eq(weights.held_bytes, cut < data_at ? 0 : cut - data_at);
+                ck_assert_uint_eq(weights.data_bytes, whole.data_bytes);
+                ck_assert_uint_eq(weights.parameters, whole.parameters);
+                ck_assert_uint_eq(weights.tensors, whole.tensors);
+            }
         }
     }
+}
+END_TEST
+
+START_TEST(a_header_alone_is_the_preset_of_its_file_with_a_note)
+{
+    hr_preset *whole = NULL, *header = NULL;
+    const size_t bytes = get("llama_q4_0.gguf");
+    ck_assert_int_eq(hr_preset_open(put("a.gguf", data, bytes), false, &whole, NULL, &err), HR_OK);
+    ck_assert_int_eq(hr_weights_read(path, &weights, &err), HR_OK);
+    const size_t cut = bytes - weights.data_bytes + 1000;
+    ck_assert_int_eq(hr_preset_open(put("a.gguf", data, cut), false, &header, NULL, &err), HR_OK);
+    ck_assert_str_eq(layers_of(whole), layers_of(header));
+    ck_assert_ptr_null(strstr(hr_preset_note(whole), "bytes of its data"));
+    ck_assert_msg(strstr(hr_preset_note(header), "The file has 1,000 of the 13,344 bytes of its data") !=
+                      NULL,
+                  "%s", hr_preset_note(header));
+    hr_preset_close(whole);
+    hr_preset_close(header);
 }
 END_TEST
 
@@ -459,7 +493,8 @@ int main(void)
     tcase_add_test(t, headers_that_say_too_much_are_refused);
     tcase_add_loop_test(t, what_safetensors_cannot_say_is_refused, 0, sizeof wrong / sizeof *wrong);
     tcase_add_test(t, a_name_that_stands_twice_is_found_behind_another_of_its_hash);
-    tcase_add_test(t, a_file_cut_anywhere_is_refused);
+    tcase_add_test(t, a_file_cut_in_its_data_is_read_and_in_its_header_refused);
+    tcase_add_test(t, a_header_alone_is_the_preset_of_its_file_with_a_note);
     tcase_add_test(t, headers_of_strangers_are_refused_or_read);
     tcase_add_loop_test(t, every_allocation_may_fail, 0, 2);
     suite_add_tcase(s, t);

@@ -19,7 +19,7 @@ typedef struct hr_origin {
 } hr_origin;
 
 // Whether `word` is a path where a PRESET is asked for: it has a '/', ends in ".yaml", ".json", ".onnx", ".keras", ".gguf" or
-// ".safetensors", or is ".".
+// ".safetensors", or as a checkpoint or a pickle does, which is none and refused as that (".pth"), or is ".".
 bool hr_preset_is_path(const char *word);
 
 // Opens PRESET: a name is searched in $XDG_DATA_HOME/headroom/presets, $HEADROOM_DATA, beside the program

@@ -21,14 +21,16 @@ typedef struct hr_weights {
     bool
         names_network; // hr_preset_open reads it: a family of GGUF that is read, or a config.json lies beside it
     uint64_t tensors, parameters, bytes, files; // files: of how many it is one
-    hr_weights_type types[HR_WEIGHTS_TYPES];    // in the order of their first coming
+    // Of the data, with what lies between them, and how many bytes the file has of that: fewer where it is cut, none of a header alone.
+    uint64_t data_bytes, held_bytes;
+    hr_weights_type types[HR_WEIGHTS_TYPES]; // in the order of their first coming
     uint32_t type_count;
 } hr_weights;
 
 // Whether `path` ends as such a file does: ".gguf", ".safetensors".
 bool hr_weights_is_path(const char *path);
 // parameters: elements that an optimizer trains. READ error when the file cannot be read; PRESET, one sentence, where it is no such
-// file, is cut short, or contradicts itself; NOMEM. Any thread.
+// file, has a header that is cut, or contradicts itself; NOMEM. Any thread.
 HR_MUST_CHECK hr_status hr_weights_read(const char *path, hr_weights *out, hr_err *err);
 
 #endif
