@@ -356,6 +356,8 @@ static void put_optimizer_call(export_state *s, const char *name, bool has_forms
     const bool torch = s->to == PYTORCH,
                form_differs = has_forms && hr_knob_is(s->knobs, HR_KNOB_OPTIMIZER_FORM, "torch") != torch;
     const bool decays = strstr(name, "AdamW") != NULL;
+    // As PyTorch holds it, its epsilon is PyTorch's too; the rate of decay stays the one that was asked for.
+    const bool own = !form_differs || (torch && hr_knob_is(s->knobs, HR_KNOB_EXECUTION_AS, "pytorch"));
     text_append(s->out, "optimizer = %s(%s%s", name, torch ? "model.parameters(), lr=" : "learning_rate=",
                 hr_knob_format(s->knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE, value));
     if (hr_knob_is(s->knobs, HR_KNOB_OPTIMIZER_KIND, "momentum")) {
@@ -365,14 +367,14 @@ static void put_optimizer_call(export_state *s, const char *name, bool has_forms
         put_betas(s);
     }
     put_constant(s, torch ? "eps" : "epsilon", HR_KNOB_OPTIMIZER_EPSILON,
-                 !form_differs ? NULL
-                 : torch       ? "1e-7"
-                               : "1e-8");
+                 own     ? NULL
+                 : torch ? "1e-7"
+                         : "1e-8");
     put_constant(s, "weight_decay", HR_KNOB_OPTIMIZER_WEIGHT_DECAY,
                  !form_differs || !decays ? NULL
                  : torch                  ? "0.004"
                                           : "0.01");
-    text_append(s->out, ")%s\n", form_differs ? "  # epsilon stands elsewhere in its formula" : "");
+    text_append(s->out, ")%s\n", !own ? "  # epsilon stands elsewhere in its formula" : "");
 }
 
 static void put_optimizer(export_state *s)
@@ -408,6 +410,8 @@ static void put_framework(const hr_preset *preset, const hr_knobs *knobs, framew
     export_state s = {.knobs = knobs, .to = to, .out = out};
     char value[HR_KNOB_TEXT_MAX];
     const bool torch = to == PYTORCH;
+    // What is written for PyTorch is PyTorch's anyway.
+    s.said[HR_KNOB_EXECUTION_AS] = torch && hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch");
     text_append(out,
                 "# The configuration of %s in the words of %s; every comment names the knob it stands "
                 "for.\nimport os\n\n",
