@@ -266,9 +266,11 @@ static const hr_knob_row rows[] = {
         .explanation =
             "none keeps what backward needs. every:K cuts the layers into segments of K, sqrt into as many "
             "segments as each has layers: only what crosses a cut is kept, the rest is computed again, segment "
-            "by segment, for at most one more forward pass. blocks cuts behind every residual block. selective "
-            "computes normalisations, activations, dropout and attention scores again: little work for much "
-            "memory. list:A,B cuts behind the layers A and B. Weights come out bit for bit the same."},
+            "by segment, for at most one more forward pass. blocks cuts behind every residual block; what all "
+            "blocks of a run are given beside their input is kept as well: a bias of positions, the encoder's "
+            "result. selective computes normalisations, activations, dropout and attention scores again: "
+            "little work for much memory. list:A,B cuts behind the layers A and B. Weights come out bit for bit "
+            "the same."},
     ROW(OFFLOAD_ACTIVATIONS, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "what backward waits for is put into host memory and fetched again",

@@ -103,6 +103,10 @@ HR_MUST_CHECK hr_status draft_hold(draft *d, instr_list *list, const draft_held 
 // By the id of a forward instruction: the id of the last one that takes its gradient, 0 for none. The caller frees it; NULL
 // when memory is short.
 uint32_t *draft_gradients_taken(const draft *d);
+// cut[layer], [layers], all false: a residual block ends behind it. writer, [tensors]: index of the instruction among the first
+// forward_count that writes it, HR_NO_ID.
+HR_MUST_CHECK hr_status draft_cut_blocks(const draft *d, const uint32_t *writer, uint32_t forward_count,
+                                         bool *cut, hr_err *err);
 // Closes the gaps of instructions whose operation has become HR_OP_COUNT.
 void draft_close_gaps(draft *d);
 

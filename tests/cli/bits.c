@@ -140,6 +140,26 @@ void bits_check(const char *model, const char *const *pairs, int first, int nth)
     hr_preset_close(preset);
 }
 
+void bits_check_blocks(const char *model, const char *const *pairs)
+{
+    static const char *const frameworks[] = {"execution.as=headroom", "execution.as=pytorch"};
+    static const char *const policies[] = {"precision.policy=float32", "precision.policy=mixed_bfloat16"};
+    hr_preset *preset = NULL;
+    hr_err err = {0};
+    ck_assert_msg(hr_preset_open(model, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
+    for (int k = 0; k < 4; k++) {
+        variant v = {
+            {"execution.mode=eager", frameworks[k / 2], policies[k % 2], "checkpoint.strategy=none"}, 0, ANY};
+        const finding plain = train(preset, pairs, &v);
+        v.pairs[3] = "checkpoint.strategy=blocks";
+        const finding blocks = train(preset, pairs, &v);
+        ck_assert_msg(strcmp(plain.sha256, blocks.sha256) == 0, "%s, %s, %s: other weights in blocks", model,
+                      frameworks[k / 2], policies[k % 2]);
+        ck_assert_uint_lt(blocks.peak_bytes, plain.peak_bytes);
+    }
+    hr_preset_close(preset);
+}
+
 // ---- knob by knob ---------------------------------------------------------------------------------------------
 
 static const struct {

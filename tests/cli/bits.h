@@ -12,6 +12,8 @@ extern const char *const bits_models[BITS_MODELS]; // of every kind of layer
 
 // Trains `model` in every `nth` of the ways, from the `first` on; `pairs` (NULL-terminated, "key=value") hold for all.
 void bits_check(const char *model, const char *const *pairs, int first, int nth);
+// Trains `model` in checkpoint.strategy=blocks and without, by the rules of PyTorch and by ours, in float32 and mixed.
+void bits_check_blocks(const char *model, const char *const *pairs);
 // The same of every value of every knob that does no arithmetic, with others turned where it needs them.
 void bits_check_knobs(const char *model);
 

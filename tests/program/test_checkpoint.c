@@ -31,20 +31,29 @@ static bool fuses_nothing(void *context, hr_op op, hr_act act)
 
 static const hr_target target = {.name = "nothing", .key = 77, .ask = ask_nothing, .fuses = fuses_nothing};
 
-static program *compile(const hr_model *model, const char *strategy, const char *mode)
+static program *compile_with(const hr_model *model, const char *const *pairs, uint32_t batch)
 {
     hr_knobs knobs;
     hr_err err = {0};
     program *p = NULL;
     hr_knobs_init(&knobs);
-    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_CHECKPOINT_STRATEGY, strategy, &err), HR_OK);
-    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_MODE, mode, &err), HR_OK);
-    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_OPTIMIZER_KIND, "sgd", &err), HR_OK);
-    hr_status status = program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, &err);
-    ck_assert_msg(status == HR_OK, "%s %s: %s", strategy, mode, err.sentence);
+    for (; *pairs != NULL; pairs++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, *pairs, &err), HR_OK);
+    }
+    hr_status status = program_compile(model, &knobs, PROGRAM_TRAIN, batch, &target, &p, &err);
+    ck_assert_msg(status == HR_OK, "%s", err.sentence);
     status = program_check(p, &err);
-    ck_assert_msg(status == HR_OK, "%s %s: %s", strategy, mode, err.sentence);
+    ck_assert_msg(status == HR_OK, "%s", err.sentence);
     return p;
+}
+
+static program *compile(const hr_model *model, const char *strategy, const char *mode)
+{
+    char recomputes[64], executes[32];
+    sprintf(recomputes, "checkpoint.strategy=%s", strategy);
+    sprintf(executes, "execution.mode=%s", mode);
+    return compile_with(model, (const char *const[]){recomputes, executes, "optimizer.kind=sgd", NULL},
+                        BATCH);
 }
 
 // L equal layers, each of which must keep its input and nothing else.
@@ -173,6 +182,180 @@ START_TEST(the_peak_of_equal_layers_is_least_at_the_square_root)
 }
 END_TEST
 
+// ---- blocks ----------------------------------------------------------------------------------------------------
+
+enum { BLOCKS_BATCH = 8, GIVEN = 3 };
+
+// Blocks whose inner results are each read by several layers behind.
+static const char dense_blocks[] =
+    "device: {vram: 1GiB}\n"
+    "model:\n"
+    "  input: {shape: [8, 8, 3]}\n"
+    "  classes: 4\n"
+    "  layers:\n"
+    "    - {name: stem, kind: conv2d, filters: 8, kernel: 3, padding: 1}\n"
+    "    - repeat: 3\n"
+    "      index: i\n"
+    "      layers:\n"
+    "        - {name: \"{i}_a\", kind: conv2d, filters: 8, kernel: 3, padding: 1}\n"
+    "        - {name: \"{i}_xa\", kind: concat, inputs: [before, \"{i}_a\"]}\n"
+    "        - {name: \"{i}_b\", kind: conv2d, filters: 8, kernel: 3, padding: 1}\n"
+    "        - {name: \"{i}_xab\", kind: concat, inputs: [before, \"{i}_a\", \"{i}_b\"]}\n"
+    "        - {name: \"{i}_c\", kind: conv2d, filters: 8, kernel: 3, padding: 1}\n"
+    "        - {name: \"{i}_xabc\", kind: concat, inputs: [before, \"{i}_a\", \"{i}_b\", \"{i}_c\"]}\n"
+    "        - {name: \"{i}_d\", kind: conv2d, filters: 8, kernel: 1}\n"
+    "        - {name: \"{i}_out\", kind: add, inputs: [before, previous]}\n"
+    "    - {name: gap, kind: global_avg_pool}\n"
+    "    - {name: out, kind: dense, units: 4}\n";
+
+// The result of one run, a sum itself, is given to every second block of the next.
+static const char given_on[] =
+    "device: {vram: 1GiB}\n"
+    "model:\n"
+    "  inputs:\n"
+    "    - {name: tokens, type: int32, classes: 11, shape: [6]}\n"
+    "    - {name: target, type: int32, classes: 11, shape: [4]}\n"
+    "  classes: 11\n"
+    "  loss: softmax_cross_entropy\n"
+    "  layers:\n"
+    "    - {name: words, kind: embedding, input: tokens, units: 8}\n"
+    "    - repeat: 3\n"
+    "      index: i\n"
+    "      layers:\n"
+    "        - {name: \"e{i}_wide\", kind: dense, units: 16, activation: relu}\n"
+    "        - {name: \"e{i}_narrow\", kind: dense, units: 8}\n"
+    "        - {name: \"e{i}_out\", kind: add, inputs: [before, previous]}\n"
+    "    - {name: targets, kind: embedding, input: target, units: 8}\n"
+    "    - repeat: 3\n"
+    "      index: i\n"
+    "      layers:\n"
+    "        - {name: \"d{i}_attn\", kind: attention, heads: 2}\n"
+    "        - {name: \"d{i}_add\", kind: add, inputs: [before, previous]}\n"
+    "        - {name: \"d{i}_cross\", kind: attention, heads: 2, inputs: [previous, e2_out]}\n"
+    "        - {name: \"d{i}_out\", kind: add, inputs: [\"d{i}_add\", previous]}\n"
+    "    - {name: head, kind: dense, units: 11}\n";
+
+// What the blocks of a run are given beside their one input.
+typedef struct network {
+    const char *source; // a file, or text
+    uint32_t blocks;    // residual sums
+    const char *given[GIVEN];
+} network;
+
+static const network networks[] = {
+    {"presets/models/convnext_b.yaml", 36, {NULL}},
+    {"presets/models/gpt2_124m.yaml", 24, {NULL}},
+    {"presets/models/llama3_2_1b_tiny.yaml", 4, {NULL}},
+    {"presets/models/whisper_small.yaml", 60, {"encoder_norm/out"}},
+    {"presets/models/t5_base.yaml", 60, {"encoder_bias/bias", "decoder_bias/bias", "encoder_out/out"}},
+    {dense_blocks, 3, {NULL}},
+    {given_on, 9, {NULL}},
+};
+enum { NETWORKS = sizeof networks / sizeof *networks, SETTINGS = 4 };
+static const char *const settings[SETTINGS][2] = {
+    {"execution.as=pytorch", "precision.policy=float32"},
+    {"execution.as=pytorch", "precision.policy=mixed_bfloat16"},
+    {"execution.as=headroom", "precision.policy=float32"},
+    {"execution.as=headroom", "precision.policy=mixed_bfloat16"},
+};
+
+static hr_model *model_of(const char *source)
+{
+    if (strchr(source, '\n') != NULL) {
+        return model_from_text(source);
+    }
+    hr_preset *preset = NULL;
+    hr_model *model = NULL;
+    hr_err err = {0};
+    ck_assert_msg(hr_preset_open(source, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_int_eq(model_create(preset, hr_preset_knobs(preset), &model, NULL, &err), HR_OK);
+    hr_preset_close(preset);
+    return model;
+}
+
+static program *in_blocks(const hr_model *model, const char *const *setting, const char *strategy)
+{
+    return compile_with(model,
+                        (const char *const[]){setting[0], setting[1], strategy, "execution.mode=eager",
+                                              "optimizer.kind=sgd", NULL},
+                        BLOCKS_BATCH);
+}
+
+static uint32_t last_sum(const program *p)
+{
+    uint32_t last = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        last = p->instrs[n].phase == HR_PHASE_FORWARD && p->instrs[n].op == HR_OP_ADD ? n : last;
+    }
+    return last;
+}
+
+static bool is_given(const network *w, const tensor *t)
+{
+    for (int k = 0; k < GIVEN && w->given[k] != NULL; k++) {
+        if (strcmp(t->name, w->given[k]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool computes(const instr *i)
+{
+    return i->phase == HR_PHASE_FORWARD && i->op != HR_OP_ALLOC && i->op != HR_OP_FREE && i->op != HR_OP_HOLD;
+}
+
+// Up to the last sum of a network no activation is kept but the sums and what the blocks are given; returns the sums.
+static uint32_t check_kept(const program *p, const network *w)
+{
+    uint32_t sums = 0, given = 0, wanted = 0;
+    const uint32_t last = last_sum(p);
+    for (uint32_t n = 0; n <= last; n++) {
+        const instr *i = &p->instrs[n];
+        for (uint32_t k = 0; computes(i) && k < i->out_count; k++) {
+            const tensor *t = &p->tensors[i->out[k]];
+            const bool sum = i->op == HR_OP_ADD, gives = is_given(w, t);
+            ck_assert_msg(t->category != HR_CATEGORY_ACTIVATIONS || t->dropped == (!sum && !gives),
+                          "%s: %s is %s", w->source, t->name, t->dropped ? "dropped" : "kept");
+            sums += sum;
+            given += gives;
+        }
+    }
+    for (int k = 0; k < GIVEN && w->given[k] != NULL; k++) {
+        wanted++;
+    }
+    ck_assert_uint_eq(given, wanted);
+    return sums;
+}
+
+START_TEST(every_residual_block_is_a_segment_and_is_given_what_the_run_is)
+{
+    const network *w = &networks[_i / SETTINGS];
+    hr_model *model = model_of(w->source);
+    program *p = in_blocks(model, settings[_i % SETTINGS], "checkpoint.strategy=blocks");
+    ck_assert_uint_eq(check_kept(p, w), w->blocks);
+    program_destroy(p);
+    model_destroy(model);
+}
+END_TEST
+
+START_TEST(in_blocks_a_mixed_policy_needs_no_more_than_float32_by_the_rules_of_pytorch)
+{
+    hr_model *model = model_of(networks[_i].source);
+    program *wide = in_blocks(model, settings[0], "checkpoint.strategy=blocks");
+    program *half = in_blocks(model, settings[1], "checkpoint.strategy=blocks");
+    program *plain = in_blocks(model, settings[1], "checkpoint.strategy=none");
+    ck_assert_msg(program_peak_bytes(half) <= program_peak_bytes(wide), "%s: %llu above %llu",
+                  networks[_i].source, (unsigned long long)program_peak_bytes(half),
+                  (unsigned long long)program_peak_bytes(wide));
+    ck_assert_uint_lt(half->saved_for_backward_bytes, plain->saved_for_backward_bytes);
+    program_destroy(wide);
+    program_destroy(half);
+    program_destroy(plain);
+    model_destroy(model);
+}
+END_TEST
+
 START_TEST(every_word_is_understood_and_no_other)
 {
     static const char *const good[] = {"none",    "sqrt",     "blocks", "selective",
@@ -246,6 +429,10 @@ int main(void)
                         STRATEGIES);
     tcase_add_test(tests, selective_computes_no_convolution_again);
     tcase_add_test(tests, the_peak_of_equal_layers_is_least_at_the_square_root);
+    tcase_add_loop_test(tests, every_residual_block_is_a_segment_and_is_given_what_the_run_is, 0,
+                        NETWORKS * SETTINGS);
+    tcase_add_loop_test(tests, in_blocks_a_mixed_policy_needs_no_more_than_float32_by_the_rules_of_pytorch, 0,
+                        NETWORKS);
     tcase_add_test(tests, every_word_is_understood_and_no_other);
     tcase_add_test(tests, a_layer_that_does_not_exist_is_named);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, STRATEGIES);

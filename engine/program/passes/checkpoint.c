@@ -86,64 +86,19 @@ static void cut_behind(const draft *d, plan *p, const bool *cut)
     }
 }
 
-static bool is_merge(const draft *d, const plan *p, const instr *i)
-{
-    uint32_t activations = 0;
-    for (uint32_t k = 0; k < i->in_count; k++) {
-        activations +=
-            p->writer[i->in[k]] != HR_NO_ID && d->tensors.data[i->in[k]].category == HR_CATEGORY_ACTIVATIONS;
-    }
-    return activations > 1;
-}
-
-// open[l]: how many storages are written in layers up to l and read behind l. `last` is [tensors], zeroed.
-static void count_crossings(const draft *d, const plan *p, uint32_t *last, int32_t *open)
-{
-    for (uint32_t n = 0; n < p->forward_count; n++) {
-        const instr *i = &d->instrs.data[n];
-        for (uint32_t k = 0; k < i->in_count && i->layer != HR_NO_ID; k++) {
-            uint32_t *reader = &last[draft_owner(d, i->in[k])];
-            *reader = i->layer > *reader ? i->layer : *reader;
-        }
-    }
-    for (uint32_t t = d->persistent_count; t < d->tensors.count; t++) {
-        const uint32_t from = layer_of_tensor(d, p, t);
-        if (from != HR_NO_ID && d->tensors.data[t].storage == t && last[t] > from) {
-            open[from]++;
-            open[last[t]]--;
-        }
-    }
-    for (uint32_t l = 1; l < d->model->layer_count; l++) {
-        open[l] += open[l - 1];
-    }
-}
-
-// A block ends behind a layer that merges branches and whose result alone goes on.
+// Behind every residual block; without any, as sqrt.
 static hr_status cut_blocks(const draft *d, plan *p, hr_err *err)
 {
-    uint32_t *last = hr_calloc(d->tensors.count, sizeof *last);
-    int32_t *open = hr_calloc(d->model->layer_count + 1u, sizeof *open);
     bool *cut = hr_calloc(d->model->layer_count + 1u, sizeof *cut);
-    hr_status status = HR_OK;
-    if (last == NULL || open == NULL || cut == NULL) {
-        status = HR_FAIL(err, NOMEM, "no host memory for the blocks of %u layers", d->model->layer_count);
-    } else {
-        bool any = false;
-        count_crossings(d, p, last, open);
-        for (uint32_t n = 0; n < p->forward_count; n++) {
-            const instr *i = &d->instrs.data[n];
-            if (i->layer != HR_NO_ID && open[i->layer] == 1 && is_merge(d, p, i)) {
-                cut[i->layer] = any = true;
-            }
-        }
-        if (any) {
-            cut_behind(d, p, cut);
-        } else {
-            cut_every(d, p, (uint32_t)ceil(sqrt((double)d->model->layer_count)));
-        }
+    if (cut == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the blocks of %u layers", d->model->layer_count);
     }
-    hr_free(last);
-    hr_free(open);
+    const hr_status status = draft_cut_blocks(d, p->writer, p->forward_count, cut, err);
+    if (status == HR_OK && memchr(cut, true, d->model->layer_count) != NULL) {
+        cut_behind(d, p, cut);
+    } else if (status == HR_OK) {
+        cut_every(d, p, (uint32_t)ceil(sqrt((double)d->model->layer_count)));
+    }
     hr_free(cut);
     return status;
 }

@@ -11,7 +11,8 @@
 // Which operands are float32 whatever the policy says is data: wide_in and wide_out of the operation's row.
 //
 // Under execution.as=pytorch a mixed policy is torch.autocast: an operation computes in the type that its rule says
-// (ops/pytorch.h), most in what comes; only casts of variables serve more than one reader.
+// (ops/pytorch.h), most in what comes; only casts of variables serve more than one reader, the
+// others are made in their reader's layer, and run again with it.
 #include "ops/pytorch.h"
 #include "program/draft.h"
 
@@ -85,6 +86,14 @@ static hr_status widen_state(draft *d, hr_err *err)
     return HR_OK;
 }
 
+// autocast keeps the casts of variables until it ends; nn.MultiheadAttention casts once for its one product.
+static bool is_shared(const draft *d, const instr *reader, uint32_t from)
+{
+    return !d->pytorch || d->tensors.data[from].category == HR_CATEGORY_WEIGHTS ||
+           (reader->attr.flags & OP_FLAG_PACKED) != 0;
+}
+
+// A cast that serves one reader is of that reader's layer.
 static hr_status add_cast(draft *d, instr_list *list, const instr *reader, uint32_t from, hr_dtype to,
                           uint32_t *id, hr_err *err)
 {
@@ -92,7 +101,7 @@ static hr_status add_cast(draft *d, instr_list *list, const instr *reader, uint3
     op_operand o = tensor_operand(t);
     const hr_category category =
         t->category == HR_CATEGORY_WEIGHTS ? HR_CATEGORY_CASTS : HR_CATEGORY_ACTIVATIONS;
-    const uint32_t layer = t->layer == HR_NO_ID ? reader->layer : t->layer;
+    const uint32_t layer = t->layer == HR_NO_ID || !is_shared(d, reader, from) ? reader->layer : t->layer;
     o.dtype = (uint32_t)to;
     HR_TRY(draft_tensor(d, draft_suffixed(d, t->name, dtype_name(to)), &o, category, layer, id, err));
     instr *i = draft_instr(d, list, HR_OP_CAST, HR_PHASE_FORWARD, layer);
@@ -102,13 +111,6 @@ static hr_status add_cast(draft *d, instr_list *list, const instr *reader, uint3
     instr_in(i, from);
     instr_out(i, *id);
     return HR_OK;
-}
-
-// autocast keeps the casts of variables until it ends; nn.MultiheadAttention casts once for its one product.
-static bool is_shared(const draft *d, const instr *reader, uint32_t from)
-{
-    return !d->pytorch || d->tensors.data[from].category == HR_CATEGORY_WEIGHTS ||
-           (reader->attr.flags & OP_FLAG_PACKED) != 0;
 }
 
 // Most operations of PyTorch read operands of other types as they are: the result lies over our cast where it may. A loss takes
