@@ -282,7 +282,8 @@ static json_t *list_json(scanner *s)
     skip_list(s, of, count, 1);
     json_t *object = json_object();
     json_t *number = json_integer(count <= INT64_MAX ? (json_int_t)count : INT64_MAX);
-    if (object == NULL || number == NULL || json_object_set_new(object, "count", number) != 0) {
+    // The number is taken, also where there is no object.
+    if (json_object_set_new(object, "count", number) != 0) {
         json_decref(object);
         return NULL;
     }
