@@ -170,3 +170,12 @@ json_t *assert_json(const outcome *o, const char *words)
                   o->out);
     return document;
 }
+
+json_t *program_json(const char *words)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    json_t *document = assert_json(&o, words);
+    outcome_deinit(&o);
+    return document;
+}

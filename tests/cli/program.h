@@ -29,6 +29,8 @@ void outcome_deinit(outcome *o);
 void assert_exit(const outcome *o, const char *words, int exit_code);
 // stdout as one JSON document; asserts that it is one. The caller decrefs.
 json_t *assert_json(const outcome *o, const char *words);
+// What a command that ends with 0 prints: the caller's.
+json_t *program_json(const char *words);
 
 // The folder that is the program's HOME, made when first asked for; files of a test may go there.
 const char *program_home(void);

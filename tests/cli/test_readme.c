@@ -21,15 +21,6 @@ static void read_readme(void)
     readme[bytes] = '\0';
 }
 
-static json_t *json_of(const char *words)
-{
-    outcome o = program_run(words);
-    assert_exit(&o, words, 0);
-    json_t *document = assert_json(&o, words);
-    outcome_deinit(&o);
-    return document;
-}
-
 static double number(const json_t *document, const char *object, const char *key)
 {
     const json_t *value = json_object_get(json_object_get(document, object), key);
@@ -58,7 +49,7 @@ static void assert_row(const char *row)
 {
     char words[WORDS_MAX], cells[160];
     words_of_row(row, words);
-    json_t *plan = json_of(words);
+    json_t *plan = program_json(words);
     const double gib = 1 << 30;
     (void)snprintf(cells, sizeof cells, "| %.2f GiB | %.2f GiB | %.0f ms |",
                    number(plan, "memory", "peak_in_use_bytes") / gib,
@@ -93,9 +84,9 @@ START_TEST(the_comparison_with_pytorch_is_with_its_allocator)
 {
     char words[WORDS_MAX];
     ck_assert_ptr_nonnull(strstr(readme, as_pytorch));
-    json_t *plan = json_of("plan bert_base --as pytorch --json");
+    json_t *plan = program_json("plan bert_base --as pytorch --json");
     (void)snprintf(words, sizeof words, "compare bert_base %s --json", as_pytorch);
-    json_t *both = json_of(words);
+    json_t *both = program_json(words);
     const json_t *knobs = json_object_get(both, "knobs");
     ck_assert_uint_eq(json_array_size(knobs), 2);
     size_t k;

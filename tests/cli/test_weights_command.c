@@ -10,15 +10,6 @@
 
 static const char known[] = "tests/data/weights/llama_q4_0.gguf";
 
-static json_t *json_of(const char *words)
-{
-    outcome o = program_run(words);
-    assert_exit(&o, words, 0);
-    json_t *document = assert_json(&o, words);
-    outcome_deinit(&o);
-    return document;
-}
-
 static void write_file(char path[128], const char *leaf, const void *data, size_t bytes)
 {
     (void)snprintf(path, 128, "%s/%s", program_home(), leaf);
@@ -53,13 +44,13 @@ START_TEST(the_least_is_what_a_plan_holds_beside_activations)
     char path[128], words[256];
     ck_assert_uint_gt(write_changed(path, "llama", "lxama"), 5); // an architecture that there is not
     (void)snprintf(words, sizeof words, "plan %s --json", path);
-    json_t *weights = json_of(words);
+    json_t *weights = program_json(words);
     ck_assert_str_eq(json_string_value(json_object_get(weights, "architecture")), "lxama");
     ck_assert_int_eq(json_integer_value(json_object_get(weights, "parameters")), 22688);
     for (size_t k = 0; k < 3; k++) {
         (void)snprintf(words, sizeof words, "plan %s -s precision.policy=float32 -s optimizer.kind=%s --json",
                        known, kinds[k]);
-        json_t *plan = json_of(words);
+        json_t *plan = program_json(words);
         const json_t *held = json_object_get(json_object_get(plan, "memory"), "static_bytes");
         ck_assert(json_is_integer(held));
         ck_assert_int_eq(
@@ -191,7 +182,7 @@ START_TEST(the_header_alone_is_planned)
     ck_assert_msg(strstr(o.out, "a header with 0 of its 4,420 bytes of data\n") != NULL, "%s", o.out);
     outcome_deinit(&o);
     (void)snprintf(words, sizeof words, "plan %s --json", path);
-    json_t *document = json_of(words);
+    json_t *document = program_json(words);
     ck_assert_int_eq(json_integer_value(json_object_get(document, "data_bytes")), 4420);
     ck_assert_int_eq(json_integer_value(json_object_get(document, "held_bytes")), 0);
     ck_assert_int_eq(json_integer_value(json_object_get(document, "parameters")), 2145);
