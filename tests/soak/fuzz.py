@@ -11,6 +11,7 @@ code is 1. The corpus is only read: new inputs live and die in a temporary folde
 """
 import argparse
 import concurrent.futures
+import fcntl
 import glob
 import json
 import os
@@ -43,10 +44,14 @@ def built_with_libfuzzer(names):
         source = b"int LLVMFuzzerTestOneInput(const char *d, long n) { return d == 0 && n > 0; }"
         if subprocess.run(probe, input=source, capture_output=True, check=False).returncode != 0:
             return None
-    for step in (["cmake", "--preset", "fuzz"], ["cmake", "--build", "--preset", "fuzz", "--target", *["fuzz_" + name for name in names]]):
-        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit("tests/soak/fuzz.py: %s failed:\n%s" % (" ".join(step), done.stdout[-3000:]))
+    os.makedirs("build", exist_ok=True)
+    with open("build/fuzz.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # soaks that run side by side have targets in common: one build at a time
+        build = ["cmake", "--build", "--preset", "fuzz", "--target", *["fuzz_" + name for name in names]]
+        for step in (["cmake", "--preset", "fuzz"], build):
+            done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            if done.returncode != 0:
+                sys.exit("tests/soak/fuzz.py: %s failed:\n%s" % (" ".join(step), done.stdout[-3000:]))
     return "build/fuzz/tests"
 
 
