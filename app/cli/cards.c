@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "headroom/card.h"
+#include "headroom/file_kind.h"
 #include "headroom/preset.h"
-#include "headroom/replay.h"
 #include "headroom/report.h"
 #include "headroom/units.h"
 
@@ -414,7 +414,7 @@ static int show_all(const cli_args *args)
     if (choose(all.cards, &all.count, &wanted, &err) != HR_OK) {
         exit_code = say_error(&err, cli_given(args, APP_JSON));
     } else if (cli_given(args, APP_FIT)) {
-        const bool is_trace = hr_replay_recognises(args->value[APP_FIT]);
+        const bool is_trace = hr_file_kind_of(args->value[APP_FIT]) == HR_FILE_TRACE;
         exit_code = (is_trace ? cards_fit_trace : cards_fit)(args, all.cards, all.count);
     } else if (cli_given(args, APP_JSON)) {
         print_cards_json(all.cards, all.count);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "headroom/engine.h"
+#include "headroom/file_kind.h"
 #include "headroom/replay.h"
-#include "headroom/weights.h"
 
 #include "app/cli/compare.h"
 #include "app/cli/plan_play.h"
@@ -62,38 +61,6 @@ static hr_status turn(hr_knobs *knobs, const char *pairs, hr_err *err)
         pairs += length + (pairs[length] == ',');
     }
     return HR_OK;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), size = strlen(end);
-    return length >= size && strcmp(text + length - size, end) == 0;
-}
-
-static bool is_file(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
-}
-
-// Of Hugging Face: a preset, where every other .json is a report.
-static bool is_config(const char *base)
-{
-    const char *slash = strrchr(base, '/');
-    return strcmp(slash == NULL ? base : slash + 1, "config.json") == 0;
-}
-
-// A file that is no preset; also one that is not there but can be nothing else.
-static bool is_trace(const char *base)
-{
-    static const char *const suffixes[] = {".csv", ".hrt", ".pickle", ".pb", ".log"};
-    for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++) {
-        if (ends_with(base, suffixes[k])) {
-            return true;
-        }
-    }
-    return is_file(base) && !ends_with(base, ".yaml") && !ends_with(base, ".onnx") &&
-           !ends_with(base, ".keras") && !hr_weights_is_path(base) && !is_config(base);
 }
 
 // ---- a plan ---------------------------------------------------------------------------------------------------
@@ -183,24 +150,28 @@ static hr_status replay(const cli_args *args, const subject_words *words, compar
 
 // ---- which of them --------------------------------------------------------------------------------------------
 
+static hr_status read_report(const subject_words *words, compare_side *out, hr_err *err)
+{
+    if (words->pairs[0] != '\0') {
+        hr_status status =
+            HR_FAIL(err, USAGE, "a report is what it is: needed no settings, had '%.64s'", words->pairs);
+        hr_err_try(err, "headroom compare %.200s demo", words->base);
+        return status;
+    }
+    return compare_read_report(words->base, out, err);
+}
+
 hr_status compare_open(const cli_args *args, const char *word, compare_side *out, hr_err *err)
 {
     subject_words words;
     *out = (compare_side){.word = word};
     HR_TRY(part(word, &words, err));
-    const bool is_json = ends_with(words.base, ".json");
-    const bool is_model = is_json && (is_config(words.base) || hr_preset_is_network(words.base));
-    if (is_json && !is_model) {
+    const hr_file_kind kind = hr_file_kind_of(words.base);
+    if (kind == HR_FILE_REPORT || kind == HR_FILE_JSON) {
         out->kind = COMPARE_REPORT;
-        if (words.pairs[0] != '\0') {
-            hr_status status =
-                HR_FAIL(err, USAGE, "a report is what it is: needed no settings, had '%.64s'", words.pairs);
-            hr_err_try(err, "headroom compare %.200s demo", words.base);
-            return status;
-        }
-        return compare_read_report(words.base, out, err);
+        return read_report(&words, out, err);
     }
-    if (!is_model && is_trace(words.base)) {
+    if (kind == HR_FILE_TRACE || kind == HR_FILE_OTHER) { // a replay says what a trace begins with
         out->kind = COMPARE_TRACE;
         return replay(args, &words, out, err);
     }

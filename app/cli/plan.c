@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "headroom/engine.h"
-#include "headroom/replay.h"
+#include "headroom/file_kind.h"
 
 #include "app/cli/cli.h"
 #include "app/cli/options.h"
@@ -90,6 +90,22 @@ static hr_status plan_on(const cli_args *args, const hr_preset *preset, hr_engin
     return HR_OK;
 }
 
+// A file of weights that is no preset. `why` it is none is said where it should be one.
+static int plan_no_network(const cli_args *args, const hr_err *why)
+{
+    hr_weights weights;
+    hr_err unread;
+    const bool is_read = hr_weights_read(args->words[0], &weights, &unread) == HR_OK;
+    if (is_read && !weights.names_network) {
+        return plan_weights(args, &weights);
+    }
+    const int exit_code = say_error(why, cli_given(args, APP_JSON));
+    if (is_read && !cli_given(args, APP_JSON)) {
+        plan_weights_alone(args, &weights);
+    }
+    return exit_code;
+}
+
 int cli_plan(int argc, char **argv)
 {
     cli_args args;
@@ -100,23 +116,12 @@ int cli_plan(int argc, char **argv)
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
     }
-    if (args.words[0] != NULL && hr_replay_recognises(args.words[0])) {
+    const hr_file_kind kind = args.words[0] == NULL ? HR_FILE_PRESET : hr_file_kind_of(args.words[0]);
+    if (kind == HR_FILE_TRACE) {
         return plan_trace(&args);
     }
-    hr_weights weights;
-    const bool is_path = args.words[0] != NULL && hr_weights_is_path(args.words[0]);
-    const bool is_read = is_path && hr_weights_read(args.words[0], &weights, &err) == HR_OK;
-    if (is_read && !weights.names_network) {
-        return plan_weights(&args, &weights);
-    }
-    if (is_path && !is_read && strcmp(weights.format, "GGUF") == 0) {
-        return say_error(&err, cli_given(&args, APP_JSON));
-    }
-    hr_status status = check_options(&args, &err);
-    subject.preset = NULL;
-    if (status == HR_OK) {
-        status = cli_open(&args, args.words[0], &subject, &err);
-    }
+    hr_status status = cli_open(&args, args.words[0], &subject, &err);
+    status = status == HR_OK ? check_options(&args, &err) : status;
     if (status == HR_OK) {
         hr_engine_options options = {.plan_only = true, .keeps_failure_heap = cli_given(&args, APP_STYLE)};
         status = hr_engine_create(subject.preset, &subject.knobs, &options, &engine, &err);
@@ -126,10 +131,8 @@ int cli_plan(int argc, char **argv)
     }
     hr_engine_destroy(engine);
     cli_close(&subject);
-    const int exit_code =
-        status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON) && status != HR_OOM);
-    if (status == HR_PRESET && is_read && !cli_given(&args, APP_JSON)) {
-        plan_weights_alone(&args, &weights);
+    if (status == HR_PRESET && (kind == HR_FILE_GGUF || kind == HR_FILE_SAFETENSORS)) {
+        return plan_no_network(&args, &err);
     }
-    return exit_code;
+    return status == HR_OK ? 0 : say_error(&err, cli_given(&args, APP_JSON) && status != HR_OOM);
 }

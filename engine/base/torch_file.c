@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/input.h"
-#include "base/text.h"
 
 enum { LOCAL_HEADER_BYTES = 30, NAME_LENGTH_AT = 26 };
 
@@ -30,6 +29,18 @@ bool torch_file_begins(const char *start, size_t bytes)
            (bytes >= sizeof magic - 1 && memcmp(start, magic, sizeof magic - 1) == 0);
 }
 
+bool torch_file_is_one(const char *path)
+{
+    input in;
+    if (input_open(&in, path, NULL) != HR_OK) {
+        return false;
+    }
+    const size_t bytes = input_ahead(&in, TORCH_FILE_SIGN_BYTES);
+    const bool is_one = input_status(&in, NULL) == HR_OK && torch_file_begins(input_here(&in), bytes);
+    input_close(&in);
+    return is_one;
+}
+
 hr_status torch_file_refuse(hr_status status, const char *path, hr_err *err)
 {
     (void)hr_err_set(err, status, __FILE__, __LINE__,
@@ -40,17 +51,6 @@ hr_status torch_file_refuse(hr_status status, const char *path, hr_err *err)
                     "net.yaml; or of its training python3 scripts/record/torch_record.py --output "
                     "step.pickle train.py");
     return status;
-}
-
-bool torch_file_is_named(const char *path)
-{
-    static const char *const endings[] = {".pt", ".pth", ".ckpt", ".bin", ".pickle", ".pkl"};
-    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
-        if (text_ends_in(path, endings[k])) {
-            return true;
-        }
-    }
-    return false;
 }
 
 hr_status torch_file_as_network(const char *path, hr_err *err)

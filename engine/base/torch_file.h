@@ -14,11 +14,11 @@ enum { TORCH_FILE_SIGN_BYTES = 512 }; // of its beginning, to know it by
 
 // Whether a file that begins so is one: what torch.save or torch.jit.save writes.
 bool torch_file_begins(const char *start, size_t bytes);
+// Whether there is such a file and it begins so.
+bool torch_file_is_one(const char *path);
 // The sentence: `status` is the caller's.
 hr_status torch_file_refuse(hr_status status, const char *path, hr_err *err);
 
-// Whether the name of a file says that it is a pickle or a checkpoint: it names no preset.
-bool torch_file_is_named(const char *path);
 // Such a file as a network: READ error where it cannot be read, PRESET error otherwise.
 HR_MUST_CHECK hr_status torch_file_as_network(const char *path, hr_err *err);
 

@@ -6,6 +6,7 @@
 
 #include "headroom/preset.h"
 
+#include "base/file_name.h"
 #include "base/torch_file.h"
 #include "families.h"
 #include "gguf.h"
@@ -151,32 +152,39 @@ static hr_status refuse_own(importer *m, text *knobs)
     return config_status(&m->c);
 }
 
-static bool is_any(const config *c)
+static hr_file_kind by_name(const char *path)
 {
-    return c->root != NULL;
+    return file_kind_named(path) == HR_FILE_CONFIG ? HR_FILE_CONFIG : HR_FILE_JSON;
 }
 
-bool hr_preset_is_network(const char *path)
+static hr_file_kind kind_of(const char *path, const config *c)
+{
+    return is_own(c)     ? HR_FILE_REPORT
+           : is_keras(c) ? HR_FILE_KERAS
+           : json_object_get(c->root, "architectures") != NULL ||
+                   json_object_get(c->root, "model_type") != NULL
+               ? HR_FILE_CONFIG
+               : by_name(path);
+}
+
+hr_file_kind preset_import_json_kind(const char *path)
 {
     config c = {0};
     hr_err err;
     const bool is_read = config_open(path, &c, &err) == HR_OK;
-    const bool is_network = is_read && !is_own(&c) &&
-                            (is_keras(&c) || json_object_get(c.root, "architectures") != NULL ||
-                             json_object_get(c.root, "model_type") != NULL);
+    const hr_file_kind kind = is_read ? kind_of(path, &c) : by_name(path);
     config_close(&c);
-    return is_network;
+    return kind;
 }
 
-// Of a file of JSON: what is in it decides. The first that knows it reads it.
 static const struct {
-    bool (*knows)(const config *c);
     hr_status (*read)(importer *m, text *knobs);
     const char *file; // what the file is called in a description
 } json_readers[] = {
-    {is_keras, import_keras, "Keras file"},
-    {is_own, refuse_own, ""},
-    {is_any, import_hugging_face, "Hugging Face config.json"},
+    [HR_FILE_KERAS] = {import_keras, "Keras file"},
+    [HR_FILE_REPORT] = {refuse_own, ""},
+    [HR_FILE_CONFIG] = {import_hugging_face, "Hugging Face config.json"},
+    [HR_FILE_JSON] = {import_hugging_face, "Hugging Face config.json"},
 };
 
 // `weights`: of the file beside the config.json that was named instead of it; NULL: none was.
@@ -184,15 +192,12 @@ static hr_status import_json(const char *path, const tensors *weights, const cha
                              text *knobs, hr_err *err)
 {
     importer m = {.knobs = "", .weights_named = weights};
-    size_t k = 0;
-    hr_status status =
-        text_ends_in(path, ".keras") ? keras_open(path, &m.c, err) : config_open(path, &m.c, err);
+    const bool is_archive = file_kind_named(path) == HR_FILE_KERAS;
+    hr_status status = is_archive ? keras_open(path, &m.c, err) : config_open(path, &m.c, err);
     if (status == HR_OK) {
-        while (!json_readers[k].knows(&m.c)) {
-            k++;
-        }
-        m.file = json_readers[k].file;
-        status = json_readers[k].read(&m, knobs);
+        const hr_file_kind kind = kind_of(path, &m.c);
+        m.file = json_readers[kind].file;
+        status = json_readers[kind].read(&m, knobs);
     }
     status = status == HR_OK ? finish(&m, name, model, knobs, err) : status;
     model_text_deinit(&m.t);
@@ -258,11 +263,29 @@ static hr_status import_safetensors(const char *path, const char *name, text *mo
     return status;
 }
 
+static hr_status import_json_alone(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+{
+    return import_json(path, NULL, name, model, knobs, err);
+}
+
+static hr_status refuse_checkpoint(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+{
+    (void)name, (void)model, (void)knobs;
+    return torch_file_as_network(path, err);
+}
+
 hr_status preset_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
 {
-    return text_ends_in(path, ".onnx")          ? onnx_import(path, name, model, knobs, err)
-           : text_ends_in(path, ".gguf")        ? import_gguf(path, name, model, knobs, err)
-           : text_ends_in(path, ".safetensors") ? import_safetensors(path, name, model, knobs, err)
-           : torch_file_is_named(path)          ? torch_file_as_network(path, err)
-                                                : import_json(path, NULL, name, model, knobs, err);
+    typedef hr_status (*reader)(const char *path, const char *name, text *model, text *knobs, hr_err *err);
+    static const reader readers[] = {
+        [HR_FILE_ONNX] = onnx_import,
+        [HR_FILE_GGUF] = import_gguf,
+        [HR_FILE_KERAS] = import_json_alone,
+        [HR_FILE_SAFETENSORS] = import_safetensors,
+        [HR_FILE_CONFIG] = import_json_alone,
+        [HR_FILE_JSON] = import_json_alone,
+        [HR_FILE_CHECKPOINT] = refuse_checkpoint,
+    };
+    const hr_file_kind named = file_kind_named(path);
+    return readers[file_kind_is_import(named) ? named : HR_FILE_JSON](path, name, model, knobs, err);
 }

@@ -3,6 +3,7 @@
 
 #include "headroom/weights.h"
 
+#include "base/file_name.h"
 #include "families.h"
 #include "gguf.h"
 #include "safetensors.h"
@@ -50,14 +51,9 @@ static hr_status read_safetensors(const char *path, hr_weights *out, hr_err *err
     return status;
 }
 
-bool hr_weights_is_path(const char *path)
-{
-    return text_ends_in(path, ".gguf") || text_ends_in(path, ".safetensors");
-}
-
 hr_status hr_weights_read(const char *path, hr_weights *out, hr_err *err)
 {
-    const bool is_gguf = text_ends_in(path, ".gguf");
+    const bool is_gguf = file_kind_named(path) == HR_FILE_GGUF;
     *out = (hr_weights){.format = is_gguf ? "GGUF" : "safetensors", .files = 1};
     return is_gguf ? read_gguf(path, out, err) : read_safetensors(path, out, err);
 }

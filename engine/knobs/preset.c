@@ -14,6 +14,7 @@
 
 #include "headroom/words.h"
 
+#include "base/file_name.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "base/vec.h"
@@ -302,11 +303,12 @@ static void import_name(const char *path, char name[64])
 {
     char whole[PATH_MAX], folder[SEARCH_PATH_MAX];
     const char *leaf = strrchr(path, '/') == NULL ? path : strrchr(path, '/') + 1;
-    const size_t length = text_ends_in(leaf, ".gguf") ? strlen(leaf) - strlen(".gguf") : strcspn(leaf, ".");
+    const hr_file_kind kind = file_kind_named(path);
+    const size_t length = kind == HR_FILE_GGUF ? strlen(leaf) - strlen(".gguf") : strcspn(leaf, ".");
     (void)snprintf(name, 64, "%.*s", (int)length, leaf);
     search_folder_of(path, folder);
-    if ((strcmp(leaf, "config.json") == 0 || text_ends_in(leaf, ".safetensors")) &&
-        realpath(folder, whole) != NULL && strrchr(whole, '/')[1] != '\0') {
+    if ((kind == HR_FILE_CONFIG || kind == HR_FILE_SAFETENSORS) && realpath(folder, whole) != NULL &&
+        strrchr(whole, '/')[1] != '\0') {
         (void)text_copy(name, 64, strrchr(whole, '/') + 1);
     }
 }
@@ -343,8 +345,9 @@ static hr_status open_import(loader *l, visit *here, hr_err *err)
 static hr_status open_file(loader *l, visit *here, const yaml_node *at)
 {
     hr_err reason = {0};
-    hr_status status = search_is_import(here->path) ? open_import(l, here, &reason)
-                                                    : yaml_open(here->path, &here->file, &reason);
+    hr_status status = file_kind_is_import(file_kind_named(here->path))
+                           ? open_import(l, here, &reason)
+                           : yaml_open(here->path, &here->file, &reason);
     if ((status == HR_READ || status == HR_PRESET) && here->parent != NULL) {
         yaml_problem(here->parent->file, at->line, at->column, "%s", reason.sentence);
         return HR_OK;
@@ -501,7 +504,7 @@ static hr_status find_preset(const char *preset, char path[SEARCH_PATH_MAX], hr_
 
 static void set_name(hr_preset *preset, const char *path)
 {
-    if (search_is_import(path)) {
+    if (file_kind_is_import(file_kind_named(path))) {
         import_name(path, preset->name);
         (void)hr_plain_text(preset->name, "");
         return;

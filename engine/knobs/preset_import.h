@@ -4,6 +4,7 @@
 #ifndef KNOBS_PRESET_IMPORT_H
 #define KNOBS_PRESET_IMPORT_H
 
+#include "headroom/file_kind.h"
 #include "headroom/status.h"
 
 #include "base/text.h"
@@ -16,5 +17,7 @@
 // after a failure. Any thread.
 HR_MUST_CHECK hr_status preset_import(const char *path, const char *name, text *model, text *knobs,
                                       hr_err *err);
+// Of a file of JSON by what is in it: KERAS, CONFIG, REPORT or JSON.
+hr_file_kind preset_import_json_kind(const char *path);
 
 #endif

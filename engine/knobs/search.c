@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/file_name.h"
 #include "base/host_mem.h"
 #include "base/text.h"
-#include "base/torch_file.h"
 #include "base/vec.h"
 #include "knobs/card_table.h"
 #include "knobs/yaml.h"
@@ -53,20 +53,9 @@ bool search_is_path(const char *preset)
     return strchr(preset, '/') != NULL || text_ends_in(preset, ".yaml");
 }
 
-bool search_is_import(const char *path)
-{
-    static const char *const endings[] = {".json", ".onnx", ".keras", ".gguf", ".safetensors"};
-    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
-        if (text_ends_in(path, endings[k])) {
-            return true;
-        }
-    }
-    return torch_file_is_named(path);
-}
-
 bool search_is_preset_path(const char *preset)
 {
-    return search_is_path(preset) || search_is_import(preset) || strcmp(preset, ".") == 0;
+    return search_is_path(preset) || file_kind_is_import(file_kind_named(preset)) || strcmp(preset, ".") == 0;
 }
 
 bool hr_preset_is_path(const char *word)

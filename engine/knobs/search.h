@@ -25,8 +25,6 @@ void search_find_recipes(search_roots *roots);
 bool search_is_path(const char *preset);
 // The same of a word that shall be a preset: a path too where it ends in ".json", or is the folder ".".
 bool search_is_preset_path(const char *preset);
-// Whether it ends as another program's file does, which preset_import reads.
-bool search_is_import(const char *path);
 // "config.json" in a folder, for `path` to go on with; false where the folder has none, or it is no folder.
 bool search_config_in(char path[SEARCH_PATH_MAX]);
 // An absolute path, or one with a ".." in it: a file of strangers may not name one.

@@ -48,8 +48,6 @@ const char *hr_preset_note(const hr_preset *preset);
 // Of a preset that was read from another program's file: the keys title, description, note and model as a preset of our own has
 // them, in YAML; NULL for others.
 const char *hr_preset_imported(const hr_preset *preset);
-// Whether the file of JSON says a network, of Keras or of Hugging Face, as hr_preset_open reads it; not what headroom writes itself.
-bool hr_preset_is_network(const char *path);
 bool hr_preset_trusts(const hr_preset *preset);
 const hr_knobs *hr_preset_knobs(const hr_preset *preset);
 const hr_origin *hr_preset_origin(const hr_preset *preset, hr_knob_id id);

@@ -27,8 +27,6 @@ typedef struct hr_weights {
     uint32_t type_count;
 } hr_weights;
 
-// Whether `path` ends as such a file does: ".gguf", ".safetensors".
-bool hr_weights_is_path(const char *path);
 // parameters: elements that an optimizer trains. READ error when the file cannot be read; PRESET, one sentence, where it is no such
 // file, has a header that is cut, or contradicts itself; NOMEM. Any thread.
 HR_MUST_CHECK hr_status hr_weights_read(const char *path, hr_weights *out, hr_err *err);
