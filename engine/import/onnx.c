@@ -26,7 +26,7 @@ static const struct {
     {"BatchNormalization", NULL, take_batch_norm, false},
     {"Cast", fold_cast, take_cast, true},
     {"Ceil", fold_elementwise, NULL, false},
-    {"Clip", NULL, take_clip, false},
+    {"Clip", fold_elementwise, take_clip, false},
     {"Concat", fold_concat, take_concat, false},
     {"Constant", fold_constant, NULL, false},
     {"ConstantOfShape", fold_constant_of_shape, NULL, false},

@@ -135,8 +135,24 @@ static bool fold_where(walk *w)
     return walk_give_numbers(w, 0, numbers_choose(w->g, c, a, b));
 }
 
+// The ends of Clip are numbers by themselves, and either may be left out.
+static bool fold_clip(walk *w)
+{
+    const numbers *n = walk_needs_numbers(w, 0);
+    for (uint32_t k = 1; k < 3 && n != NULL; k++) {
+        const numbers *end = walk_has(w, k) ? walk_needs_numbers(w, k) : NULL;
+        if (walk_has(w, k)) {
+            n = end == NULL ? NULL : numbers_map(w->g, n, end, k == 1 ? fmax : fmin, n->real);
+        }
+    }
+    return walk_give_numbers(w, 0, n);
+}
+
 bool fold_elementwise(walk *w)
 {
+    if (strcmp(w->node->op, "Clip") == 0) {
+        return fold_clip(w);
+    }
     if (strcmp(w->node->op, "Where") == 0) {
         return fold_where(w);
     }

@@ -6,7 +6,7 @@
 
 #include "onnx_walk.h"
 
-bool fold_elementwise(walk *w); // of one operand, of two and Where, by the node's operator
+bool fold_elementwise(walk *w); // of one operand, of two, Where and Clip, by the node's operator
 bool fold_constant(walk *w);
 bool fold_constant_of_shape(walk *w);
 bool fold_range(walk *w);

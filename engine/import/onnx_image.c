@@ -307,11 +307,6 @@ static bool pool(walk *w, const char *kind, bool counts_padding)
     if (x == NULL || !read_window(w, x, NULL, &v)) {
         return false;
     }
-    const int64_t one[2] = {1, 1};
-    const bool nothing = memcmp(v.kernel, one, sizeof one) == 0 && memcmp(v.stride, one, sizeof one) == 0;
-    if (nothing && v.out[0] == v.have[0] && v.out[1] == v.have[1]) {
-        return walk_give(w, 0, x);
-    }
     layer *l = walk_image(w, x);
     const bool padding = v.before[0] > 0 || v.before[1] > 0, counted = counts_padding && padding;
     const bool further = v.behind[0] > v.before[0] || v.behind[1] > v.before[1];

@@ -118,6 +118,13 @@ static const struct {
     {ATTENTION(";m ^ 8 -1e4", "Add s1 m > s2;Softmax s2 > p;"), "heads: 2, causal: true"},
     {"x f 3,8,8", "y f 4,12,12", "w f 4,3,3,3;n = 1 1 2 2",
      "Conv x w > c;Cast n > s to=1;Resize c - s > y mode=nearest", "kind: upsample, size: 2"},
+    // Padding from a shape: 8 - 7 rows behind, and 8 - 9 columns clipped at 0.
+    {"x f 3,8,8", "y f 4,9,8", "w f 4,3,1,1;o = 1 2;z = 0;f = 0 0 0 0 0 0;seven = 7 9",
+     "Conv x w > c;Shape c > s start=2 end=4;Sub s seven > d;Clip d z - > p;Concat f p > all axis=0;Pad c "
+     "all > y",
+     "kind: zero_pad, padding: [0, 1, 0, 0]"},
+    {"x f 3,8,8", "y f 4,8,8", "w f 4,3,1,1", "Conv x w > c;AveragePool c > y kernel_shape=1,1 strides=1,1",
+     "kind: avg_pool, size: 1"},
     {"x f 3,8,8", "y f 4,12,12", "w f 4,3,3,3;n = 4 12 12",
      "Conv x w > c;Shape c > h start=0 end=1;Concat h n > s axis=0;Resize c - - s > y mode=nearest",
      "kind: upsample, size: 2"},
