@@ -61,6 +61,11 @@ uint32_t expand_dropout(model_builder *b, double rate, int32_t flags, uint32_t x
 // The rate, and a salt of the present layer, where there is a rate.
 void expand_rate(const model_builder *b, double rate, op_attr *attr);
 
+// The axes of x in another order, the first stays: axes[k] is the axis of x that axis k of the result is.
+uint32_t expand_permute(model_builder *b, uint32_t x, const uint32_t axes[OP_MAX_RANK], const char *result);
+// An image whose pixels went so many places down and to the right, around its edges.
+uint32_t expand_rolled(model_builder *b, uint32_t x, attr_pair shift, const char *result);
+
 // The biases that learned rows of `table` make, [..*heads, queries, keys] for all samples (ops/relative.h).
 uint32_t expand_relative(model_builder *b, const op_attr *attr, uint32_t table);
 // scores + bias.

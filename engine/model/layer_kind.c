@@ -87,6 +87,10 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
         {.name = "capacity_factor", .type = ATTR_TYPE_REAL, .min = 0.01, .max = 1024, .fallback = 1.25},
     [ATTR_GATED] = {.name = "gated", .type = ATTR_TYPE_CHOICE, .fallback = 1, .choices = {BOOLEAN}},
     [ATTR_NORMALISE] = {.name = "normalise", .type = ATTR_TYPE_CHOICE, .fallback = 1, .choices = {BOOLEAN}},
+    [ATTR_AXES] =
+        {.name = "axes", .type = ATTR_TYPE_SHAPE, .required = true, .min = 1, .max = OP_MAX_RANK - 1},
+    [ATTR_SHIFT] =
+        {.name = "shift", .type = ATTR_TYPE_PAIR, .required = true, .min = -MAX_WINDOW, .max = MAX_WINDOW},
     [ATTR_BALANCE] = {.name = "balance", .type = ATTR_TYPE_REAL, .min = 0, .max = 1e6},
 };
 

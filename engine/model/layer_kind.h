@@ -57,7 +57,13 @@
     X(lstm)                                                                                                  \
     X(mixture_of_experts)                                                                                    \
     X(flatten)                                                                                               \
-    X(reshape)
+    X(reshape)                                                                                               \
+    X(permute)                                                                                               \
+    X(roll)                                                                                                  \
+    X(pixel_shuffle)                                                                                         \
+    X(pixel_unshuffle)                                                                                       \
+    X(patch_merging)                                                                                         \
+    X(channel_shuffle)
 
 typedef enum layer_kind_id {
 #define X(name) LAYER_##name,
@@ -134,6 +140,8 @@ typedef enum attr_id {
     ATTR_GATED,
     ATTR_NORMALISE, // gates of a token sum to 1
     ATTR_BALANCE,   // weight of the loss that spreads tokens over experts; 0: none
+    ATTR_AXES,      // of a permutation: 1, 2, …, in their new order
+    ATTR_SHIFT,     // places down and to the right
     ATTR_ID_COUNT
 } attr_id;
 

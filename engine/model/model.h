@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model: named layers, expanded into operations over parameters and values, with shapes per sample.
 //
-// Values carry shapes with dim[0] = 1 for the batch; whoever builds a program for batch N multiplies dim[0] of
-// every `batched` value by N. Parameters are in canonical order: layer by layer, as the layer declares them.
+// Values carry shapes with dim[0] = 1 for the batch, and within a layer more where rows or windows of a sample are counted
+// as samples; whoever builds a program for batch N multiplies dim[0] of every `batched` value by N. Parameters are in canonical order: layer by layer, as the layer declares them.
 //
 // Names are unique: "conv1/weights", "conv1/out" for a layer's result, "conv1/conv" for what stands before its
 // activation; inputs, labels, probs and losses belong to no layer (HR_NO_ID). An activation is a node of its own:

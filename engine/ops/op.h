@@ -207,7 +207,11 @@
     X(GATHER_BWD, "gather_experts_bwd") /* y, gates, slots, dz → dy, dgates */                                    \
     X(EXPERT_DENSE, "expert_dense")     /* x[N,C,E,I], w[E,I,O] → y[N,C,E,O]: each expert's own weights */        \
     X(EXPERT_DENSE_BWD_DATA, "expert_dense_bwd_data")       /* dy, w → dx */                                      \
-    X(EXPERT_DENSE_BWD_WEIGHTS, "expert_dense_bwd_weights") /* x, dy → dw */
+    X(EXPERT_DENSE_BWD_WEIGHTS, "expert_dense_bwd_weights") /* x, dy → dw */                                      \
+    X(PERMUTE,                                                                                                      \
+      "permute")    /* x → y: its axes in another order, the first stays; attr.rule, see ops/permute.h */         \
+    X(ROLL, "roll") /* x[N,H,W,...] → y: place h, w of y is (h + attr.pad_top) mod H, (w + attr.pad_left) \
+                                     mod W of x */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -246,7 +250,7 @@ typedef struct op_attr {
     int32_t count; // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
     int32_t heads; // ATTENTION…; of a tile of it `offset` is its first head, `count` the heads of a sample
     int32_t flags; // OP_FLAG_…
-    int32_t rule;  // RELATIVE_BIAS: op_relative_rule
+    int32_t rule;  // RELATIVE_BIAS: op_relative_rule; PERMUTE: the order of axes
     int32_t experts, choices, slots; // ROUTE, DISPATCH: experts, those of a token, slots of an expert
     uint64_t salt;                   // DROPOUT, ATTENTION with a rate: of the layer's name
     double epsilon, momentum;        // normalisations, MOMENTUM, EMA

@@ -128,6 +128,8 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_SCALE] = {"mul.Scalar"},
     [HR_OP_CONCAT] = {"cat"},
     [HR_OP_STACK] = {"stack"},
+    [HR_OP_PERMUTE] = {"permute, clone"}, // what reads it in its new order copies it
+    [HR_OP_ROLL] = {"roll"},
     [HR_OP_REDUCE] = {"sum.dim_IntList", .autocast = PYTORCH_WIDE_SUM},
     // As products with a cosine and a sine: those of all places are made once a forward pass, and not counted here.
     [HR_OP_ROTARY] = {"mul.Tensor, neg, cat, add.Tensor"},

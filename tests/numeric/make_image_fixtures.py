@@ -84,6 +84,17 @@ def slice_case(name, x, axis, offset, count):
     return op_fixture(name, "slice", {"axis": axis, "offset": offset, "count": count}, [x], forward)
 
 
+def permute_case(name, x, axes):
+    rule = sum(axis << (4 * k) for k, axis in enumerate(axes))
+    return op_fixture(name, "permute", {"rule": rule}, [x], lambda value: [value.permute(axes)])
+
+
+def roll_case(name, x, down, right):
+    """torch.roll's shifts."""
+    attr = {"pad_top": -down % x[1], "pad_left": -right % x[2]}
+    return op_fixture(name, "roll", attr, [x], lambda image: [image.roll((down, right), (1, 2))])
+
+
 def reduce_case(name, x, axis, count, flags):
     def forward(value):
         axes = tuple(range(axis, axis + count))
@@ -189,6 +200,11 @@ def main():
         slice_case("slice_channels", (2, 3, 4, 7), 3, 2, 3),
         slice_case("slice_rest", (3, 6, 5), 1, 4, 0),
         zero_pad_case("zero_pad", (2, 3, 4, 5), 1, 2, 0, 3),
+        permute_case("permute_windows", (4, 3, 2, 3, 5), (0, 2, 1, 3, 4)),
+        permute_case("permute_cycle", (2, 3, 4, 5), (0, 2, 3, 1)),
+        permute_case("permute_pixels", (3, 4, 5, 2, 3), (0, 3, 1, 4, 2)),
+        roll_case("roll", (2, 5, 4, 3), -2, 3),
+        roll_case("roll_rows", (3, 4, 2), 1, 0),
         reduce_case("reduce_sum", (3, 4, 5), 1, 1, 0),
         reduce_case("reduce_mean", (2, 3, 4, 5), 1, 2, MEAN),
         mse_case("mse", (4, 3), 1.0),

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "numeric/op_draw.h"
+#include "ops/permute.h"
 
 // Up to `most` dimensions of 1 to size + 1 places; blocked images when the draw asks for them.
 static void any_shape(op_draw *d, int64_t most, int64_t dims[OP_MAX_RANK])
@@ -110,6 +111,40 @@ op_trial op_case_resized(hr_op op, op_draw *d)
                                              .pad_bottom = (int32_t)op_random_int(state, 0, 3),
                                              .pad_right = (int32_t)op_random_int(state, 0, 3)});
     op_draw_in(d, &t, op_draw_image(d, dims), -1.0, 1.0);
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
+// Any order of all axes but the first; some sides long enough for whole squares and their ends.
+op_trial op_case_permute(hr_op op, op_draw *d)
+{
+    int64_t dims[OP_MAX_RANK];
+    any_shape(d, 5, dims);
+    const uint32_t rank = (uint32_t)rank_of(dims);
+    uint32_t axes[OP_MAX_RANK] = {0, 1, 2, 3, 4};
+    for (uint32_t k = 1; k < rank; k++) {
+        const int64_t other = op_draw_int(d, k, rank - 1);
+        const uint32_t axis = axes[k];
+        axes[k] = axes[other];
+        axes[other] = axis;
+    }
+    if (rank > 1 && op_draw_int(d, 0, 1) == 1) {
+        dims[op_draw_int(d, 1, rank - 1)] = op_draw_int(d, 1, 70);
+    }
+    op_trial t = op_trial_make(op, (op_attr){.rule = permute_rule(axes, rank)});
+    op_draw_in(d, &t, dims, -1.0, 1.0);
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
+op_trial op_case_roll(hr_op op, op_draw *d)
+{
+    int64_t dims[OP_MAX_RANK];
+    (void)op_draw_image(d, dims);
+    dims[3] = op_draw_int(d, 0, 3) == 0 ? 0 : dims[3]; // then [N,H,W]
+    op_trial t = op_trial_make(op, (op_attr){.pad_top = (int32_t)op_draw_int(d, 0, dims[1] - 1),
+                                             .pad_left = (int32_t)op_draw_int(d, 0, dims[2] - 1)});
+    op_draw_in(d, &t, dims, -1.0, 1.0);
     op_trial_infer_out(&t, 1);
     return t;
 }

@@ -63,6 +63,8 @@ static const struct {
     {HR_OP_ZERO_PAD, 0, 0, 0},
     {HR_OP_ZERO_PAD_BWD, 0, 0, 0},
     {HR_OP_UPSAMPLE, 0, 0, 0},
+    {HR_OP_PERMUTE, 0, 0, 0},
+    {HR_OP_ROLL, 0, 0, 0},
     {HR_OP_UPSAMPLE_BWD, 1e-7, 0, 0},
     {HR_OP_AVG_POOL, 2e-7, 0, 0},
     {HR_OP_AVG_POOL_BWD, 2e-7, 0, 0},

@@ -149,6 +149,8 @@ static const hr_op operations[] = {
     HR_OP_LSTM,
     HR_OP_CONV2D_TRANSPOSE,
     HR_OP_UPSAMPLE,
+    HR_OP_PERMUTE,
+    HR_OP_ROLL,
     HR_OP_ADAFACTOR,
     HR_OP_ADAFACTOR_KERAS,
     HR_OP_ADAM8BIT,

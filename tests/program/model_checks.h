@@ -126,7 +126,13 @@ static inline void assert_nodes(const hr_model *m)
         uint64_t elements;
         ck_assert(made[i]);
         ck_assert(shape_elements(&m->values[i].shape, &elements));
-        ck_assert(!m->values[i].batched || m->values[i].shape.dim[0] == 1);
+    }
+    for (uint32_t i = 0; i < m->slot_count; i++) {
+        ck_assert_int_eq(m->values[m->slots[i].value].shape.dim[0], 1);
+    }
+    for (uint32_t i = 0; i < m->layer_count; i++) {
+        const model_value *output = &m->values[m->layers[i].output];
+        ck_assert(!output->batched || output->shape.dim[0] == 1);
     }
     free(made);
 }

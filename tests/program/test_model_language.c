@@ -331,6 +331,13 @@ static const char every_kind[] =
     "    - {kind: mish}\n"
     "    - {kind: scale, factor: -0.5}\n"
     "    - {name: gains, kind: layer_scale, initial: 1e-6}\n"
+    "    - {name: turned, kind: permute, axes: [3, 1, 2]}\n"
+    "    - {kind: permute, axes: [2, 3, 1]}\n"
+    "    - {name: rolled, kind: roll, shift: [-2, 3]}\n"
+    "    - {name: patches, kind: pixel_unshuffle, size: [1, 2]}\n"
+    "    - {name: shuffled, kind: channel_shuffle, groups: 3}\n"
+    "    - {name: pixels, kind: pixel_shuffle, size: [1, 2]}\n"
+    "    - {name: merged, kind: patch_merging, size: [5, 2]}\n"
     "    - {kind: stack, axis: 1, count: 3}\n"
     "    - {kind: reduce, axis: 1, of: mean}\n"
     "    - {name: image_features, kind: global_avg_pool}\n"
@@ -374,6 +381,12 @@ START_TEST(every_kind_of_layer_expands)
     assert_value(m, "pad/out", "1x10x10x4");
     assert_value(m, "wide/out", "1x20x20x3");
     assert_value(m, "cut/out", "1x5x20x3");
+    assert_value(m, "turned/out", "1x3x5x20");
+    assert_value(m, "patches/apart", "5x1x10x2x3");
+    assert_value(m, "patches/permuted", "5x10x3x1x2");
+    assert_value(m, "patches/out", "1x5x10x6");
+    assert_value(m, "pixels/out", "1x5x20x3");
+    assert_value(m, "merged/out", "1x1x10x30");
     assert_value(m, "self/lse", "1x2x6");
     assert_value(m, "cross/probabilities", "1x2x6x6");
     assert_value(m, "grouped/query_rotary", "1x6x24");
@@ -438,6 +451,9 @@ END_TEST
     FEATURES("6")                                                                                            \
     "    - {name: r, kind: reshape, shape: [3, 2]}\n    - {name: b, kind: relative_bias, heads: 3}\n"        \
     "    - " layer "\n    - {kind: flatten}\n" OUT
+#define PIXELS(layer)                                                                                        \
+    FEATURES("6")                                                                                            \
+    "    - {name: r, kind: reshape, shape: [1, 2, 3]}\n    - " layer "\n    - {kind: flatten}\n" OUT
 #define LOSSES(text) "model:\n  input: {shape: [6]}\n" text "  layers:\n" OUT
 
 static const bad_model bad_models[] = {
@@ -471,6 +487,13 @@ static const bad_model bad_models[] = {
     {TWO("{name: b, kind: relu, input: before}"), 6, 1, {"no layer above it is called 'before'"}},
     {TWO("{name: b, kind: add, inputs: [a]}"), 6, 1, {"needs two inputs"}},
     {TWO("{name: b, kind: concat, inputs: [a]}"), 6, 1, {"needs 2 to 6 inputs"}},
+    {TWO("{name: p, kind: permute, axes: [0]}"), 6, 1, {"axes must be", "from 1 to 4"}},
+    {PIXELS("{name: p, kind: permute, axes: [1, 2]}"), 6, 1, {"axes that name each of 1 to 3 once"}},
+    {PIXELS("{name: p, kind: permute, axes: [1, 3, 3]}"), 6, 1, {"axes that name each of 1 to 3 once"}},
+    {PIXELS("{name: p, kind: channel_shuffle, groups: 2}"), 6, 1, {"divide its 3 channels, had 2"}},
+    {PIXELS("{name: p, kind: pixel_shuffle, size: [1, 2]}"), 6, 1, {"in groups of 1x2, had 3"}},
+    {PIXELS("{name: p, kind: patch_merging, size: 2}"), 6, 1, {"patches of 2x2, had 1x2", "zero_pad"}},
+    {TWO("{kind: roll, shift: 1}"), 6, 1, {"image"}},
     {TWO("{kind: group_norm, groups: 2}"), 6, 1, {"[places", "had 6"}},
     {FEATURES("6") "    - {kind: reshape, shape: [2, 3]}\n    - {kind: group_norm, groups: 2}\n    - {kind: "
                    "flatten}\n" OUT,

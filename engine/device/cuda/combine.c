@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "kernels/combine_args.h"
+#include "ops/permute.h"
 
 enum { THREADS = 256, PACK_BYTES = 16 };
 
@@ -29,7 +30,7 @@ static int64_t element_bytes(const op_query *q)
 // A gather in elements, before it is one in units.
 typedef struct gather_plan {
     struct {
-        int64_t extent, stride, low, high;
+        int64_t extent, stride, low, high, turn;
     } axis[GATHER_AXES]; // innermost first
     uint32_t axes;
     int64_t begin; // element of the operand that place 0 is, or would be
@@ -41,6 +42,7 @@ static void add_window(gather_plan *p, int64_t extent, int64_t stride, int64_t l
     p->axis[p->axes].stride = stride;
     p->axis[p->axes].low = low;
     p->axis[p->axes].high = high;
+    p->axis[p->axes].turn = 0;
     p->axes++;
 }
 
@@ -107,6 +109,29 @@ static void plan_upsample(const op_query *q, gather_plan *p)
     add_axis(p, small[0] * small[1], small[2] * small[3]);
 }
 
+static void plan_permute(const op_query *q, gather_plan *p)
+{
+    const hr_shape *y = &q->out[0].shape;
+    for (uint32_t k = y->rank; k-- > 0;) {
+        add_axis(p, y->dim[k], permute_stride(&q->attr, &q->in[0].shape, k));
+    }
+}
+
+static void add_turned(gather_plan *p, int64_t extent, int64_t stride, int64_t turn)
+{
+    add_window(p, extent, stride, 0, extent);
+    p->axis[p->axes - 1].turn = turn;
+}
+
+static void plan_roll(const op_query *q, gather_plan *p)
+{
+    const int64_t *d = q->in[0].shape.dim;
+    const int64_t row = (int64_t)cuda_elements(&q->in[0]) / (d[0] * d[1]);
+    add_turned(p, row, 1, q->attr.pad_left * (row / d[2]));
+    add_turned(p, d[1], row, q->attr.pad_top);
+    add_axis(p, d[0], d[1] * row);
+}
+
 static gather_plan plan_of(const op_query *q)
 {
     const op_attr *a = &q->attr;
@@ -133,6 +158,12 @@ static gather_plan plan_of(const op_query *q)
     case HR_OP_ZERO_PAD_BWD:
         plan_zero_pad_bwd(q, &p);
         break;
+    case HR_OP_PERMUTE:
+        plan_permute(q, &p);
+        break;
+    case HR_OP_ROLL:
+        plan_roll(q, &p);
+        break;
     default:
         plan_upsample(q, &p);
         break;
@@ -149,7 +180,7 @@ static int64_t gather_unit(const gather_plan *p, int64_t element)
     if (p->axis[0].stride != 1) {
         return element;
     }
-    int64_t any = p->axis[0].extent | p->axis[0].low | p->axis[0].high | p->begin;
+    int64_t any = p->axis[0].extent | p->axis[0].low | p->axis[0].high | p->axis[0].turn | p->begin;
     for (uint32_t k = 1; k < p->axes; k++) {
         any |= p->axis[k].stride;
     }
@@ -164,7 +195,8 @@ static gather_args gather_in_units(const gather_plan *p, int64_t elements, int64
         a.axis[k] = (gather_axis){.extent = divisor_of(p->axis[k].extent / along),
                                   .stride = p->axis[k].stride / across,
                                   .low = p->axis[k].low / along,
-                                  .high = p->axis[k].high / along};
+                                  .high = p->axis[k].high / along,
+                                  .turn = p->axis[k].turn / along};
     }
     return a;
 }
@@ -352,6 +384,8 @@ static const cuda_impl impls[] = {
     GATHER(ZERO_PAD, "zero_pad"),
     GATHER(ZERO_PAD_BWD, "zero_pad_bwd"),
     GATHER(UPSAMPLE, "upsample"),
+    GATHER(PERMUTE, "permute"),
+    GATHER(ROLL, "roll"),
     {.op = HR_OP_UPSAMPLE_BWD,
      .types = CUDA_REAL,
      .name = "upsample_bwd",

@@ -20,6 +20,12 @@ template <typename Index> struct gather_place {
     bool inside; // of all outer axes
 };
 
+__device__ __forceinline__ int64_t turned(const gather_axis &axis, int64_t place)
+{
+    const int64_t at = place + axis.turn;
+    return at < axis.extent.by ? at : at - axis.extent.by;
+}
+
 template <typename Index>
 __device__ __forceinline__ gather_place<Index> gather_locate(const gather_args &a, Index i)
 {
@@ -30,7 +36,7 @@ __device__ __forceinline__ gather_place<Index> gather_locate(const gather_args &
         if (k < (int)a.axes) {
             const gather_axis &axis = a.axis[k];
             const Index outer = quotient(rest, axis.extent);
-            const int64_t place = (int64_t)(Index)(rest - outer * (Index)axis.extent.by);
+            const int64_t place = turned(axis, (int64_t)(Index)(rest - outer * (Index)axis.extent.by));
             at.inside = at.inside && place >= axis.low && place < axis.high;
             at.row += (place - axis.low) * axis.stride;
             rest = outer;
@@ -43,7 +49,7 @@ template <typename Unit, typename Index>
 __device__ __forceinline__ Unit gather_one(const gather_args &a, const gather_place<Index> &at)
 {
     const gather_axis &axis = a.axis[0];
-    const int64_t x = (int64_t)at.x;
+    const int64_t x = turned(axis, (int64_t)at.x);
     Unit unit = {};
     if (at.inside && x >= axis.low && x < axis.high) {
         unit = static_cast<const Unit *>(a.in)[at.row + (x - axis.low) * axis.stride];

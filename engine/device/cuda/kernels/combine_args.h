@@ -9,10 +9,10 @@
 enum { GATHER_AXES = 5, CONCAT_SOURCES = 6 };
 
 // Place i of an axis of the result is place i - low of the operand, `stride` units from the next one; zero where i lies
-// outside [low, high).
+// outside [low, high). Where the axis is turned, i begins again behind its last place: it is (i + turn) mod extent.
 typedef struct gather_axis {
     divisor extent;
-    int64_t stride, low, high;
+    int64_t stride, low, high, turn; // turn: in [0, extent)
 } gather_axis;
 
 typedef struct gather_args {
