@@ -272,14 +272,27 @@ static hr_status take_host(const executor *x, resident *r, hr_err *err)
     return HR_OK;
 }
 
-static hr_status take_residents(executor *x, const program *p, bool late, hr_err *err)
+static hr_status take_resident(executor *x, const program *p, uint32_t id, hr_err *err)
+{
+    resident *r = &x->residents.data[id];
+    return r->on_host ? take_host(x, r, err)
+                      : take(x, &p->tensors[id], id, HR_NO_ID, HR_PHASE_BUILD, &r->address, err);
+}
+
+static hr_status take_residents(executor *x, const program *p, hr_err *err)
 {
     for (uint32_t k = 0; k < p->persistent_count; k++) {
-        const tensor *t = &p->tensors[k];
-        resident *r = &x->residents.data[k];
-        if (late == (p->late_slots && t->category == HR_CATEGORY_OPTIMIZER)) {
-            HR_TRY(r->on_host ? take_host(x, r, err)
-                              : take(x, t, k, HR_NO_ID, HR_PHASE_BUILD, &r->address, err));
+        HR_TRY(p->tensors[k].made_at == 0 ? take_resident(x, p, k, err) : HR_OK);
+    }
+    return HR_OK;
+}
+
+static hr_status take_late_residents(executor *x, const program *p, first_step *first, hr_err *err)
+{
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        if (p->tensors[k].made_at != 0) {
+            HR_TRY(first_step_until(first, p->tensors[k].made_at, err));
+            HR_TRY(take_resident(x, p, k, err));
         }
     }
     return HR_OK;
@@ -297,9 +310,9 @@ hr_status executor_build(executor *x, const program *p, hr_err *err)
         *r = (resident){
             .name = t->name, .category = t->category, .bytes = t->bytes, .on_host = tensor_on_host(t)};
     }
-    HR_TRY(take_residents(x, p, false, err));
-    HR_TRY(first_step_until_update(p, x->heap, x->bus, &first, err));
-    hr_status status = take_residents(x, p, true, err);
+    HR_TRY(take_residents(x, p, err));
+    HR_TRY(first_step_begin(p, x->heap, x->bus, &first, err));
+    hr_status status = take_late_residents(x, p, &first, err);
     const hr_status end = first_step_end(&first, status == HR_OK, err);
     return status != HR_OK ? status : end;
 }

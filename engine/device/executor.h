@@ -40,7 +40,7 @@ void executor_destroy(executor *x); // frees the persistent tensors
 // learns what they ask for, others are not asked. OOM when it would not fit.
 HR_MUST_CHECK hr_status executor_plan(executor *x, const program *const *programs, uint32_t count,
                                       hr_err *err);
-// Allocates the persistent tensors of `p` in canonical order, late slots within a first step (device/first_step.h). Programs
+// Allocates the persistent tensors of `p` in canonical order, what a first step makes within it (device/first_step.h). Programs
 // attached later share them by name.
 HR_MUST_CHECK hr_status executor_build(executor *x, const program *p, hr_err *err);
 // Makes kernels (when there is a device) and binds p's persistent tensors to the built ones by name. CHECK error

@@ -44,13 +44,26 @@ static void leave(first_step *s)
     *s = (first_step){0};
 }
 
-// A heap without room is left as it was found.
-static hr_status play_until(first_step *s, bool update, hr_err *err)
+hr_status first_step_begin(const program *p, allocator *heap, trace_bus *bus, first_step *out, hr_err *err)
 {
-    hr_status status = HR_OK;
-    for (; s->at < s->p->instr_count && (!update || s->p->instrs[s->at].phase != HR_PHASE_UPDATE); s->at++) {
+    *out = (first_step){0};
+    if (!p->late || allocator_plans(heap)) {
+        return HR_OK;
+    }
+    uint64_t *address = hr_calloc((size_t)p->tensor_count + 1, sizeof *address);
+    if (address == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the addresses of %u tensors", p->tensor_count);
+    }
+    *out = (first_step){.p = p, .heap = heap, .bus = bus, .address = address};
+    return HR_OK;
+}
+
+// A heap without room is left as it was found.
+hr_status first_step_until(first_step *s, uint32_t instr_index, hr_err *err)
+{
+    for (; s->p != NULL && s->at < s->p->instr_count && s->at < instr_index; s->at++) {
         hr_err reason = {0};
-        status = play(s, &s->p->instrs[s->at], &reason);
+        const hr_status status = play(s, &s->p->instrs[s->at], &reason);
         if (status != HR_OK) {
             leave(s);
             if (status != HR_OOM && err != NULL) {
@@ -59,30 +72,12 @@ static hr_status play_until(first_step *s, bool update, hr_err *err)
             return status == HR_OOM ? HR_OK : status;
         }
     }
-    return status;
-}
-
-hr_status first_step_until_update(const program *p, allocator *heap, trace_bus *bus, first_step *out,
-                                  hr_err *err)
-{
-    *out = (first_step){0};
-    if (!p->late_slots || allocator_plans(heap)) {
-        return HR_OK;
-    }
-    uint64_t *address = hr_calloc((size_t)p->tensor_count + 1, sizeof *address);
-    if (address == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for the addresses of %u tensors", p->tensor_count);
-    }
-    *out = (first_step){.p = p, .heap = heap, .bus = bus, .address = address};
-    return play_until(out, true, err);
+    return HR_OK;
 }
 
 hr_status first_step_end(first_step *s, bool go_on, hr_err *err)
 {
-    if (s->p == NULL) {
-        return HR_OK;
-    }
-    hr_status status = go_on ? play_until(s, false, err) : HR_OK;
+    const hr_status status = go_on && s->p != NULL ? first_step_until(s, s->p->instr_count, err) : HR_OK;
     if (s->p != NULL) {
         leave(s);
     }

@@ -47,6 +47,15 @@ void device_choice_close(device_choice *d)
     *d = (device_choice){0};
 }
 
+// A card that dresses another device counts as one; `unlimited` is none.
+void device_choice_target(const device_choice *d, hr_target *out)
+{
+    d->ops->target(d->context, out);
+    if (d->has_card && strcmp(d->card.name, HR_CARD_UNLIMITED) != 0) {
+        out->compute_major = d->card.compute_major;
+    }
+}
+
 hr_status device_choice_limit_bytes(const device_choice *d, const hr_knobs *knobs, uint64_t *limit_bytes,
                                     hr_err *err)
 {

@@ -22,6 +22,8 @@ typedef struct device_choice {
 HR_MUST_CHECK hr_status device_choice_open(const hr_knobs *knobs, bool plan_only, device_choice *out,
                                            hr_err *err);
 void device_choice_close(device_choice *d);
+// What programs for it are lowered for.
+void device_choice_target(const device_choice *d, hr_target *out);
 // The allocator's limit on it.
 HR_MUST_CHECK hr_status device_choice_limit_bytes(const device_choice *d, const hr_knobs *knobs,
                                                   uint64_t *limit_bytes, hr_err *err);

@@ -150,7 +150,7 @@ static hr_status compile_on(const kept_device *d, const hr_knobs *knobs, bool in
     hr_target target;
     uint64_t limit_bytes = 0;
     HR_TRY(device_choice_limit_bytes(&d->on, knobs, &limit_bytes, err));
-    d->on.ops->target(d->on.context, &target);
+    device_choice_target(&d->on, &target);
     if (in_a_hurry) {
         estimate_with(s, &target);
     }

@@ -304,7 +304,8 @@ static const hr_knob_row rows[] = {
             "given back where PyTorch does it. The arithmetic is the same, and so are the weights. "
             "With precision.policy=mixed_bfloat16 it is torch.autocast, loss included: products in two bytes, norms of "
             "sequences and the loss in float32, all else in what comes; casts of weights to the end of autocast, or as "
-            "long as autograd keeps them. checkpoint.strategy is torch.utils.checkpoint. Gradients of batch.accumulate are added into .grad where they lie, and clipped there. It knows most layers, and says what it does not know."},
+            "long as autograd keeps them. checkpoint.strategy is torch.utils.checkpoint. Gradients of batch.accumulate are added into .grad where they lie, and clipped there. For a card (device.card, or the one at hand) the workspaces are there that PyTorch gives cuBLAS with the "
+            "first products and leaves it; those of cuDNN's convolutions are our device's own. It knows most layers, and says what it does not know."},
     ROW(EXECUTION_MODE, CHOICE, "eager", "")
         .choices = {"eager", "graph"},
         .line = "how long tensors live",

@@ -5,7 +5,7 @@
 
 #include "ops/rows.h"
 
-enum { INT64_BYTES = 8, FLOAT32_BYTES = 4, SCORES_ALIGNED = 32 };
+enum { INT64_BYTES = 8, FLOAT32_BYTES = 4, SCORES_ALIGNED = 32, HOPPER = 9 };
 
 // Places of a pooling's maxima are int64, as every index is.
 static uint64_t index_bytes(const op_query *forward, unsigned k)
@@ -158,4 +158,29 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
 const pytorch_rule *pytorch_rule_of(hr_op op)
 {
     return rules[op].aten == NULL ? NULL : &rules[op];
+}
+
+bool pytorch_multiplies(hr_op op)
+{
+    static const bool multiplies[HR_OP_COUNT] = {
+        [HR_OP_DENSE] = true,
+        [HR_OP_DENSE_BWD_DATA] = true,
+        [HR_OP_DENSE_BWD_WEIGHTS] = true,
+        [HR_OP_MATMUL] = true,
+        [HR_OP_MATMUL_BWD_A] = true,
+        [HR_OP_MATMUL_BWD_B] = true,
+        [HR_OP_ATTENTION_SCORES] = true,
+        [HR_OP_ATTENTION_SCORES_BWD_Q] = true,
+        [HR_OP_ATTENTION_SCORES_BWD_K] = true,
+        [HR_OP_ATTENTION_VALUES] = true,
+        [HR_OP_ATTENTION_VALUES_BWD_P] = true,
+        [HR_OP_ATTENTION_VALUES_BWD_V] = true,
+    };
+    return multiplies[op];
+}
+
+uint64_t pytorch_cublas_bytes(uint32_t compute_major)
+{
+    const uint64_t small = (2 * 4096 + 8 * 16) * UINT64_C(1024), large = 32 * UINT64_C(1024) * 1024;
+    return compute_major >= HOPPER ? large : small;
 }

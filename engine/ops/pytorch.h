@@ -54,4 +54,11 @@ typedef struct pytorch_rule {
 // Of a forward operation. NULL: nothing is known of it.
 const pytorch_rule *pytorch_rule_of(hr_op op);
 
+// Does it, forward or backward, come to a product of cuBLAS?
+bool pytorch_multiplies(hr_op op);
+// What ATen/cuda/CublasHandlePool.cpp gives each handle of cuBLAS to work in, by default (CUBLAS_WORKSPACE_CONFIG), on a card of
+// that compute capability; and what it gives cuBLASLt, which adds the bias of a product.
+uint64_t pytorch_cublas_bytes(uint32_t compute_major);
+enum { PYTORCH_CUBLASLT_BYTES = 1024 * 1024 };
+
 #endif

@@ -54,6 +54,7 @@ static const struct {
     {pass_prefetch, pass_prefetch, pass_prefetch},
     {pass_resident, pass_resident, skip},
     {pass_liveness, pass_liveness, pass_liveness},
+    {pass_late, pass_late, skip},
 };
 // clang-format on
 
@@ -68,6 +69,12 @@ static hr_status run_passes(draft *d, hr_err *err)
     return HR_OK;
 }
 
+// Workspaces are no state.
+static bool is_static(const tensor *t)
+{
+    return t->category != HR_CATEGORY_INPUT && t->category != HR_CATEGORY_TEMPORARIES && !tensor_on_host(t);
+}
+
 // With fused_backward gradients come and go like activations, and as PyTorch has them the sums of several rounds are all there are.
 static uint64_t static_bytes(const draft *d)
 {
@@ -77,7 +84,7 @@ static uint64_t static_bytes(const draft *d)
         d->recorded && !summed && hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "off");
     for (uint32_t k = 0; k < d->persistent_count; k++) {
         const tensor *t = &d->tensors.data[k];
-        if (t->category != HR_CATEGORY_INPUT && !tensor_on_host(t)) {
+        if (is_static(t)) {
             (void)hr_add_bytes(sum, t->bytes, &sum);
         }
         if (t->category == HR_CATEGORY_WEIGHTS && holds_gradients) {
@@ -160,7 +167,7 @@ static hr_status finish(draft *d, program **out, hr_err *err)
     o->p.mode = d->mode;
     o->p.resident = d->mode == PROGRAM_TRAIN && hr_knob_is(d->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
     o->p.eager = d->eager;
-    o->p.late_slots = d->pytorch;
+    o->p.late = d->pytorch;
     o->p.batch = d->batch;
     o->p.rounds = d->recorded ? (uint32_t)hr_knob_int(d->knobs, HR_KNOB_BATCH_ACCUMULATE) : 1;
     o->p.static_bytes = static_bytes(d);

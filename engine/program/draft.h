@@ -15,6 +15,11 @@
 #include "program/program.h"
 #include "program/target.h"
 
+// Workspaces that stay, by name (execution.as=pytorch).
+#define DRAFT_CUBLAS_FORWARD  "cublas:forward"
+#define DRAFT_CUBLASLT        "cublaslt:forward"
+#define DRAFT_CUBLAS_BACKWARD "cublas:backward"
+
 typedef VEC(instr) instr_list;
 
 // Loss scaling and what it needs; ids of tensors, HR_NO_ID where there is none.
@@ -142,7 +147,7 @@ hr_status pass_lower(draft *d, hr_err *err);
 hr_status pass_offload(draft *d, hr_err *err);
 hr_status pass_prefetch(draft *d, hr_err *err);
 hr_status pass_resident(draft *d, hr_err *err);
-hr_status pass_resident(draft *d, hr_err *err);
 hr_status pass_liveness(draft *d, hr_err *err);
+hr_status pass_late(draft *d, hr_err *err);
 
 #endif

@@ -3,7 +3,7 @@
 // tensor's allocation and release written out.
 //
 //   persistent tensors (weights, state, optimizer slots, input slots) are allocated once at build, in the order
-//   of their ids, late slots behind the others; every other tensor lives from its `alloc` to its `free` inside the list.
+//   of their ids, those that a first step makes behind the others; every other tensor lives from its `alloc` to its `free` inside the list.
 //   What stands between `repeat` and `end` runs several times (batch.accumulate); what it allocates it also frees.
 //   Tensors that share storage (views, in-place results) name the owner in `storage`; only owners are allocated.
 //
@@ -42,6 +42,8 @@ typedef struct tensor {
     bool dropped;        // made again for backward: no tape keeps it
     uint32_t held_until; // eager: id of the instruction whose end its tape lives to see; 0: none
     float initial;       // persistent tensors that are no parameter: every element at build
+    uint32_t
+        made_at; // persistent: index of the instruction before which a first step makes it; 0: the build does
 } tensor;
 
 static inline bool tensor_on_host(const tensor *t)
@@ -76,7 +78,7 @@ typedef enum program_mode { PROGRAM_TRAIN, PROGRAM_EVALUATE, PROGRAM_FEED } prog
 typedef struct program {
     program_mode mode;
     bool eager;      // execution.mode: operations are issued one by one, as an interpreter comes to them
-    bool late_slots; // the optimizer's slots are made by the first update (execution.as=pytorch)
+    bool late;       // a first step makes some of what stays (tensor.made_at), and is played for it
     bool resident;   // its batch stays in the input slots: no step copies one (pipeline.resident)
     uint32_t batch;  // samples of this program's batch
     uint32_t rounds; // batches of one step (batch.accumulate)

@@ -67,6 +67,7 @@ struct hr_target {
     bool slow_to_ask;            // answers are worth keeping between two starts
     bool very_slow;              // an answer takes tens of milliseconds: interactive plans take estimates
     target_estimates *estimates; // NULL: it answers itself. Borrowed, of one thread
+    uint32_t compute_major;      // compute capability of the card that it is or stands for; 0: of none
     void *context;               // passed back; borrowed
     // Does the device run this operation on these types and layouts, and with what temporaries? DEVICE error with
     // the reason when it does not. `workspace_limit` bounds workspace and reorder bytes of one operation.

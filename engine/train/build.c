@@ -12,7 +12,7 @@ static hr_status open_device(build *b, const build_request *r, hr_err *err)
     HR_TRY(device_choice_open(r->knobs, r->plan_only, &b->on, err));
     b->device = b->on.ops;
     b->context = b->on.context;
-    b->device->target(b->context, &b->target);
+    device_choice_target(&b->on, &b->target);
     b->ahead = hr_knob_batches_ahead(r->knobs);
     b->resident = hr_knob_is(r->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
     return device_choice_limit_bytes(&b->on, r->knobs, &b->limit_bytes, err);

@@ -54,8 +54,8 @@ class Peers:
 
 def planned_as_pytorch(machine, preset, words, precision):
     """The peak by PyTorch's own rules; what they do not hold yet is refused with a sentence."""
-    own = [word for word in words if word.split("=")[0] not in ("execution.mode", "allocator.kind", "device.kind", "precision.policy")]
-    more = AS_PYTORCH + ["device.kind=plan", "precision.policy=" + ("float32" if precision == "float32" else "mixed_bfloat16")]
+    own = [word for word in words if word.split("=")[0] not in ("device.card", "execution.mode", "allocator.kind", "device.kind", "precision.policy")]
+    more = AS_PYTORCH + ["device.kind=plan", "device.card=" + (machine.card() or ""), "precision.policy=" + ("float32" if precision == "float32" else "mixed_bfloat16")]
     _, planned, error = report_of(machine, "plan", preset, own + more, STEPS, seconds=RUN_SECONDS)
     if error is not None:
         return {"planned_as_pytorch_error": error}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the optimizer's slots lie under execution.as=pytorch: a build takes and gives back what the first step does, with the
-// slots allocated as its first update begins, and keeps nothing of it but them.
+// What a first step makes to stay under execution.as=pytorch: a build takes and gives back what that step does, with the
+// optimizer's slots allocated as its first update begins and, for a card, cuBLAS's workspaces at the first products, and keeps
+// nothing of it but them.
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static bool fuses_all(void *context, hr_op op, hr_act act)
     return true;
 }
 
-static const hr_target target = {.name = "willing", .key = 118, .ask = ask_nothing, .fuses = fuses_all};
+static hr_target target = {.name = "willing", .key = 118, .ask = ask_nothing, .fuses = fuses_all};
 
 static program *compile_as(const char *as, const char *optimizer)
 {
@@ -112,13 +113,38 @@ static bool is_slot(const program *p, uint32_t id)
     return p->tensors[id].category == HR_CATEGORY_OPTIMIZER;
 }
 
+static bool is_workspace(const program *p, uint32_t id)
+{
+    return id < p->persistent_count && p->tensors[id].category == HR_CATEGORY_TEMPORARIES;
+}
+
+// The network has a dense layer with a bias before the loss, and the other's gradient behind it.
+static bool is_first_forward(const program *p, uint32_t n)
+{
+    return p->instrs[n].op == HR_OP_DENSE && strcmp(p->layer_names[p->instrs[n].layer], "wide") == 0;
+}
+
+static bool is_first_backward(const program *p, uint32_t n)
+{
+    return p->instrs[n].op == HR_OP_DENSE_BWD_DATA && strcmp(p->layer_names[p->instrs[n].layer], "head") == 0;
+}
+
+static void add_workspaces(const program *p, const char *phase, story *out)
+{
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        if (is_workspace(p, k) && strstr(p->tensors[k].name, phase) != NULL) {
+            add(out, true, k);
+        }
+    }
+}
+
 // What PyTorch's allocator sees up to the end of the first step.
 static void expect(const program *p, bool late, story *out)
 {
     bool updating = !late;
     out->count = 0;
     for (uint32_t k = 0; k < p->persistent_count; k++) {
-        if (!late || !is_slot(p, k)) {
+        if (!late || !(is_slot(p, k) || is_workspace(p, k))) {
             add(out, true, k);
         }
     }
@@ -130,6 +156,12 @@ static void expect(const program *p, bool late, story *out)
             }
         }
         updating = updating || i->phase == HR_PHASE_UPDATE;
+        if (is_first_forward(p, n)) {
+            add_workspaces(p, "forward", out);
+        }
+        if (is_first_backward(p, n)) {
+            add_workspaces(p, "backward", out);
+        }
         if (i->op == HR_OP_ALLOC || i->op == HR_OP_FREE) {
             add(out, i->op == HR_OP_ALLOC, i->op == HR_OP_ALLOC ? i->out[0] : i->in[0]);
         }
@@ -172,9 +204,53 @@ START_TEST(slots_lie_where_the_first_step_left_room)
 }
 END_TEST
 
+static uint32_t workspaces_of(const char *as, uint32_t compute_major, uint64_t bytes[3])
+{
+    uint32_t count = 0;
+    target.compute_major = compute_major;
+    program *p = compile_as(as, "sgd");
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        if (is_workspace(p, k)) {
+            ck_assert_uint_lt(count, 3);
+            bytes[count++] = p->tensors[k].bytes;
+        }
+    }
+    program_destroy(p);
+    target.compute_major = 0;
+    return count;
+}
+
+// CUBLAS_WORKSPACE_CONFIG by default: :4096:2:16:8, and 32 MiB from sm_90 on; 1 MiB of cuBLASLt's.
+START_TEST(a_card_has_workspaces_of_cublas)
+{
+    uint64_t bytes[3];
+    ck_assert_uint_eq(workspaces_of("pytorch", 8, bytes), 3);
+    ck_assert_uint_eq(bytes[0], 8519680);
+    ck_assert_uint_eq(bytes[1], 1048576);
+    ck_assert_uint_eq(bytes[2], 8519680);
+    ck_assert_uint_eq(workspaces_of("pytorch", 9, bytes), 3);
+    ck_assert_uint_eq(bytes[0], 33554432);
+    ck_assert_uint_eq(bytes[1], 1048576);
+    ck_assert_uint_eq(bytes[2], 33554432);
+    ck_assert_uint_eq(workspaces_of("pytorch", 0, bytes), 0);
+    ck_assert_uint_eq(workspaces_of("headroom", 9, bytes), 0);
+}
+END_TEST
+
+START_TEST(workspaces_are_made_at_the_first_products_and_stay)
+{
+    target.compute_major = 9;
+    check_build("pytorch", "adamw", true);
+    check_build("pytorch", "sgd", true);
+    target.compute_major = 0;
+}
+END_TEST
+
 START_TEST(without_pytorchs_rules_a_build_is_what_lasts_and_nothing_else)
 {
+    target.compute_major = 9;
     check_build("headroom", "adamw", false);
+    target.compute_major = 0;
 }
 END_TEST
 
@@ -238,6 +314,8 @@ int main(void)
     Suite *suite = suite_create("first_step");
     TCase *tc = tcase_create("first_step");
     tcase_add_test(tc, slots_lie_where_the_first_step_left_room);
+    tcase_add_test(tc, a_card_has_workspaces_of_cublas);
+    tcase_add_test(tc, workspaces_are_made_at_the_first_products_and_stay);
     tcase_add_test(tc, without_pytorchs_rules_a_build_is_what_lasts_and_nothing_else);
     tcase_add_test(tc, a_card_without_room_for_a_step_is_built_and_its_step_says_so);
     tcase_add_test(tc, a_build_ends_as_a_step_does);

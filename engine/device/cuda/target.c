@@ -73,6 +73,7 @@ void cuda_fill_target(cuda_device *device, const char *name, hr_target *out)
                        .slow_to_ask =
                            !device->search, // then times are kept instead, and graphs without are counted
                        .very_slow = true,
+                       .compute_major = device->traits.compute_major,
                        .context = device,
                        .ask = ask,
                        .fuses = fuses,

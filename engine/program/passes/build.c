@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass build: the model's parameters, slots and forward operations become tensors and instructions.
 //
-// Persistent tensors come first, in canonical order: weights, state, optimizer slots, sums of gradients,
-// input slots, and those of the batches that are held ahead. Evaluation has no optimizer slots, holds nothing ahead and
+// Persistent tensors come first, in canonical order: weights, state, workspaces that stay, optimizer slots, sums of
+// gradients, input slots, and those of the batches that are held ahead. Evaluation has no optimizer slots, holds nothing ahead and
 // uses running statistics; what feeds has the batches held ahead alone, or the input slots where
 // none is.
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/pytorch.h"
 #include "program/draft.h"
 #include "program/optimizer_rules.h"
 
@@ -92,6 +93,29 @@ static hr_status add_accumulators(draft *d, hr_err *err)
         d->tensors.data[d->accumulator[k]].param = k;
     }
     return HR_OK;
+}
+
+static hr_status add_workspace(draft *d, const char *name, uint64_t bytes, hr_err *err)
+{
+    const op_operand o = {.shape = shape_of(1, (const int64_t[]){(int64_t)bytes}), .dtype = HR_U8};
+    uint32_t id = 0;
+    return draft_tensor(d, draft_name(d, name), &o, HR_CATEGORY_TEMPORARIES, HR_NO_ID, &id, err);
+}
+
+// PyTorch gives a handle of cuBLAS its workspace with the first product and leaves it there: one handle of the thread that
+// runs the model, one of autograd's. The former's products with a bias are cuBLASLt's, which has another.
+static hr_status add_workspaces(draft *d, hr_err *err)
+{
+    const uint64_t bytes = pytorch_cublas_bytes(d->target->compute_major);
+    bool multiplies = false, adds = false;
+    for (uint32_t k = 0; d->pytorch && d->target->compute_major > 0 && k < d->model->node_count; k++) {
+        const model_node *node = &d->model->nodes[k];
+        multiplies = multiplies || pytorch_multiplies(node->op);
+        adds = adds || (node->op == HR_OP_DENSE && node->in_count > 2);
+    }
+    HR_TRY(multiplies ? add_workspace(d, DRAFT_CUBLAS_FORWARD, bytes, err) : HR_OK);
+    HR_TRY(adds ? add_workspace(d, DRAFT_CUBLASLT, PYTORCH_CUBLASLT_BYTES, err) : HR_OK);
+    return multiplies && d->recorded ? add_workspace(d, DRAFT_CUBLAS_BACKWARD, bytes, err) : HR_OK;
 }
 
 // Whether an instruction reads this value, or a view of it, as float32 whatever the policy is.
@@ -204,6 +228,7 @@ static hr_status add_state(draft *d, hr_err *err)
     HR_TRY(add_params(d, HR_CATEGORY_STATE, err));
     if (d->mode == PROGRAM_TRAIN) {
         HR_TRY(draft_add_scaling(d, err));
+        HR_TRY(add_workspaces(d, err));
         HR_TRY(add_slots(d, err));
         HR_TRY(add_accumulators(d, err));
     }
