@@ -56,6 +56,10 @@ uint32_t expand_bias(model_builder *b, const layer_spec *s, int64_t features);
 // The node over x, weights and, where there is one, bias.
 model_node expand_weighted(hr_op op, const op_attr *attr, uint32_t x, uint32_t weights, uint32_t bias);
 
+// A dense layer of its own inside another: NAME_weights, and NAME_bias where the layer has biases.
+uint32_t expand_project(model_builder *b, const layer_spec *s, uint32_t x, int64_t units, const char *name,
+                        const char *result);
+
 // Dropout over x; x itself at rate 0.
 uint32_t expand_dropout(model_builder *b, double rate, int32_t flags, uint32_t x, const char *result);
 // The rate, and a salt of the present layer, where there is a rate.

@@ -91,6 +91,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
         {.name = "axes", .type = ATTR_TYPE_SHAPE, .required = true, .min = 1, .max = OP_MAX_RANK - 1},
     [ATTR_SHIFT] =
         {.name = "shift", .type = ATTR_TYPE_PAIR, .required = true, .min = -MAX_WINDOW, .max = MAX_WINDOW},
+    [ATTR_SHIFTED] = {.name = "shift", .type = ATTR_TYPE_PAIR, .min = 0, .max = MAX_WINDOW},
     [ATTR_BALANCE] = {.name = "balance", .type = ATTR_TYPE_REAL, .min = 0, .max = 1e6},
 };
 

@@ -53,6 +53,7 @@
     X(position_embedding)                                                                                    \
     X(class_token)                                                                                           \
     X(attention)                                                                                             \
+    X(window_attention)                                                                                      \
     X(relative_bias)                                                                                         \
     X(lstm)                                                                                                  \
     X(mixture_of_experts)                                                                                    \
@@ -142,6 +143,7 @@ typedef enum attr_id {
     ATTR_BALANCE,   // weight of the loss that spreads tokens over experts; 0: none
     ATTR_AXES,      // of a permutation: 1, 2, …, in their new order
     ATTR_SHIFT,     // places down and to the right
+    ATTR_SHIFTED,   // written `shift` too: places that an image went up and to the left
     ATTR_ID_COUNT
 } attr_id;
 

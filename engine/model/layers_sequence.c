@@ -127,8 +127,7 @@ const layer_kind layer_kind_softmax = {"softmax", 1, 1, LAYER_NEEDS_ANY, {ATTR_C
 
 // ---- attention ------------------------------------------------------------------------------------------------
 
-// A dense layer of its own inside another: NAME_weights, and NAME_bias where the layer has biases.
-static uint32_t project(model_builder *b, const layer_spec *s, uint32_t x, int64_t units, const char *name,
+uint32_t expand_project(model_builder *b, const layer_spec *s, uint32_t x, int64_t units, const char *name,
                         const char *result)
 {
     char suffix[32];
@@ -302,7 +301,7 @@ static uint32_t repeat_heads(model_builder *b, const head_form *h, uint32_t x, c
 static uint32_t project_heads(model_builder *b, const layer_spec *s, uint32_t x, int64_t heads,
                               const head_form *h, const char *name)
 {
-    uint32_t y = project(b, s, x, heads * h->features, name, name);
+    uint32_t y = expand_project(b, s, x, heads * h->features, name, name);
     y = s->value[ATTR_QK_EPSILON].real > 0 ? norm_heads(b, s, y, heads, h->features, name) : y;
     return s->value[ATTR_ROTARY].real > 0 ? turn_heads(b, s, y, heads, name) : y;
 }
@@ -357,7 +356,7 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
     take_bias(&keys, ATTR_KEY_BIAS);
     const uint32_t q = project_heads(b, s, s->input[0], h.heads, &h, "query");
     const uint32_t k = project_heads(b, &keys, source, h.kv_heads, &h, "key");
-    const uint32_t v = project(b, s, source, h.kv_heads * h.features, "value", "value");
+    const uint32_t v = expand_project(b, s, source, h.kv_heads * h.features, "value", "value");
     const uint32_t qkv[] = {q, repeat_heads(b, &h, k, "key"), repeat_heads(b, &h, v, "value")};
     const uint32_t mixed = (streams ? attend_streaming : attend_materialised)(b, s, qkv);
     layer_spec output = *s;
@@ -365,7 +364,7 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
         output.value[ATTR_INIT_SCALE] = s->value[ATTR_OUTPUT_SCALE];
     }
     take_bias(&output, ATTR_OUTPUT_BIAS);
-    return project(b, &output, mixed, width, "output", "out");
+    return expand_project(b, &output, mixed, width, "output", "out");
 }
 
 const layer_kind layer_kind_attention = {"attention",

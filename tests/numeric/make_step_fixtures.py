@@ -88,6 +88,7 @@ def main():
         ("densenet121_tiny", 2), ("efficientnet_b0_tiny", 2), ("mobilenet_v3_large_tiny", 2), ("regnet_y_1_6gf_tiny", 2),
         ("llama3_2_1b_tiny", 2), ("qwen3_0_6b_tiny", 2), ("gemma_2b_tiny", 2),
         ("whisper_small_tiny", 2), ("convnext_t_tiny", 2), ("mixtral_8x7b_tiny", 2), ("t5_base_tiny", 2),
+        ("swin_t_tiny", 2),
     ]:  # fmt: skip
         if not sys.argv[1:] or name in sys.argv[1:]:
             step_fixture(name, batch)

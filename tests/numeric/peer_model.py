@@ -261,6 +261,40 @@ class PeerNet(Net):
         mixed = (p @ v).transpose(1, 2).reshape(samples, places, heads * features)
         return self.project(layer, mixed, "output", width, layer.get("output_init_scale"))
 
+    def roll(self, layer, x):
+        shift = layer["shift"] if isinstance(layer["shift"], list) else [layer["shift"]] * 2
+        return x.roll(shift, (1, 2))
+
+    def patch_merging(self, layer, x):
+        size = layer["size"]
+        return torch.cat([x[:, i::size, j::size] for j in range(size) for i in range(size)], -1)
+
+    def window_attention(self, layer, x):
+        """Swin's: windows as samples; hidden from one another is what a roll put side by side, told by a rolled image of regions."""
+        (samples, height, width, channels), heads, size, shift = x.shape, layer["heads"], layer["size"], layer.get("shift", 0)
+
+        def windows(image):
+            rows = image.unflatten(1, (height // size, size)).unflatten(3, (width // size, size))
+            return rows.permute(0, 1, 3, 2, 4, 5).flatten(0, 2).flatten(1, 2)
+
+        q, k, v = (self.heads_of(layer, windows(x), name, heads, channels // heads) for name in ("query", "key", "value"))
+        table = self.weights(layer, "bias_table", ((2 * size - 1) ** 2, heads), (2 * size - 1) ** 2, heads)
+        place = torch.arange(size)
+        down = (place[:, None] - place[None, :] + size - 1)[:, None, :, None]
+        right = (place[:, None] - place[None, :] + size - 1)[None, :, None, :]
+        rows = (down * (2 * size - 1) + right).reshape(size * size, size * size)
+        region = torch.zeros(1, height, width, 1)
+        region[:, :shift] += 1
+        region[:, :, :shift] += 2
+        region = windows(region.roll((-shift, -shift), (1, 2)))[:, :, 0]
+        hidden = -100.0 * (region[:, :, None] != region[:, None, :]).to(x.dtype)
+        scores = q @ k.transpose(2, 3) / math.sqrt(channels // heads) + table[rows].permute(2, 0, 1)
+        scores = scores.unflatten(0, (samples, -1)) + hidden[None, :, None]
+        p = self.dropped(layer, layer.get("dropout", 0), torch.softmax(scores.flatten(0, 1), dim=-1))
+        mixed = self.project(layer, (p @ v).transpose(1, 2).flatten(2), "output", channels)
+        rows = mixed.unflatten(0, (samples, height // size, width // size)).unflatten(3, (size, size))
+        return rows.permute(0, 1, 3, 2, 4, 5).reshape(samples, height, width, channels)
+
     def lstm(self, layer, x):
         """Gates in the order i, f, c, o, which is PyTorch's own; the forget gate's bias begins at one."""
         samples, _, features = x.shape

@@ -46,6 +46,8 @@ static const struct {
     {"step_mobilenet_v3_large_tiny.json", "execution.mode=eager"},
     {"step_regnet_y_1_6gf_tiny.json", "execution.mode=graph"},
     {"step_convnext_t_tiny.json", "execution.mode=graph"},
+    {"step_swin_t_tiny.json", "execution.mode=graph"},
+    {"step_swin_t_tiny.json", "execution.mode=eager"},
 };
 
 START_TEST(a_step_is_pytorchs)

@@ -337,6 +337,8 @@ static const char every_kind[] =
     "    - {name: patches, kind: pixel_unshuffle, size: [1, 2]}\n"
     "    - {name: shuffled, kind: channel_shuffle, groups: 3}\n"
     "    - {name: pixels, kind: pixel_shuffle, size: [1, 2]}\n"
+    "    - {name: windows, kind: window_attention, heads: 3, size: [5, 4], shift: [2, 1], dropout: 0.1}\n"
+    "    - {kind: window_attention, heads: 1, size: [1, 5], bias: false}\n"
     "    - {name: merged, kind: patch_merging, size: [5, 2]}\n"
     "    - {kind: stack, axis: 1, count: 3}\n"
     "    - {kind: reduce, axis: 1, of: mean}\n"
@@ -386,6 +388,12 @@ START_TEST(every_kind_of_layer_expands)
     assert_value(m, "patches/permuted", "5x10x3x1x2");
     assert_value(m, "patches/out", "1x5x10x6");
     assert_value(m, "pixels/out", "1x5x20x3");
+    assert_value(m, "windows/windows", "5x20x3");
+    assert_value(m, "windows/bias", "15x20x20");
+    assert_value(m, "windows/scores_beside", "1x15x20x20");
+    assert_value(m, "windows/probabilities", "5x3x20x20");
+    assert_value(m, "windows/out", "1x5x20x3");
+    ck_assert_uint_eq(layer_of(m, "windows")->parameters, 4 * (9 + 3) + 9 * 7 * 3);
     assert_value(m, "merged/out", "1x1x10x30");
     assert_value(m, "self/lse", "1x2x6");
     assert_value(m, "cross/probabilities", "1x2x6x6");
@@ -493,6 +501,12 @@ static const bad_model bad_models[] = {
     {PIXELS("{name: p, kind: channel_shuffle, groups: 2}"), 6, 1, {"divide its 3 channels, had 2"}},
     {PIXELS("{name: p, kind: pixel_shuffle, size: [1, 2]}"), 6, 1, {"in groups of 1x2, had 3"}},
     {PIXELS("{name: p, kind: patch_merging, size: 2}"), 6, 1, {"patches of 2x2, had 1x2", "zero_pad"}},
+    {PIXELS("{name: p, kind: window_attention, heads: 1, size: 2}"), 6, 1, {"windows of 2x2, had 1x2"}},
+    {PIXELS("{name: p, kind: window_attention, heads: 2, size: 1}"), 6, 1, {"divide its 3 features, had 2"}},
+    {PIXELS("{name: p, kind: window_attention, heads: 1, size: 1, shift: [0, 1]}"),
+     6,
+     1,
+     {"below its windows of 1x1, had 0x1"}},
     {TWO("{kind: roll, shift: 1}"), 6, 1, {"image"}},
     {TWO("{kind: group_norm, groups: 2}"), 6, 1, {"[places", "had 6"}},
     {FEATURES("6") "    - {kind: reshape, shape: [2, 3]}\n    - {kind: group_norm, groups: 2}\n    - {kind: "

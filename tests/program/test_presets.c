@@ -56,6 +56,7 @@ static const struct {
     {"regnet_y_1_6gf", 11202430, 52672},
     {"convnext_t", 28589128, 0},
     {"convnext_b", 88591464, 0},
+    {"swin_t", 28288354, 0},
     {"mobilenet_v2", 3504872, 34112},
     {"mobilenet_v2_keras", 3504872, 34112},
     {"vgg16", 138357544, 0},

@@ -18,7 +18,7 @@ static const struct {
     {"densenet121", 2.834},        {"efficientnet_b0", 0.386}, {"efficientnet_b4", 4.394},
     {"mobilenet_v3_large", 0.217}, {"regnet_y_1_6gf", 1.612},  {"vgg16", 15.470},
     {"mobilenet_v2", 0.301},       {"vit_b16", 17.564},        {"convnext_t", 4.456},
-    {"convnext_b", 15.355},
+    {"convnext_b", 15.355},        {"swin_t", 4.491},
 };
 
 static op_operand operand_of(const hr_model *m, model_ref ref)
