@@ -13,7 +13,7 @@ nothing is written and the exit status is 1 (from Python: CannotExport). HEADROO
 
 How it works. A tensor is a layer's output and the axes that it has in memory; PyTorch's dimensions are a view of those.
 Images lie as [height, width, channels] here, so that permute, view, flatten and their like move no byte until a layer needs
-another order than there is.
+another order than there is: then a permute layer moves them.
 """
 import argparse
 import contextlib
@@ -115,7 +115,25 @@ def plain(layer, order=None):
 
 
 def pieces(tensor, sizes):
-    """The same tensor under another shape, as view makes it."""
+    """The same tensor under another shape, as view makes it: in the axes that it has, or where these do not divide, in
+    those that it is left with where neighbours in memory are one."""
+    try:
+        return cut_as(tensor, sizes)
+    except Unsupported:
+        return cut_as(joined(tensor), sizes)
+
+
+def joined(tensor):
+    """Its numbers in one dimension; what follows one another there and in memory is one axis."""
+    runs, place = [], {axis: k for k, axis in enumerate(tensor.axes)}
+    for axis in in_dims(tensor):
+        follows = runs and not axis.copied and not runs[-1][-1].copied and place[axis] == place[runs[-1][-1]] + 1
+        runs[-1:] = [runs[-1] + [axis]] if follows else runs[-1:] + [[axis]]
+    whole = {run[0]: Axis(size_of(run), run[0].copied) for run in runs}
+    return Tensor(tensor.layer, [whole[axis] for axis in tensor.axes if axis in whole], [tuple(whole[run[0]] for run in runs)])
+
+
+def cut_as(tensor, sizes):
     queue = [axis for dim in tensor.dims for axis in dim]
     split, dims = {}, []
     for size in sizes:
@@ -166,16 +184,61 @@ def common_cut(a, b):
     return out
 
 
-def aligned(a, b):
-    """Both with the same axes, in the same order in memory."""
+def in_dims(tensor):
+    """Its axes in the order of its dimensions."""
+    return [axis for dim in tensor.dims for axis in dim]
+
+
+def aligned(walk, a, b):
+    """Both with the same axes, in the same order in memory; the one whose memory is not as its dimensions are is moved."""
     cuts = [common_cut([x.size for x in p], [y.size for y in q]) for p, q in zip(a.dims, b.dims)]
     a, b = refined(a, cuts), refined(b, cuts)
-    place = {axis: k for k, axis in enumerate(axis for dim in a.dims for axis in dim)}
-    other = {axis: k for k, axis in enumerate(axis for dim in b.dims for axis in dim)}
+    place = {axis: k for k, axis in enumerate(in_dims(a))}
+    other = {axis: k for k, axis in enumerate(in_dims(b))}
     if [place[x] for x in a.axes] != [other[x] for x in b.axes]:
-        raise Unsupported("two tensors whose dimensions lie in another order: no layer permutes",
-                          "let both come by the same permute")
+        if in_dims(b) == b.axes:
+            a = walk.moved(a, [in_dims(a)[other[x]] for x in b.axes])
+        else:
+            b = walk.moved(b, [in_dims(b)[place[x]] for x in a.axes])
     return a, b
+
+
+MOST_PERMUTED = 4  # dimensions of a sample
+
+
+def regrouped(walk, tensor, order):
+    """The layer that brings a tensor's axes into this order: kind, what it reads, its shape and attributes."""
+    memory, shape = tensor.axes, tensor.layer.shape
+    places = [memory.index(axis) for axis in order]
+    if len(shape) == 4 and places[-2:] == [len(memory) - 1, len(memory) - 2] and places[:-2] == list(range(len(memory) - 2)) \
+            and memory[-1].size * memory[-2].size == shape[3]:
+        return "channel_shuffle", tensor.layer, shape, {"groups": memory[-2].size}
+    runs = []
+    for axis, place in zip(order[1:], places[1:]):
+        if runs and place == memory.index(runs[-1][-1]) + 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    by_memory = sorted(runs, key=lambda run: memory.index(run[0]))
+    if len(runs) <= MOST_PERMUTED:
+        source = walk.reshaped(tensor.layer, [walk.batch] + [size_of(run) for run in by_memory])
+        return "permute", source, [walk.batch] + [size_of(run) for run in runs], {"axes": [by_memory.index(run) + 1 for run in runs]}
+    return pixels(walk, by_memory, runs, tensor)
+
+
+def pixels(walk, memory, runs, tensor):
+    """Patches of pixels as channels, and back: five runs that change places."""
+    places, size = [memory.index(run) for run in runs], [size_of(run) for run in memory]
+    known = {(0, 2, 3, 1, 4): "patch_merging", (0, 2, 4, 1, 3): "pixel_unshuffle", (0, 3, 1, 4, 2): "pixel_shuffle"}
+    kind = known.get(tuple(places))
+    if kind is None:
+        raise Unsupported("a permute of more than %d dimensions" % MOST_PERMUTED, "a permute of fewer at a time")
+    down, right = (size[3], size[4]) if kind == "pixel_shuffle" else (size[1], size[3])
+    if kind == "pixel_shuffle":
+        source = walk.reshaped(tensor.layer, [walk.batch, size[0], size[1], size[2] * down * right])
+        return kind, source, [walk.batch, size[0] * down, size[1] * right, size[2]], {"size": short([down, right])}
+    source = walk.reshaped(tensor.layer, [walk.batch, size[0] * down, size[2] * right, size[4]])
+    return kind, source, [walk.batch, size[0], size[2], size[4] * down * right], {"size": short([down, right])}
 
 
 class Noise:
@@ -203,7 +266,7 @@ class Walk:
         self.env = {}
         self.names_of = {id(p): n for n, p in module.named_parameters()}
         self.sizes = {n: p.numel() for n, p in module.named_parameters()}
-        self.concats = {}
+        self.concats, self.taken = {}, {}
 
     # ---- naming and problems
 
@@ -217,7 +280,7 @@ class Walk:
         path, of = self.module_path()
         if kind in ("position_embedding", "class_token", "layer_scale", "relative_bias"):
             return params[0].removesuffix(".weight")
-        own = path and of.startswith("torch.nn.") and kind not in ("zero_pad", "slice") and \
+        own = path and of.startswith("torch.nn.") and kind not in ("zero_pad", "slice", "permute") and \
             not list(self.module.get_submodule(path).children())
         whole = path and params and params[0] == path + ".weight"
         return path if own or whole else (path + "." if path else "") + kind
@@ -291,14 +354,47 @@ class Walk:
         made = next((r for r in self.layers if r.kind == kind and r.inputs == [layer] and r.shape == shape), None)
         return made or self.emit(kind, [layer], shape, {} if kind == "flatten" else {"shape": list(shape[1:])})
 
+    def moved(self, tensor, order):
+        """The tensor with its axes in this order in memory."""
+        self.must_be_closed(tensor)
+        if list(order) == tensor.axes:
+            return tensor
+        if is_expanded(tensor):
+            raise Unsupported("works on an expanded tensor, which headroom's layers would have to copy")
+        if order[0] is not tensor.axes[0] or order[0].size != self.batch:
+            raise Unsupported("a tensor without the batch as its first dimension", "give the example a batch dimension")
+        kind, source, shape, attrs = regrouped(self, tensor, list(order))
+        made = next((x for x in self.layers if (x.kind, x.inputs, x.shape, x.attrs) == (kind, [source], tuple(shape), attrs)), None)
+        return Tensor(made or self.emit(kind, [source], shape, attrs), order, tensor.dims)
+
+    def last(self, tensor, features):
+        """The tensor with these axes last in memory, whatever their order among themselves."""
+        features = list(features)
+        if not features or set(tensor.axes[-len(features):]) == set(features):
+            return tensor
+        return self.moved(tensor, [axis for axis in tensor.axes if axis not in features] + features)
+
+    def whole(self, tensor, dim):
+        """The tensor with one axis for this dimension."""
+        own = tensor.dims[dim]
+        if len(own) < 2 or not set(own) <= set(tensor.axes):
+            return tensor
+        at = tensor.axes.index(own[0])
+        if tuple(tensor.axes[at:at + len(own)]) != own:
+            by_place = sorted(tensor.dims, key=lambda d: min([tensor.axes.index(axis) for axis in d], default=0))
+            tensor = self.moved(tensor, [axis for d in by_place for axis in d])
+            at = tensor.axes.index(own[0])
+        joined = Axis(size_of(own))
+        axes = tensor.axes[:at] + [joined] + tensor.axes[at + len(own):]
+        return Tensor(tensor.layer, axes, [(joined,) if k == dim else d for k, d in enumerate(tensor.dims)])
+
     def arrange(self, tensor, groups):
         """The layer whose output has the groups of axes as its dimensions, the batch first."""
         self.must_be_closed(tensor)
         flat = [axis for group in groups for axis in group]
         if any(axis.copied for axis in flat):
             raise Unsupported("an expanded tensor, which headroom's layers would have to copy")
-        if flat != tensor.axes:
-            raise Unsupported("a permute that moves bytes: no layer permutes")
+        tensor = self.moved(tensor, flat)
         if not groups[0] or groups[0][0].size != self.batch or len(groups[0]) != 1:
             raise Unsupported("a tensor without the batch as its first dimension", "give the example a batch dimension")
         return self.reshaped(tensor.layer, [size_of(group) for group in groups])
@@ -316,7 +412,7 @@ class Walk:
         if is_expanded(tensor):
             raise Unsupported("works on an expanded tensor, which headroom's layers would have to copy")
         if set(tensor.axes[len(head):]) != set(features):
-            raise Unsupported("its features do not lie next to each other: no layer permutes")
+            raise Unsupported("its features do not lie next to each other")
         if not head or head[0].size != self.batch:
             raise Unsupported("a tensor without the batch as its first dimension", "give the example a batch dimension")
         size = size_of(features)
@@ -601,8 +697,9 @@ def piece(walk, x, dim, start, count):
         return x
     if x.layer.kind == "parameter":
         raise Unsupported("a piece of a parameter", "give the example as many places as the parameter has rows")
+    x = walk.whole(x, dim)
     if len(x.dims[dim]) != 1 or x.dims[dim][0] not in x.axes:
-        raise Unsupported("a piece of a dimension that lies in several places: no layer permutes")
+        raise Unsupported("a piece of an expanded dimension")
     axis = x.dims[dim][0]
     at = x.axes.index(axis)
     if at == 0:
@@ -634,8 +731,33 @@ def cut(walk, x, dim=0, start=None, end=None, step=1):
     size = x.shape[dim_of(x, dim)]
     first, last, step = slice(start, end, step).indices(size)
     if step != 1 and last - first > step:
-        raise NotHeld("every %d-th place of a dimension" % step)
+        return every_nth(walk, x, dim_of(x, dim), first, last, step)
     return piece(walk, x, dim, first, last - first)
+
+
+def every_nth(walk, x, dim, first, last, step):
+    """A dimension as [places, step], of which one row is taken; of an image that is joined again, see merged_patches."""
+    if last != x.shape[dim] or last % step or first >= step:
+        raise NotHeld("every %d-th place of %d from %d on" % (step, x.shape[dim], first))
+    shape = x.shape
+    out = select(walk, pieces(x, shape[:dim] + [last // step, step] + shape[dim + 1:]), dim + 1, first)
+    source, taken = walk.taken.get(x.layer, (x, {}))
+    walk.taken[out.layer] = source, {**taken, dim: (first, step)}
+    return out
+
+
+def merged_patches(walk, tensors, dim):
+    """cat of every size-th pixel, column by column, along the channels of [batch, height, width, channels]; None for another."""
+    found = [walk.taken.get(x.layer) for x in tensors]
+    if dim != 3 or not all(found) or any(source is not found[0][0] or set(taken) != {1, 2} for source, taken in found):
+        return None
+    size = found[0][1][1][1]
+    wanted = [{1: (i, size), 2: (j, size)} for j in range(size) for i in range(size)]
+    if [taken for _, taken in found] != wanted:
+        return None
+    image = walk.arrange(found[0][0], found[0][0].dims)
+    n, h, w, c = image.shape
+    return plain(walk.emit("patch_merging", [image], [n, h // size, w // size, c * size * size], {"size": size}))
 
 
 @takes("narrow")
@@ -662,6 +784,7 @@ def cat(walk, tensors, dim=0):
         raise Unsupported("a concatenation with a constant")
     dim = dim_of(tensors[0], dim)
     halves = turned_halves(walk, tensors) if dim == len(tensors[0].dims) - 1 else None
+    halves = halves or merged_patches(walk, tensors, dim)
     if halves:
         return halves
     while len(tensors) > 1 and tensors[-2].layer.kind == "parameter":
@@ -680,7 +803,17 @@ def concat_key(tensors, dim):
     return tuple(id(x.layer) for x in tensors) + (dim,)
 
 
+def in_one_order(walk, tensors, dim):
+    """All as the first of them lies, where each dimension of all has one axis."""
+    tensors = [walk.whole(x, dim) for x in tensors]
+    orders = [[k for axis in x.axes for k, d in enumerate(x.dims) if axis in d] for x in tensors]
+    if all(order == orders[0] for order in orders) or any(len(d) != 1 for x in tensors for d in x.dims):
+        return tensors
+    return [walk.moved(x, [x.dims[k][0] for k in orders[0]]) for x in tensors]
+
+
 def join(walk, tensors, dim):
+    tensors = in_one_order(walk, tensors, dim)
     layers, first = [], tensors[0]
     for x in tensors:
         for k, (a, b) in enumerate(zip(first.dims, x.dims)):
@@ -689,7 +822,8 @@ def join(walk, tensors, dim):
         own = x.dims[dim]
         at = x.axes.index(own[0]) if own else None
         if own and tuple(x.axes[at:at + len(own)]) != own:
-            raise Unsupported("a concatenation along dimensions that do not lie next to each other: no layer permutes")
+            x = walk.whole(x, dim)
+            own, at = x.dims[dim], x.axes.index(x.dims[dim][0])
         if not own:
             raise Unsupported("a concatenation along a dimension of size 1")
         before, behind = x.axes[1:at], x.axes[at + len(own):]
@@ -704,7 +838,7 @@ def join(walk, tensors, dim):
             walk.must_be_closed(x)
             layers.append((x.layer, at, (size_of(before), size_of(behind))))
     if len({(len(layer.shape), place, around) for layer, place, around in layers}) != 1:
-        raise Unsupported("a concatenation of tensors that lie in different orders: no layer permutes")
+        raise Unsupported("a concatenation of tensors that lie in different orders")
     place = layers[0][1]
     shape = list(layers[0][0].shape)
     shape[place] = sum(layer.shape[place] for layer, _, _ in layers)
@@ -867,8 +1001,9 @@ def softmax(walk, x, dim, dtype=None):
         raise Unsupported("a softmax over another dimension than the last")
     if x.layer.kind == "scores":
         return scores_with(x, softmax=True)
+    x = walk.last(x, x.dims[-1])
     if tuple(x.axes[-len(x.dims[-1]):]) != x.dims[-1]:
-        raise Unsupported("a softmax over a dimension that is not the last in memory: no layer permutes")
+        raise Unsupported("a softmax over dimensions in another order than in memory")
     return walk.alike("softmax", x)
 
 
@@ -886,6 +1021,7 @@ def norm(walk, x, shape, weight=None, bias=None, eps=None, *_):
     features = [axis for dim in x.dims[len(x.dims) - len(shape):] for axis in dim]
     if weight is None or (kind == "layer_norm" and bias is None):
         raise NotHeld("a norm without a weight%s" % ("" if kind == "rms_norm" else " and a bias"))
+    x = walk.last(x, features)
     if kind == "rms_norm":
         eps = bias if eps is None else eps
         eps = torch.finfo(torch.float32).eps if eps is None else eps
@@ -901,6 +1037,7 @@ def batch_norm(walk, x, weight, bias, mean, variance, training, momentum, eps, *
         raise NotHeld("a batch norm without weight, bias or running statistics", "affine=True, track_running_stats=True")
     if not training:
         raise NotHeld("a batch norm with frozen statistics", "module.train()")
+    x = walk.last(x, x.dims[1])
     layer, _ = walk.rows(x, x.dims[1])
     out = walk.emit("batch_norm", [layer], layer.shape, {"epsilon": eps, "momentum": momentum},
                     weight.layer.params + bias.layer.params)
@@ -910,6 +1047,7 @@ def batch_norm(walk, x, weight, bias, mean, variance, training, momentum, eps, *
 def grouped(walk, x, groups, weight, bias, eps):
     if not isinstance(weight, Tensor) or not isinstance(bias, Tensor):
         raise NotHeld("a norm without a weight and a bias", "affine=True")
+    x = walk.last(x, x.dims[1])
     layer, _ = walk.rows(x, x.dims[1])
     out = walk.emit("group_norm", [layer], layer.shape, {"groups": groups, "epsilon": eps},
                     weight.layer.params + bias.layer.params)
@@ -1116,6 +1254,35 @@ def pad(walk, x, amounts, mode="constant", value=0):
                                 {"padding": [top, bottom, left, right]}))
 
 
+def image_or_rows(walk, x, dims):
+    """An image's layer, whose height and width are these dimensions, and what makes a tensor of a layer like it."""
+    if len(x.dims) == 4 and sorted(dims) == [2, 3]:
+        return walk.image(x), made_image
+    if len(x.dims) == 4 and sorted(dims) == [1, 2]:
+        return walk.arrange(x, x.dims), plain
+    raise Unsupported("over other dimensions than an image's height and width")
+
+
+@takes("roll")
+def roll(walk, x, shifts, dims=()):
+    shifts, dims = [list(every(value)) for value in (shifts, dims)]
+    dims = [dim_of(x, dim) for dim in dims]
+    if len(dims) == 1:
+        other = {1: 2, 2: 1 if x.axes == in_dims(x) else 3, 3: 2}[dims[0]]
+        shifts, dims = shifts + [0], dims + [other]
+    layer, made = image_or_rows(walk, x, dims)
+    by_place = [shift for _, shift in sorted(zip(dims, shifts))]
+    return made(walk.emit("roll", [layer], layer.shape, {"shift": short(by_place)}))
+
+
+@takes("pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
+def pixel_shuffle(walk, x, factor):
+    kind = str(walk.node.target).replace("aten.", "").split(".")[0]
+    layer, value = walk.image(x), walk.node.meta["val"]
+    attrs = {"groups": factor} if kind == "channel_shuffle" else {"size": factor}
+    return made_image(walk.emit(kind, [layer], [value.shape[k] for k in (0, 2, 3, 1)], attrs))
+
+
 # ---- two tensors ------------------------------------------------------------------------------------------------
 
 def constant_of(y):
@@ -1138,7 +1305,7 @@ def both(walk, kind, x, y):
     walk.must_be_closed(y)
     if is_expanded(x) or is_expanded(y):
         raise Unsupported("works on an expanded tensor, which headroom's layers would have to copy")
-    x, y = aligned(x, y)
+    x, y = aligned(walk, x, y)
     attrs = in_place(walk) if kind == "add" else {}
     layer = walk.emit(kind, [x.layer, walk.reshaped(y.layer, x.layer.shape)], x.layer.shape, attrs)
     return Tensor(layer, x.axes, x.dims)
@@ -1184,6 +1351,8 @@ def add(walk, x, y, alpha=1):
         return biased(*((x, y) if y.layer.kind == "biases" else (y, x)))
     if x.layer.kind == "biases" and isinstance(y, torch.Tensor):
         return hidden(x, places_seen(y))
+    if x.layer.kind == "scores" and isinstance(y, torch.Tensor) and "window" in (x.layer.attrs["bias"] or x.layer).attrs:
+        return masked_windows(x, y)
     if x.layer.kind == "scores":
         return masked(x, places_seen(y))
     if x.layer.kind == "square" and constant_of(y) is not None:
@@ -1273,8 +1442,11 @@ def dense(walk, x, weight, bias):
         raise Unsupported("a dense layer of a constant, or of a weight that is no parameter as it is")
     params = weight.layer.params + (bias.layer.params if bias is not None else [])
     units = weight.shape[1]
+    if x.layer.kind == "heads" and "window" in x.layer.attrs:
+        return window_attention(walk, x, units, params, bias is not None)
     if x.layer.kind == "heads":
         return attention(walk, x, units, params, bias is not None)
+    x = walk.last(x, x.dims[-1])
     layer, head = walk.rows(x, x.dims[-1])
     out = walk.emit("dense", [layer], (*layer.shape[:-1], units), {"units": units, "bias": bias is not None}, params)
     out.made_of = weight.dims[0] == tuple(weight.axes[1:])  # stored [units, features], as nn.Linear has it
@@ -1338,6 +1510,32 @@ def biases_of(weight, ids):
                 q, k, h = [(axis,) if axis.size > 1 else () for axis in map(Axis, (queries, keys, heads))]
                 return Tensor(layer, [*h, *q, *k], [()] * (ids.dim() - 2) + [q, k, h])
     return None
+
+
+def window_rows(height, width):
+    """Swin's row for each pair of a window's pixels (Liu et al. 2021)."""
+    down, right = torch.arange(height), torch.arange(width)
+    down = down[:, None, None, None] - down[None, None, :, None] + height - 1
+    right = right[None, :, None, None] - right[None, None, None, :] + width - 1
+    return (down * (2 * width - 1) + right).reshape(height * width, height * width)
+
+
+@takes("index")
+def index(walk, table, indices):
+    """Rows of a table by the distances of a window's pixels, as [pairs, heads] or [queries, keys, heads]."""
+    ids = indices[0] if len(indices) == 1 else None
+    if table.layer.kind != "parameter" or len(table.dims) != 2 or not isinstance(ids, torch.Tensor) or ids.device.type == "meta":
+        raise NotHeld("no layer of headroom does this")
+    area, (rows, heads) = math.isqrt(ids.numel()), table.shape
+    for height in range(1, area + 1):
+        width = area // height
+        if height * width == area and (2 * height - 1) * (2 * width - 1) == rows and area * area == ids.numel() and \
+                bool((window_rows(height, width).reshape(ids.shape) == ids).all()):
+            layer = Layer("biases", None, [], (), {"heads": heads, "window": [height, width], "params": table.layer.params,
+                                                   "places": (area, area), "hides": False})
+            q, k, h = [(axis,) if axis.size > 1 else () for axis in map(Axis, (area, area, heads))]
+            return Tensor(layer, [*h, *q, *k], [q + k, h] if ids.dim() == 1 else [q, k, h])
+    raise NotHeld("a look-up of rows that are no distances of a window's pixels")
 
 
 def rows_in_order(weight, ids):
@@ -1433,11 +1631,18 @@ def by_head(walk, x):
     return x
 
 
-def projection(walk, x):
+def in_windows(x):
+    """Axes of [windows, heads, places, features] as an image has them: rows of windows, rows of pixels, columns of both."""
+    (n, *grid), _, places, _ = x.dims
+    by_place = sorted([*grid, *places], key=x.axes.index)
+    return [n, *by_place] if len(grid) < 3 and len(places) < 3 else None
+
+
+def projection(walk, x, window=None):
     """The dense layer whose features the heads are, how many, and what was done to them on the way."""
     n, heads, places, features = x.dims
     own = [axis for axis in heads if not axis.copied]
-    if x.axes != [*n, *places, *own, *features] or list(heads)[:len(own)] != own:
+    if x.axes != [*(in_windows(x) if window else [*n, *places]), *own, *features] or list(heads)[:len(own)] != own:
         raise Unsupported("heads that are no part of a dense layer's features")
     layer, found = x.layer, {"factor": 1.0, "rotary": 0.0, "norm": None, "heads": size_of(own)}
     while layer.kind in ("slice", "reshape", "scale", "rotary", "rms_norm"):
@@ -1470,7 +1675,8 @@ def norm_and_rotary(found):
 def attend(walk, q, k, v, attrs):
     q, k, v = (by_head(walk, x) for x in (q, k, v))
     head_dim = q.shape[3]
-    found = [projection(walk, x) for x in (q, k, v)]
+    window = (attrs["bias"].attrs if attrs.get("bias") else {}).get("window")
+    found = [projection(walk, x, window) for x in (q, k, v)]
     layers = [one["dense"] for one in found]
     heads, kv_heads = found[0]["heads"], found[1]["heads"]
     scale = (attrs["scale"] or 1 / math.sqrt(head_dim)) * found[0]["factor"] * found[1]["factor"]
@@ -1487,11 +1693,47 @@ def attend(walk, q, k, v, attrs):
     own = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "causal": attrs["causal"], "dropout": attrs["dropout"],
            "form": attrs.get("form", "streaming"), "packed": attrs.get("packed", False), **more,
            **({} if usual else {"scale": scale}), "layers": layers, "sources": [q.layer, k.layer, v.layer], "biases": bias}
+    if window:
+        return attend_windows(walk, q, own, attrs["shift"])
     batch, places = q.shape[0], q.shape[2]
     made = walk.emit("heads", [], (batch, places, heads * head_dim), own, params)
     axes = [Axis(batch), Axis(places), Axis(heads), Axis(head_dim)]
     n, p, h, f = [(axis,) if axis.size > 1 else () for axis in axes]
     return Tensor(made, [axis for axis in axes if axis.size > 1], [n, h, p, f])
+
+
+def attend_windows(walk, q, own, shift):
+    """Heads of windows, as they lie in their image."""
+    grid, image = in_windows(q), own["layers"][0].inputs[0].shape
+    layers, window = own["layers"], own["biases"].attrs["window"]
+    plain_heads = own["kv_heads"] == own["heads"] and not own["causal"] and not {"rotary", "qk_norm_epsilon", "scale"} & set(own)
+    if len(image) != 4 or not plain_heads or own["head_dim"] * own["heads"] != image[3] or \
+            any(layer.inputs[0] is not layers[0].inputs[0] for layer in layers):
+        raise Unsupported("attention within windows other than Swin's")
+    size = {"heads": own["heads"], "size": short(window), "shift": short(list(every([shift, shift]))[:2]), "dropout": own["dropout"]}
+    made = walk.emit("heads", [], (*image[:3], image[3]), {**size, "window": True, "layers": layers, "sources": own["sources"],
+                                                                   "biases": own["biases"]})
+    heads, features = Axis(own["heads"]), Axis(own["head_dim"])
+    h, f = [(axis,) if axis.size > 1 else () for axis in (heads, features)]
+    return Tensor(made, [*grid, *h, *f], [q.dims[0], h, q.dims[2], f])
+
+
+def window_attention(walk, x, units, params, bias):
+    """Heads of windows and the dense layer behind them are one layer."""
+    attrs, shape = dict(x.layer.attrs), x.layer.shape
+    layers, sources, biases = attrs.pop("layers"), attrs.pop("sources"), attrs.pop("biases")
+    del attrs["window"]
+    if list(x.dims[-1]) != x.axes[-len(x.dims[-1]):] or size_of(x.dims[-1]) != shape[3] or units != shape[3]:
+        raise Unsupported("a dense layer over a part of the heads, or of another width than the image")
+    if any(layer.attrs["bias"] != bias for layer in layers):
+        raise Unsupported("biases in some of the four projections", "all with a bias, or none")
+    own = [name for layer in dict.fromkeys(layers) for name in layer.params] + biases.attrs["params"]
+    out = Layer("window_attention", x.layer.module[0] or "window_attention", [layers[0].inputs[0]], shape, {**attrs, "bias": bias},
+                own + params)
+    out.made_of = sources
+    walk.layers.append(out)
+    features = Axis(units)
+    return Tensor(out, [a for a in x.axes if a not in x.dims[-1]] + [features], x.dims[:-1] + [(features,)])
 
 
 def attention(walk, x, units, params, bias):
@@ -1552,12 +1794,12 @@ def matmul(walk, x, y):
             raise Unsupported("a product of three tensors without a softmax")
         if attrs["pair"] is None:
             raise Unsupported("scores that were changed otherwise than by a scale, a causal mask, softmax and dropout")
-        own = {key: attrs[key] for key in ("causal", "dropout", "scale", "bias")}
+        own = {key: attrs[key] for key in ("causal", "dropout", "scale", "bias", "shift")}
         q, k = attrs["pair"]
         out = attend(walk, q, k, y, {**own, "form": "materialised"})
         return out if len(walk.node.meta["val"].shape) == 4 else pieces(out, list(walk.node.meta["val"].shape))
     q, k = by_head(walk, x), by_head(walk, permute_last(y))
-    layer = walk.emit("scores", [], (), {"pair": (q, k), "scale": 1.0, "causal": False, "softmax": False, "dropout": 0.0, "bias": None,
+    layer = walk.emit("scores", [], (), {"pair": (q, k), "scale": 1.0, "causal": False, "softmax": False, "dropout": 0.0, "bias": None, "shift": 0,
                                          "instead": "scaled_dot_product_attention, between dense projections"})
     axes = [Axis(size) for size in walk.node.meta["val"].shape]
     return Tensor(layer, axes, [(axis,) for axis in axes])
@@ -1589,6 +1831,36 @@ def biased(x, biases):
     return scores_with(x, bias=of, causal=x.layer.attrs["causal"] or of.attrs["hides"])
 
 
+def rolled_by(window, mask):
+    """How far an image went up and to the left whose windows are hidden so: [.., windows, .., places, places], 0 or negative."""
+    (height, width), area = window, mask.shape[-1]
+    hidden, windows = mask.reshape(-1, area, area) != 0, mask.numel() // area**2
+    for down in range(height):
+        for right in range(width):
+            for rows in (n for n in range(1, windows + 1) if windows % n == 0):
+                if bool((torn(height, width, rows, windows // rows, down, right) == hidden).all()):
+                    return [down, right]
+    raise Unsupported("a mask of windows that no roll explains")
+
+
+def torn(height, width, rows, columns, down, right):
+    """Pairs of pixels of each window that were no neighbours before the image was rolled."""
+    image = torch.zeros(rows * height, columns * width, dtype=torch.long)
+    image[:down] += 1
+    image[:, :right] += 2
+    regions = image.roll((-down, -right), (0, 1)).reshape(rows, height, columns, width).transpose(1, 2).reshape(rows * columns, -1)
+    return regions[:, :, None] != regions[:, None, :]
+
+
+def masked_windows(x, mask):
+    """Scores whose window's pixels were torn apart: [batch, windows, heads, places, places] + [1, windows, 1, places, places]."""
+    window = x.layer.attrs["bias"].attrs["window"]
+    if mask.device.type == "meta" or mask.dim() != 5 or mask.shape[-1] != window[0] * window[1] or \
+            math.prod(mask.shape) != mask.shape[1] * mask.shape[-1]**2 or bool((mask > 0).any()):
+        raise Unsupported("a mask of windows in another form than [1, windows, 1, places, places]")
+    return scores_with(x, shift=rolled_by(window, mask))
+
+
 def masked(x, seen):
     return scores_with(x, causal=x.layer.attrs["causal"] or mask_is_causal(seen))
 
@@ -1612,7 +1884,7 @@ def where(walk, seen, x, y):
 # What headroom takes where an attribute is not written.
 OTHERWISE = {"stride": 1, "padding": 0, "groups": 1, "multiplier": 1, "bias": True, "dropout": 0.0, "causal": False,
              "packed": False, "form": "streaming", "from": 0, "epsilon": 1e-3, "momentum": 0.01, "of": "sum", "slope": 0.01,
-             "buckets": 32, "distance": 128}
+             "buckets": 32, "distance": 128, "shift": 0}
 
 
 def alive(walk, outputs):
@@ -1679,7 +1951,7 @@ def written(layer):
     """The layer's attributes that differ from what headroom takes anyway."""
     attrs = {key: value for key, value in layer.attrs.items() if key != "left_out" and
              (OTHERWISE.get(key) != value or (key == "stride" and layer.kind.endswith("_pool")) or
-              (key == "groups" and layer.kind == "group_norm"))}
+              (key == "groups" and layer.kind in ("group_norm", "channel_shuffle")))}
     if layer.kind == "embedding" and layer.attrs["vocabulary"] == layer.inputs[0].attrs["classes"]:
         del attrs["vocabulary"]
     if attrs.get("transpose") is False:
@@ -1694,7 +1966,7 @@ def defaults_of(layers):
         of = [written(layer) for layer in layers if layer.kind == kind]
         names = [key for key in of[0] if key not in ("share", "activation", "transpose", "units", "vocabulary")]
         same_in_all = {key: of[0][key] for key in names if all(one.get(key) == of[0][key] for one in of)}
-        if len(of) > 1 and same_in_all and kind not in ("reshape", "slice", "concat", "zero_pad"):
+        if len(of) > 1 and same_in_all and kind not in ("reshape", "slice", "concat", "zero_pad", "permute", "roll"):
             common[kind] = same_in_all
     return common
 

@@ -131,6 +131,79 @@ class Norms(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
+class Shuffled(nn.Module):
+    """Pixels as channels and back, channels of groups (ShuffleNet, also written out), images turned around their edges."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.branch = nn.Conv2d(3, 16, 3, padding=1), conv(8, 8, 1)
+        self.wide, self.head = nn.Conv2d(4, 6, 3, padding=1, groups=2), nn.Linear(24, 10)
+
+    def forward(self, x):
+        x = torch.cat([self.branch(y) for y in self.stem(x).chunk(2, 1)], 1)
+        x = x.view(-1, 2, 8, 16, 16).transpose(1, 2).contiguous().view(-1, 16, 16, 16)
+        a, b = x.chunk(2, 1)
+        x = F.pixel_shuffle(torch.cat([a, self.branch(b)], 1), 2).roll((1, -3), (2, 3))
+        x = nn.ChannelShuffle(2)(self.wide(x))
+        return self.head(F.relu(F.pixel_unshuffle(x, 2)).mean((2, 3)))
+
+
+class Mixer(nn.Module):
+    """MLP-Mixer: a dense layer over places between two permutations."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norms = nn.Conv2d(3, 16, 4, 4), nn.ModuleList(nn.LayerNorm(16) for _ in range(2))
+        self.places = nn.Sequential(nn.Linear(16, 8), nn.GELU(), nn.Linear(8, 16))
+        self.features, self.head = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16)), nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = self.stem(x).flatten(2).transpose(1, 2)
+        x = x + self.places(self.norms[0](x).transpose(1, 2)).transpose(1, 2)
+        return self.head((x + self.features(self.norms[1](x))).mean(1))
+
+
+class Windows(nn.Module):
+    """Swin: attention within windows, of the image and of the rolled image, and patches that become one."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm, self.reduction = nn.Conv2d(3, 12, 2, 2), nn.LayerNorm(48, 1e-5), nn.Linear(48, 24, bias=False)
+        self.qkv, self.proj, self.head = nn.ModuleList(), nn.ModuleList(), nn.Linear(24, 10)
+        self.tables = nn.ParameterList(nn.Parameter(torch.zeros(49, 3)) for _ in range(2))
+        for _ in range(2):
+            self.qkv.append(nn.Linear(12, 36))
+            self.proj.append(nn.Linear(12, 12))
+        place = torch.stack(torch.meshgrid(torch.arange(4), torch.arange(4), indexing="ij")).flatten(1)
+        away = place[:, :, None] - place[:, None, :] + 3
+        self.register_buffer("rows", (7 * away[0] + away[1]).flatten())
+
+    def attend(self, x, k, shift):
+        n = x.shape[0]
+        x = x.roll((-shift, -shift), (1, 2)) if shift else x
+        x = x.view(n, 2, 4, 2, 4, 12).permute(0, 1, 3, 2, 4, 5).reshape(n * 4, 16, 12)
+        q, key, v = self.qkv[k](x).view(n * 4, 16, 3, 3, 4).permute(2, 0, 3, 1, 4)
+        scores = (q * 0.5) @ key.transpose(-2, -1) + self.tables[k][self.rows].view(16, 16, 3).permute(2, 0, 1)[None]
+        if shift:
+            region = x.new_zeros(8, 8)
+            for count, rows in enumerate((slice(0, -4), slice(-4, -shift), slice(-shift, None))):
+                for more, columns in enumerate((slice(0, -4), slice(-4, -shift), slice(-shift, None))):
+                    region[rows, columns] = 3 * count + more
+            region = region.view(2, 4, 2, 4).permute(0, 2, 1, 3).reshape(4, 16)
+            hidden = (region[:, None] != region[:, :, None]).float() * -100
+            scores = (scores.view(n, 4, 3, 16, 16) + hidden[None, :, None]).view(n * 4, 3, 16, 16)
+        x = self.proj[k]((scores.softmax(-1) @ v).transpose(1, 2).reshape(n * 4, 16, 12))
+        x = x.view(n, 2, 2, 4, 4, 12).permute(0, 1, 3, 2, 4, 5).reshape(n, 8, 8, 12)
+        return x.roll((shift, shift), (1, 2)) if shift else x
+
+    def forward(self, x):
+        x = self.stem(x).permute(0, 2, 3, 1)
+        x = x + self.attend(x, 0, 0)
+        x = x + self.attend(x, 1, 2)
+        x = torch.cat([x[:, 0::2, 0::2], x[:, 1::2, 0::2], x[:, 0::2, 1::2], x[:, 1::2, 1::2]], -1)
+        return self.head(self.reduction(self.norm(x)).mean((1, 2)))
+
+
 class Inception(nn.Module):
     """Branches, kernels of one row or column, paddings by side, windows over the edge, and an auxiliary head."""
 
@@ -389,6 +462,7 @@ class Short(nn.Module):
 IMAGES, TOKENS = torch.zeros(8, 3, 16, 16), torch.zeros(8, 16, dtype=torch.long)
 MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inverted": (Inverted, (IMAGES,)), "excite": (Excite, (IMAGES,)),
            "inception": (Inception, (torch.zeros(8, 3, 25, 25),)), "patches": (Patches, (IMAGES,)), "gpt": (Gpt, (TOKENS,)),
+           "shuffled": (Shuffled, (IMAGES,)), "mixer": (Mixer, (IMAGES,)), "windows": (Windows, (IMAGES,)),
            "norms": (Norms, (IMAGES,)), "dilated": (Dilated, (IMAGES,)), "grouped": (Grouped, (TOKENS,)),
            "rotary": (Rotary, (TOKENS,)), "relative": (Relative, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
            "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}

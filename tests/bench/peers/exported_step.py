@@ -105,6 +105,8 @@ def from_attention(saved, layer, tensors):
     if "qk_norm_epsilon" in layer.attrs:
         for word, name in zip(("query", "key"), own[-len(last) - 2:-len(last)]):
             tensors[name][:] = saved["%s/%s_gamma" % (layer.name, word)]
+    if layer.kind == "window_attention":
+        tensors[own[-len(last) - 1]][:] = saved[layer.name + "/bias_table"]
     for suffix, name in zip(("weights", "bias"), last):
         value = saved["%s/output_%s" % (layer.name, suffix)]
         tensors[name][:] = value.T if suffix == "weights" else value
@@ -114,7 +116,7 @@ def as_torch(saved, layers, parameters):
     """The module's parameters of a save's tensors, by PyTorch's names."""
     tensors = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
     for layer in layers:
-        if layer.kind == "attention":
+        if layer.kind in ("attention", "window_attention"):
             from_attention(saved, layer, tensors)
             continue
         if "share" in layer.attrs:
