@@ -23,9 +23,9 @@ typedef enum data_type {
 
 typedef struct data_slot {
     data_type type;
-    bool is_label;
-    uint32_t classes; // of IDS and MASK
-    uint32_t rank;    // 0: one number
+    bool is_label, binary; // binary: a FLOAT label that is 0 or 1
+    uint32_t classes;      // of IDS and MASK
+    uint32_t rank;         // 0: one number
     uint32_t dim[DATA_MAX_RANK];
 } data_slot;
 

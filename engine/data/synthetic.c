@@ -9,7 +9,7 @@
 //   label   ids, one        the class
 //           ids, many       the chain one token further on, when an input has as many; else the class everywhere
 //           mask            the figure's place
-//           floats          values of the class's own
+//           floats          values of the class's own; zeros and ones where the loss is of those
 //
 // As with the images, a record is made when it is asked for, and nothing is held.
 #include <string.h>
@@ -81,7 +81,8 @@ static void write_floats(const sample *s, const data_slot *slot, uint32_t k, flo
     const uint64_t count = data_slot_values(slot);
     for (uint64_t i = 0; i < count; i++) {
         const float noise = slot->is_label ? 0 : philox_uniform(draw(&d)) - 0.5f;
-        values[i] = own_value(s->class, k, i) + noise;
+        const float own = own_value(s->class, k, i);
+        values[i] = slot->binary ? (float)(own > 0) : own + noise;
     }
 }
 

@@ -29,8 +29,7 @@ static hr_status write_model(importer *m, const keras_graph *g, text *knobs)
 {
     config *c = &m->c;
     uint32_t *outputs = hr_calloc(g->outputs.count, sizeof *outputs);
-    keras_walk w = {
-        .path = c->path, .t = &m->t, .row_of = keras_row_of, .squared = keras_loss(c->root, &m->t) == 1};
+    keras_walk w = {.path = c->path, .t = &m->t, .row_of = keras_row_of, .loss = keras_loss(c->root, &m->t)};
     hr_status status = outputs == NULL ? HR_FAIL(c->err, NOMEM, "%.200s: no memory to read it", c->path)
                                        : keras_walk_model(&w, g, outputs, c->err);
     if (status == HR_OK) {

@@ -86,6 +86,19 @@ typedef struct keras_problem {
     const char *name;     // of the first
 } keras_problem;
 
+// What was compiled. Binary losses have float labels of the outputs' shape, of logits unless a last sigmoid made them.
+typedef struct keras_compiled {
+    enum {
+        KERAS_LOSS_UNSAID,
+        KERAS_LOSS_SOFTMAX,
+        KERAS_LOSS_SQUARED,
+        KERAS_LOSS_BINARY,
+        KERAS_LOSS_FOCAL
+    } kind;
+    bool of_logits;      // binary: said so
+    double gamma, alpha; // of a focal one
+} keras_compiled;
+
 typedef struct keras_walk keras_walk;
 // Writes the lines of a call, the result of keras_emit and so on; KERAS_NONE or a reason: refused.
 typedef uint32_t (*keras_row)(keras_walk *w);
@@ -103,7 +116,8 @@ struct keras_walk {
     uint64_t parts;  // of the models within the model that were read
     uint32_t frozen; // layers
     int depth;
-    bool nomem, squared; // squared: the loss is no cross entropy
+    bool nomem;
+    keras_compiled loss;
     // The call at hand.
     const keras_layer *layer;
     const keras_node *node;
@@ -159,7 +173,7 @@ uint64_t keras_weights(const int64_t *sides, int count); // of one tensor, bound
 void keras_write(keras_walk *w, const uint32_t *outputs, uint32_t count);
 // `compile_config`, the batch and the types as groups of a preset. keras_knobs.c
 void keras_knobs(const json_t *model, const keras_graph *g, model_text *t, text *knobs);
-// Whether the compiled loss is a squared error: 1; a cross entropy: 0; -1: none is said, or none of ours.
-int keras_loss(const json_t *model, model_text *t);
+// The compiled loss; UNSAID: there is none, or none of ours.
+keras_compiled keras_loss(const json_t *model, model_text *t);
 
 #endif

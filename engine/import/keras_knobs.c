@@ -31,32 +31,39 @@ static void letters_of(const char *word, char out[64])
     out[used] = '\0';
 }
 
-int keras_loss(const json_t *model, model_text *t)
+keras_compiled keras_loss(const json_t *model, model_text *t)
 {
     static const struct {
         const char *word;
-        int squared;
-    } rows[] = {{"sparsecategoricalcrossentropy", 0},
-                {"categoricalcrossentropy", 0},
-                {"meansquarederror", 1},
-                {"mse", 1}};
+        int kind;
+    } rows[] = {{"sparsecategoricalcrossentropy", KERAS_LOSS_SOFTMAX},
+                {"categoricalcrossentropy", KERAS_LOSS_SOFTMAX},
+                {"meansquarederror", KERAS_LOSS_SQUARED},
+                {"mse", KERAS_LOSS_SQUARED},
+                {"binarycrossentropy", KERAS_LOSS_BINARY},
+                {"binaryfocalcrossentropy", KERAS_LOSS_FOCAL}};
     char letters[64];
     const json_t *loss = json_object_get(json_object_get(model, "compile_config"), "loss");
+    keras_compiled c = {.kind = KERAS_LOSS_UNSAID, .of_logits = says(loss, "from_logits"), .gamma = 2};
     if (loss == NULL || json_is_null(loss)) {
-        return -1;
+        return c;
     }
+    const json_t *gamma = of_config(loss, "gamma"), *alpha = of_config(loss, "alpha");
+    c.gamma = gamma != NULL ? json_number_value(gamma) : c.gamma;
+    c.alpha = !says(loss, "apply_class_balancing") ? 0 : alpha != NULL ? json_number_value(alpha) : 0.25;
     const char *word = json_string_value(json_object_get(loss, "class_name"));
     word = word != NULL && strcmp(word, "function") != 0 ? word : keras_function(loss, "");
     letters_of(word, letters);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (strcmp(rows[k].word, letters) == 0) {
-            return rows[k].squared;
+            c.kind = rows[k].kind;
+            return c;
         }
     }
     model_note(t,
                "The loss %.40s is none of headroom's: it is planned with the one that the outputs suggest.",
                word);
-    return -1;
+    return c;
 }
 
 // ---- the optimizer --------------------------------------------------------------------------------------------

@@ -136,7 +136,12 @@ uint32_t keras_activated(keras_walk *w, uint32_t line, const char *word)
     if (line == KERAS_NONE || strcmp(word, "linear") == 0) {
         return line;
     }
-    if (strcmp(word, "softmax") == 0 && is_last(w) && !w->squared) {
+    const bool binary = w->loss.kind == KERAS_LOSS_BINARY || w->loss.kind == KERAS_LOSS_FOCAL;
+    if (strcmp(word, "sigmoid") == 0 && is_last(w) && binary && !w->loss.of_logits) {
+        keras_note(w, "The last sigmoid is left out: the binary cross entropy has its own.");
+        return line;
+    }
+    if (strcmp(word, "softmax") == 0 && is_last(w) && w->loss.kind != KERAS_LOSS_SQUARED && !binary) {
         keras_note(w, "The last softmax is left out: the cross entropy has its own.");
         return line;
     }

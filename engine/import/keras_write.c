@@ -131,32 +131,47 @@ static void put_input(keras_walk *w, uint32_t at, bool alone)
     text_append(out, "]}\n");
 }
 
+// "focal", or "{kind: focal, gamma: 2, alpha: 0" where a list of losses has to say more.
+static void put_kind(const keras_walk *w, bool ids, bool in_list, char out[96])
+{
+    static const char *const words[] = {[KERAS_LOSS_UNSAID] = "mean_squared_error",
+                                        [KERAS_LOSS_SOFTMAX] = "mean_squared_error", // of one number
+                                        [KERAS_LOSS_SQUARED] = "mean_squared_error",
+                                        [KERAS_LOSS_BINARY] = "binary_cross_entropy",
+                                        [KERAS_LOSS_FOCAL] = "focal"};
+    const char *word = ids ? "softmax_cross_entropy" : words[w->loss.kind];
+    char gamma[CONFIG_REAL_TEXT], alpha[CONFIG_REAL_TEXT];
+    if (in_list && w->loss.kind == KERAS_LOSS_FOCAL) {
+        (void)snprintf(out, 96, "{kind: focal, gamma: %s, alpha: %s", config_real_text(w->loss.gamma, gamma),
+                       config_real_text(w->loss.alpha, alpha));
+    } else {
+        (void)snprintf(out, 96, in_list ? "{kind: %s" : "%s", word);
+    }
+}
+
 // The labels and losses: one for each output.
 static void put_losses(keras_walk *w, const uint32_t *outputs, uint32_t count)
 {
     const keras_shape *s = &w->lines.data[outputs[0]].shape;
     const long long last = s->rank > 0 ? (long long)s->side[s->rank - 1] : 1;
-    const bool ids = last > 1 && !w->squared;
-    const char *loss = ids ? "softmax_cross_entropy" : "mean_squared_error";
-    if (count == 1 && s->rank < 3) {
-        if (ids) {
-            model_line(w->t, "classes: %lld", last);
-        }
-        model_line(w->t, "loss: %s", loss);
-        return;
-    }
-    if (ids) {
+    const bool ids = last > 1 && (w->loss.kind == KERAS_LOSS_UNSAID || w->loss.kind == KERAS_LOSS_SOFTMAX);
+    const bool list = count > 1 || w->loss.kind == KERAS_LOSS_FOCAL;
+    char kind[96];
+    put_kind(w, ids, list, kind);
+    if (ids && count == 1 && s->rank < 3) {
+        model_line(w->t, "classes: %lld", last);
+    } else if (ids) {
         model_line(w->t, "labels: {type: int32, classes: %lld}", last);
-    } else {
+    } else if (count > 1 || s->rank >= 3) {
         model_line(w->t, "labels: {type: float32}");
     }
-    if (count == 1) {
-        model_line(w->t, "loss: %s", loss);
+    if (!list) {
+        model_line(w->t, "loss: %s", kind);
         return;
     }
     model_line(w->t, "losses:");
     for (uint32_t k = 0; k < count; k++) {
-        model_line(w->t, "  - {kind: %s, prediction: %s}", loss, name_of(w, standing(w, outputs[k])));
+        model_line(w->t, "  - %s, prediction: %s}", kind, name_of(w, standing(w, outputs[k])));
     }
 }
 

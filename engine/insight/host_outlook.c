@@ -16,6 +16,7 @@ static data_slot slot_of(const hr_model *model, const model_slot *slot)
                            : value->dtype == HR_U8 ? DATA_MASK
                                                    : DATA_FLOAT,
                    .is_label = slot->is_label,
+                   .binary = slot->binary,
                    .classes = slot->classes,
                    .rank = value->shape.rank - 1};
     for (uint32_t k = 0; k < s.rank; k++) {

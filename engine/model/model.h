@@ -74,9 +74,9 @@ typedef struct model_layer {
 
 // What the host brings with every batch: slot k is INPUT's attr.slot k. The model's inputs come first, then labels.
 typedef struct model_slot {
-    uint32_t value; // float32, int32 (ids) or uint8 (masks); batched
-    bool is_label;
-    uint32_t classes; // ids and masks are 0 … classes - 1; 0 for float32
+    uint32_t value;        // float32, int32 (ids) or uint8 (masks); batched
+    bool is_label, binary; // binary: a float32 label of zeros and ones
+    uint32_t classes;      // ids and masks are 0 … classes - 1; 0 for float32
 } model_slot;
 
 typedef struct model_loss {

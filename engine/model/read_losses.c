@@ -10,6 +10,7 @@
 //   losses:
 //     - {kind: softmax_cross_entropy, prediction: logits, labels: digit}
 //     - {kind: mean_squared_error, prediction: decoded, labels: target, weight: 0.1}
+//     - {kind: focal, prediction: boxes, labels: hits, gamma: 2, alpha: 0.25}     of logits, as binary_cross_entropy
 #include <stdio.h>
 #include <string.h>
 
@@ -19,16 +20,19 @@
 #include "model/reader.h"
 #include "model/words.h"
 
-typedef enum loss_kind { LOSS_CROSS_ENTROPY, LOSS_SQUARED_ERROR, LOSS_KL } loss_kind;
+typedef enum loss_kind { LOSS_CROSS_ENTROPY, LOSS_SQUARED_ERROR, LOSS_KL, LOSS_BINARY, LOSS_FOCAL } loss_kind;
 
 #define MAX_COUNT 16777216
 
-static const attr_row kind_row = {.name = "loss",
-                                  .type = ATTR_TYPE_CHOICE,
-                                  .choices = {"softmax_cross_entropy", "mean_squared_error", "kl"}};
+static const attr_row kind_row = {
+    .name = "loss",
+    .type = ATTR_TYPE_CHOICE,
+    .choices = {"softmax_cross_entropy", "mean_squared_error", "kl", "binary_cross_entropy", "focal"}};
 static const attr_row weight_row = {.name = "weight", .type = ATTR_TYPE_REAL, .min = 1e-6, .max = 1e6};
 static const attr_row temperature_row = {
     .name = "temperature", .type = ATTR_TYPE_REAL, .min = 0.01, .max = 1000};
+static const attr_row gamma_row = {.name = "gamma", .type = ATTR_TYPE_REAL, .min = 0, .max = 100};
+static const attr_row alpha_row = {.name = "alpha", .type = ATTR_TYPE_REAL, .min = 0, .max = 0.999999};
 static const attr_row classes_row = {.name = "classes", .type = ATTR_TYPE_INT, .min = 2, .max = MAX_COUNT};
 static const attr_row shape_row = {
     .name = "labels shape", .type = ATTR_TYPE_SHAPE, .min = 1, .max = MAX_COUNT};
@@ -134,32 +138,50 @@ static uint32_t label_of(model_reader *r, const yaml_node *node, const losses_sp
     return 0;
 }
 
+// A focal loss is torchvision's and Lin et al.'s unless the file says otherwise.
+static loss_spec loss_as_usual(const yaml_node *node, int64_t kind)
+{
+    return (loss_spec){.node = node, .kind = kind, .weight = 1, .temperature = 1, .gamma = 2, .alpha = 0.25};
+}
+
+// A number that one kind of loss alone has.
+static double take_of_kind(model_builder *b, const loss_spec *loss, const attr_row *row, loss_kind kind,
+                           double usual)
+{
+    attr_value value = {.real = usual};
+    if (take(b, loss->node, row->name, row, &value) && loss->kind != kind) {
+        const yaml_node *at = yaml_find(loss->node, row->name);
+        builder_problem_at(b, at->line, at->column, "%s belongs to the loss %s", row->name,
+                           kind_row.choices[kind]);
+    }
+    return value.real;
+}
+
 static void read_loss(model_reader *r, const yaml_node *node, losses_spec *out)
 {
-    static const char *const words[] = {"kind", "prediction", "labels", "weight", "temperature"};
+    static const char *const words[] = {"kind",        "prediction", "labels", "weight",
+                                        "temperature", "gamma",      "alpha"};
     model_builder *b = r->b;
     loss_spec *loss = &out->losses[out->loss_count++];
-    *loss = (loss_spec){.node = node, .weight = 1, .temperature = 1};
+    *loss = loss_as_usual(node, LOSS_CROSS_ENTROPY);
     if (node->kind != YAML_MAPPING) {
         builder_problem_at(b, node->line, node->column,
                            "losses are mappings such as {kind: softmax_cross_entropy, prediction: LAYER}");
         return;
     }
-    attr_value kind = {0}, weight = {.real = 1}, temperature = {.real = 1};
+    attr_value kind = {0}, weight = {.real = loss->weight};
     reader_refuse_other_keys(b, node, "a loss", words, sizeof words / sizeof *words);
     if (!take(b, node, "kind", &kind_row, &kind)) {
         builder_problem_at(b, node->line, node->column, "a loss needs a kind");
     }
     (void)take(b, node, "weight", &weight_row, &weight);
-    if (take(b, node, "temperature", &temperature_row, &temperature) && kind.integer != LOSS_KL) {
-        const yaml_node *at = yaml_find(node, "temperature");
-        builder_problem_at(b, at->line, at->column, "a temperature belongs to the loss kl");
-    }
     loss->kind = kind.integer;
+    loss->temperature = take_of_kind(b, loss, &temperature_row, LOSS_KL, loss->temperature);
+    loss->gamma = take_of_kind(b, loss, &gamma_row, LOSS_FOCAL, loss->gamma);
+    loss->alpha = take_of_kind(b, loss, &alpha_row, LOSS_FOCAL, loss->alpha);
     loss->prediction = yaml_find(node, "prediction");
     loss->label = label_of(r, yaml_find(node, "labels"), out);
     loss->weight = weight.real;
-    loss->temperature = temperature.real;
 }
 
 // The short form: `loss` and `classes` of the one label.
@@ -167,16 +189,17 @@ static void read_short(model_reader *r, const yaml_node *root, losses_spec *out)
 {
     model_builder *b = r->b;
     attr_value kind = {0}, classes = {0};
+    const uint32_t problems = b->problems;
     (void)take(b, root, "loss", &kind_row, &kind);
+    const bool known = b->problems == problems; // of another loss nobody knows whether it has classes
     label_spec *label = &out->labels[0];
     if (take(b, root, "classes", &classes_row, &classes)) {
         label->classes = (uint32_t)classes.integer;
-    } else if (kind.integer == LOSS_CROSS_ENTROPY && label->classes == 0 &&
+    } else if (known && kind.integer == LOSS_CROSS_ENTROPY && label->classes == 0 &&
                !(b->problems > 0 && is_misspelt(root, "classes"))) {
         builder_problem_at(b, root->line, root->column, "the model needs classes: N");
     }
-    out->losses[out->loss_count++] =
-        (loss_spec){.node = root, .kind = kind.integer, .weight = 1, .temperature = 1};
+    out->losses[out->loss_count++] = loss_as_usual(root, kind.integer);
 }
 
 void read_losses(model_reader *r, const yaml_node *root, losses_spec *out)
@@ -288,6 +311,7 @@ static void add_label(model_reader *r, const label_spec *label, const loss_spec 
     model_slot *slot = &b->model.slots[b->model.slot_count++];
     *slot = (model_slot){.value = HR_NO_ID,
                          .is_label = true,
+                         .binary = loss->kind == LOSS_BINARY || loss->kind == LOSS_FOCAL,
                          .classes = loss->kind == LOSS_CROSS_ENTROPY ? label->classes : 0};
     const hr_shape sample = shape_of(operand.shape.rank - 1, operand.shape.dim + 1);
     if (label->shaped && !shape_equal(&label->shape, &sample)) {
@@ -320,7 +344,9 @@ static void add_loss(model_reader *r, const loss_spec *loss, uint32_t layer, uin
         uint32_t outputs;
     } rows[] = {[LOSS_CROSS_ENTROPY] = {HR_OP_SOFTMAX_XENT, 2},
                 [LOSS_SQUARED_ERROR] = {HR_OP_MSE, 1},
-                [LOSS_KL] = {HR_OP_KL, 2}};
+                [LOSS_KL] = {HR_OP_KL, 2},
+                [LOSS_BINARY] = {HR_OP_BINARY_XENT, 1},
+                [LOSS_FOCAL] = {HR_OP_FOCAL, 1}};
     model_builder *b = r->b;
     const uint32_t k = b->losses.count;
     char probs[24] = "probs", name[24] = "loss";
@@ -334,7 +360,9 @@ static void add_loss(model_reader *r, const loss_spec *loss, uint32_t layer, uin
     const model_node node = {
         .op = rows[loss->kind].op,
         .attr = {.scale = loss->weight != 1 ? loss->weight : 0,
-                 .epsilon = loss->kind == LOSS_KL ? loss->temperature : 0},
+                 .epsilon = loss->kind == LOSS_KL ? loss->temperature : 0,
+                 .rate = loss->kind == LOSS_FOCAL ? loss->gamma : 0,
+                 .momentum = loss->kind == LOSS_FOCAL ? loss->alpha : 0},
         .in_count = 2,
         .out_count = count,
         .in = {ref_value(prediction), ref_value(labels)},

@@ -94,7 +94,7 @@ typedef struct loss_spec {
     int64_t kind;
     const yaml_node *prediction; // NULL: the last layer
     uint32_t label;
-    double weight, temperature;
+    double weight, temperature, gamma, alpha;
 } loss_spec;
 
 typedef struct losses_spec {

@@ -90,6 +90,20 @@ static hr_status mse_shape(const op_attr *a, const op_operand *in, size_t in_cou
     return HR_OK;
 }
 
+static hr_status binary_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
+                              size_t out_count, hr_err *err)
+{
+    (void)in_count, (void)out_count;
+    HR_TRY(check_pair("a binary cross entropy", 1, in, err));
+    if (!(a->rate >= 0.0) || !(a->momentum >= 0.0 && a->momentum < 1.0)) {
+        return HR_FAIL(err, MODEL,
+                       "a focal loss needs gamma from 0 on, and alpha from 0 to below 1, had %g and %g",
+                       a->rate, a->momentum);
+    }
+    out[0] = loss_of(&in[0]);
+    return HR_OK;
+}
+
 static hr_status kl_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                           size_t out_count, hr_err *err)
 {
@@ -144,6 +158,18 @@ static uint64_t kl_bwd_flops(const op_query *q)
 static uint64_t mse_flops(const op_query *q)
 {
     return 3 * op_in_elements(q, 0);
+}
+
+// An exponential, a logarithm, a product and two sums; backward a sigmoid, a difference and a share.
+static uint64_t binary_flops(const op_query *q)
+{
+    return 5 * op_in_elements(q, 0);
+}
+
+// The sigmoid, what is amiss of it, its power, and the weights of both, besides.
+static uint64_t focal_flops(const op_query *q)
+{
+    return 15 * op_in_elements(q, 0);
 }
 
 static uint64_t per_logit_flops(const op_query *q)
@@ -287,6 +313,67 @@ const op_row op_row_KL_BWD = {.name = "kl_divergence_bwd",
                               .max_out = 1,
                               .flops = kl_bwd_flops,
                               .in_place = 0};
+
+// The target gets no gradient.
+const op_row op_row_BINARY_XENT = {
+    .name = "binary_cross_entropy",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+    .min_in = 2,
+    .max_in = 2,
+    .min_out = 1,
+    .max_out = 1,
+    .shape = binary_shape,
+    .flops = binary_flops,
+    .in_place = -1,
+    .wide_in = 0x3,
+    .wide_out = 0x1,
+    .keep_in = 0x3,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_BINARY_XENT_BWD,
+              .operand_count = 2,
+              .operand = {{OP_SRC_IN, 0}, {OP_SRC_IN, 1}},
+              .result_count = 1,
+              .result = {0}}},
+};
+
+const op_row op_row_BINARY_XENT_BWD = {.name = "binary_cross_entropy_bwd",
+                                       .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                       .min_in = 2,
+                                       .max_in = 3,
+                                       .min_out = 1,
+                                       .max_out = 1,
+                                       .flops = binary_flops,
+                                       .in_place = 0};
+
+const op_row op_row_FOCAL = {
+    .name = "focal",
+    .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+    .min_in = 2,
+    .max_in = 2,
+    .min_out = 1,
+    .max_out = 1,
+    .shape = binary_shape,
+    .flops = focal_flops,
+    .in_place = -1,
+    .wide_in = 0x3,
+    .wide_out = 0x1,
+    .keep_in = 0x3,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_FOCAL_BWD,
+              .operand_count = 2,
+              .operand = {{OP_SRC_IN, 0}, {OP_SRC_IN, 1}},
+              .result_count = 1,
+              .result = {0}}},
+};
+
+const op_row op_row_FOCAL_BWD = {.name = "focal_bwd",
+                                 .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                 .min_in = 2,
+                                 .max_in = 3,
+                                 .min_out = 1,
+                                 .max_out = 1,
+                                 .flops = focal_flops,
+                                 .in_place = 0};
 
 const op_row op_row_ACCURACY = {
     .name = "accuracy",

@@ -106,7 +106,14 @@
     X(MSE_BWD, "mse_bwd")  /* prediction, target, [scale[1]] → dprediction */                                     \
     X(KL, "kl_divergence") /* student[...,K], teacher[...,K] → probs of student/T, loss[1] = T² * mean  \
                                      over rows of KL(softmax(teacher/T) || probs); T = attr.epsilon */        \
-    X(KL_BWD, "kl_divergence_bwd") /* probs, teacher, [scale[1]] → dstudent */                                    \
+    X(KL_BWD, "kl_divergence_bwd")         /* probs, teacher, [scale[1]] → dstudent */                            \
+    X(BINARY_XENT, "binary_cross_entropy") /* logits, target → loss[1]: the mean over elements of \
+                                     −t log p − (1−t) log(1−p), p = sigmoid(logit); targets in [0, 1] */               \
+    X(BINARY_XENT_BWD, "binary_cross_entropy_bwd") /* logits, target, [scale[1]] → dlogits */                     \
+    X(FOCAL,                                                                                                        \
+      "focal") /* as BINARY_XENT, every element times (1 − p_t)^attr.rate, p_t = pt + (1−p)(1−t), and,  \
+                                     with attr.momentum = a not 0, at + (1−a)(1−t) (Lin et al. 2017) */     \
+    X(FOCAL_BWD, "focal_bwd") /* logits, target, [scale[1]] → dlogits */                                          \
     X(ACCURACY, "accuracy") /* logits[...,K], labels[...] → correct[1] i32: rows whose arg max (first of   \
                                      ties) is the label */      \
     X(MATMUL, "matmul") /* a[...,M,K], b[...,K,N] → y[...,M,N] = attr.scale * a·b; TRANSPOSE: b[...,N,K] */      \
@@ -253,10 +260,11 @@ typedef struct op_attr {
     int32_t rule;  // RELATIVE_BIAS: op_relative_rule; PERMUTE: the order of axes
     int32_t experts, choices, slots; // ROUTE, DISPATCH: experts, those of a token, slots of an expert
     uint64_t salt;                   // DROPOUT, ATTENTION with a rate: of the layer's name
-    double epsilon, momentum;        // normalisations, MOMENTUM, EMA
+    double epsilon, momentum;        // normalisations, MOMENTUM, EMA; FOCAL: the weight of what is there
     double beta1, beta2;             // ADAM and its kin
     double scale; // a factor; 0 stands for 1, of attention's scores for 1/sqrt(D/heads). Losses: their weight
-    double rate;  // DROPOUT, ATTENTION: share that is dropped; LEAKY_RELU: slope; update rules: weight decay
+    double rate;  // DROPOUT, ATTENTION: share that is dropped; LEAKY_RELU: slope; update rules: weight decay;
+                  // FOCAL: its exponent
     double base;  // ROTARY: of its wave lengths; RELATIVE_BIAS: the distance from which on all are alike
 } op_attr;
 

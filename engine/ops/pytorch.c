@@ -69,6 +69,16 @@ static uint64_t like_first_result(const op_query *forward)
     return op_out_elements(forward, 0) * dtype_bytes((hr_dtype)forward->out[0].dtype);
 }
 
+static uint64_t like_first_input(const op_query *forward)
+{
+    return op_in_elements(forward, 0) * dtype_bytes((hr_dtype)forward->in[0].dtype);
+}
+
+static uint64_t like_alpha(const op_query *forward)
+{
+    return forward->attr.momentum > 0 ? like_first_input(forward) : 0;
+}
+
 // nn.MultiheadAttention puts places first for its last product, which keeps that copy. The flash kernel's result lies so.
 static uint64_t packed_copy(const op_query *forward)
 {
@@ -151,6 +161,14 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
                             .extra = {{"total_weight", PYTORCH_KEPT, one_real},
                                       {"log_softmax:grad", PYTORCH_GRADIENT, log_softmax_gradient}}},
     [HR_OP_MSE] = {"mse_loss", .autocast = PYTORCH_WIDE, .keep_in = 0x3},
+    // Its gradient is made of a sigmoid that lies beside it.
+    [HR_OP_BINARY_XENT] = {"binary_cross_entropy_with_logits", .autocast = PYTORCH_WIDE, .keep_in = 0x3,
+                           .extra = {{"sigmoid", PYTORCH_GRADIENT, like_first_input}}},
+    // torchvision.ops.sigmoid_focal_loss, a chain of primitives: p, 1 - t, 1 - p_t, its power, the entropy, alpha_t.
+    [HR_OP_FOCAL] = {"sigmoid, binary_cross_entropy_with_logits, mul.Tensor, pow.Tensor_Scalar", .autocast = PYTORCH_WIDE, .keep_in = 0x3,
+                     .extra = {{"sigmoid", PYTORCH_KEPT, like_first_input}, {"entropy", PYTORCH_KEPT, like_first_input},
+                               {"rest_of_target", PYTORCH_KEPT, like_first_input}, {"amiss", PYTORCH_KEPT, like_first_input},
+                               {"power", PYTORCH_KEPT, like_first_input}, {"alpha", PYTORCH_KEPT, like_alpha}}},
     [HR_OP_ACCURACY] = {"argmax, eq, sum"},
 };
 // clang-format on

@@ -10,7 +10,7 @@
 
 #include "ops/op.h"
 
-enum { PYTORCH_MAX_EXTRAS = 5 };
+enum { PYTORCH_MAX_EXTRAS = 6 };
 
 // A tensor of PyTorch's that our kernels do without.
 typedef struct pytorch_extra {

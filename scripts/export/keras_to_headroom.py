@@ -24,6 +24,8 @@ import keras
 
 HEAD = "# Written by keras_to_headroom.py"
 MAX_INPUTS = 6  # of a concat
+BINARY = ["binary_cross_entropy", "focal"]
+LOSSES = ["softmax_cross_entropy", "mean_squared_error"] + BINARY
 TAKE_ACTIVATION = {"dense", "conv2d", "depthwise_conv2d", "separable_conv2d", "conv2d_transpose", "batch_norm", "add", "multiply"}
 ACTIVATIONS = {"relu": "relu", "relu6": "relu6", "gelu": "gelu", "silu": "silu", "swish": "silu", "tanh": "tanh",
                "sigmoid": "sigmoid", "hard_silu": "hard_swish", "hard_swish": "hard_swish", "hard_sigmoid": "hard_sigmoid",
@@ -91,6 +93,7 @@ class Walk:
         self.layer = None
         self.node = None   # the call at hand
         self.last = set()  # tensors that the model gives
+        self.loss = None   # what was asked for
 
     def unique(self, word):
         word = re.sub(r"[^A-Za-z0-9_.-]", "_", word).lstrip("-")[-60:]
@@ -120,6 +123,9 @@ class Walk:
     def activated(self, line, word):
         """The line with the activation as its own. The softmax of the model's result is the loss's."""
         if word == "linear":
+            return line
+        if word == "sigmoid" and self.loss in BINARY and id(self.node.outputs[0]) in self.last:
+            self.note("the last sigmoid is left out: headroom's %s has its own" % self.loss)
             return line
         if word == "softmax" and id(self.node.outputs[0]) in self.last:
             self.note("the last softmax is left out: headroom's cross entropy has its own")
@@ -547,7 +553,7 @@ def model_file(model, name=None, loss=None):
         walk.made[id(tensor)] = line
     if walk.problems:
         raise CannotExport(name, walk.sentences())
-    walk.last = set(map(id, model.outputs))
+    walk.last, walk.loss = set(map(id, model.outputs)), loss
     walk.walk(model)
     outputs = [walk.made.get(id(tensor)) for tensor in model.outputs]
     if walk.problems:
@@ -588,7 +594,7 @@ def write_file(path, text):
 def to_headroom(model, path, name=None, loss=None):
     """Writes the model file of a Functional or Sequential model. Returns its number of trainable parameters.
 
-    loss: softmax_cross_entropy or mean_squared_error. Raises CannotExport with everything that headroom's layers cannot hold;
+    loss: one of LOSSES. Raises CannotExport with everything that headroom's layers cannot hold;
     nothing is written then.
     """
     stem = os.path.splitext(os.path.basename(path))[0]
@@ -622,7 +628,7 @@ def main():
     parser.add_argument("model", metavar="MODULE:NAME", help="a function that makes the model, or the model; FILE.py:NAME for a file")
     parser.add_argument("--arguments", metavar="JSON", type=json.loads, default=None,
                         help="what the function is called with; without it keras.applications get no weights")
-    parser.add_argument("--loss", choices=["softmax_cross_entropy", "mean_squared_error"])
+    parser.add_argument("--loss", choices=LOSSES)
     parser.add_argument("--output", metavar="FILE.yaml", required=True)
     options = parser.parse_args()
     try:

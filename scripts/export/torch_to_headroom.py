@@ -34,6 +34,8 @@ import torch
 aten = torch.ops.aten
 HEAD = "# Written by torch_to_headroom.py"
 MAX_INPUTS = 6  # of a concat
+BINARY = ["binary_cross_entropy", "focal"]
+LOSSES = ["softmax_cross_entropy", "mean_squared_error"] + BINARY
 ACTIVATIONS = {"relu", "relu6", "gelu", "silu", "tanh", "sigmoid", "hard_swish", "hard_sigmoid", "mish", "softplus"}
 TAKE_ACTIVATION = {"conv2d", "depthwise_conv2d", "conv2d_transpose", "dense", "batch_norm", "group_norm", "add", "multiply"}
 # Half-built layers: what stands in the graph until the layer that completes it.
@@ -267,6 +269,7 @@ class Walk:
         self.names_of = {id(p): n for n, p in module.named_parameters()}
         self.sizes = {n: p.numel() for n, p in module.named_parameters()}
         self.concats, self.taken = {}, {}
+        self.loss = None  # what was asked for
 
     # ---- naming and problems
 
@@ -869,6 +872,9 @@ WORDS = {"hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid"}
 @takes("relu", "relu6", "silu", "tanh", "sigmoid", "hardswish", "hardsigmoid", "mish")
 def activation(walk, x):
     word = str(walk.node.target).replace("aten.", "").split(".")[0].rstrip("_")
+    if word == "sigmoid" and walk.loss in BINARY and all(user.op == "output" for user in walk.node.users):
+        walk.note("the last sigmoid is left out: headroom's %s has its own" % walk.loss)
+        return x
     return walk.alike(WORDS.get(word, word), x)
 
 
@@ -2145,7 +2151,7 @@ def model_file(module, examples, keywords=None, name=None, classes=None, loss=No
     with in_training(module, notes):
         program, batch, own = traced(module, tuple(examples), dict(keywords or {}), name)
     walk = Walk(program, module, batch)
-    walk.notes = notes
+    walk.notes, walk.loss = notes, loss
     outputs = walk.walk()
     if not outputs and not walk.problems:
         walk.complain("it returns no tensor that a loss could judge")
@@ -2180,7 +2186,7 @@ def write_file(path, text):
 def to_headroom(module, examples, path, keywords=None, name=None, classes=None, loss=None):
     """Writes the model file of a module that takes `examples` (a tuple of batches). Returns its number of parameters.
 
-    classes: how many the output must have (otherwise they are counted); loss: softmax_cross_entropy or mean_squared_error.
+    classes: how many the output must have (otherwise they are counted); loss: one of LOSSES.
     Raises CannotExport with everything that headroom's layers cannot hold; nothing is written then.
     """
     stem = os.path.splitext(os.path.basename(path))[0]
@@ -2252,7 +2258,7 @@ def arguments():
     parser.add_argument("--arguments", metavar="JSON", type=json.loads, default={}, help="what the module is made with")
     parser.add_argument("--batch", type=int, default=1, help="written as batch.size when it is more than 1")
     parser.add_argument("--classes", type=int, help="how many the output must have")
-    parser.add_argument("--loss", choices=["softmax_cross_entropy", "mean_squared_error"])
+    parser.add_argument("--loss", choices=LOSSES)
     parser.add_argument("--output", metavar="FILE.yaml", required=True)
     return parser.parse_args()
 

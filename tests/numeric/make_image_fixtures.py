@@ -127,6 +127,31 @@ def mse_case(name, shape, weight):
     return loss_case(name, "mse", {}, [shape, shape], lambda a, b: [F.mse_loss(a, b.detach())], weight, 1)
 
 
+def shares(values, parts):
+    """Of the shares of [0, 1) that operand() draws: 0, 1 and what lies between them in `parts` steps from 0 on."""
+    return ((values.detach() + 1) / 2 * parts).floor() / (parts - 1)
+
+
+def binary_case(name, shape, parts, weight):
+    def forward(z, t):
+        return [F.binary_cross_entropy_with_logits(z, shares(t, parts))]
+
+    return loss_case(name, "binary_cross_entropy", {}, [shape, shape], forward, weight, 1) | {"shares": [0, parts]}
+
+
+def focal_case(name, shape, parts, gamma, alpha, weight):
+    """The formula of torchvision.ops.sigmoid_focal_loss, whose alpha below 0 is our 0."""
+
+    def forward(z, targets):
+        t, p = shares(targets, parts), z.sigmoid()
+        entropy = F.binary_cross_entropy_with_logits(z, t, reduction="none")
+        loss = entropy * (1 - (p * t + (1 - p) * (1 - t))) ** gamma
+        return [((alpha * t + (1 - alpha) * (1 - t)) * loss if alpha > 0 else loss).mean()]
+
+    attr = {"rate": gamma, "momentum": alpha}
+    return loss_case(name, "focal", attr, [shape, shape], forward, weight, 1) | {"shares": [0, parts]}
+
+
 def cross_entropy_case(name, logits, weight):
     """Labels are the shares of [0, 1) that operand() draws, in units of the number of classes."""
     classes = logits[-1]
@@ -212,6 +237,10 @@ def main():
         cross_entropy_case("cross_entropy", (6, 5), 1.0),
         cross_entropy_case("cross_entropy_sequence", (3, 4, 7), 0.5),
         cross_entropy_case("cross_entropy_mask", (2, 3, 4, 3), 1.0),
+        binary_case("binary_cross_entropy", (4, 7), 2, 1.0),
+        binary_case("binary_cross_entropy_mask", (2, 3, 4, 1), 5, 0.5),
+        focal_case("focal", (4, 7), 2, 2.0, 0.25, 1.0),
+        focal_case("focal_soft", (2, 3, 4, 2), 5, 1.5, 0.0, 0.75),
         kl_case("kl", (5, 6), 1.0, 1.0),
         kl_case("kl_sequence", (2, 3, 7), 3.0, 0.75),
     ]

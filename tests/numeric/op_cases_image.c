@@ -289,6 +289,26 @@ op_trial op_case_loss(hr_op op, op_draw *d)
     return t;
 }
 
+// Targets of zeros and ones, or anything between; logits of which some are sure.
+op_trial op_case_binary(hr_op op, op_draw *d)
+{
+    int64_t dims[OP_MAX_RANK], rows[OP_MAX_RANK];
+    any_logits(d, dims, rows);
+    op_trial t = op_trial_make(op, (op_attr){.scale = op_draw_int(d, 0, 1) == 1 ? 0.5 : 0.0});
+    const bool soft = op_draw_int(d, 0, 3) == 0;
+    if (op == HR_OP_FOCAL) {
+        t.query.attr.rate = op_draw_int(d, 0, 1) == 1 ? 2.0 : op_random(&d->state, 0.5, 4.0);
+        t.query.attr.momentum = op_draw_int(d, 0, 2) == 0 ? 0.0 : op_random(&d->state, 0.05, 0.95);
+    }
+    op_draw_in(d, &t, dims, -6.0, 6.0);
+    op_draw_in(d, &t, dims, 0.0, 1.0);
+    for (uint64_t i = 0; i < op_trial_in_count(&t, 1) && !soft; i++) {
+        t.in[1][i] = t.in[1][i] < 0.5 ? 0.0 : 1.0;
+    }
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
 // Groups of one channel, of some and of all, at least four elements each; images, volumes and sequences.
 op_trial op_case_group_norm(hr_op op, op_draw *d)
 {

@@ -47,6 +47,7 @@ op_trial op_case_relu6(hr_op op, op_draw *d);
 op_trial op_case_product(hr_op op, op_draw *d);
 op_trial op_case_factor(hr_op op, op_draw *d);
 op_trial op_case_loss(hr_op op, op_draw *d);
+op_trial op_case_binary(hr_op op, op_draw *d);
 
 op_trial op_case_norm_of_rows(hr_op op, op_draw *d);
 op_trial op_case_activation(hr_op op, op_draw *d);

@@ -144,18 +144,23 @@ static void add_labels(op_trial *t, hr_dtype dtype, int64_t rows, int64_t classe
     }
 }
 
+static bool is_of_ids(hr_op op)
+{
+    return op != HR_OP_MSE && op != HR_OP_KL && op != HR_OP_BINARY_XENT && op != HR_OP_FOCAL;
+}
+
 static void check_loss(hr_op op, int64_t rows, int64_t classes, double range)
 {
     op_trial t = op_trial_make(op, (op_attr){.epsilon = 2.0, .scale = 0.5});
     two_devices_draw(&two, &t, DIMS(rows, classes), -range, range);
-    if (op != HR_OP_MSE && op != HR_OP_KL) {
+    if (is_of_ids(op)) {
         add_labels(&t, classes % 2 == 0 ? HR_U8 : HR_I32, rows, classes);
     } else {
         two_devices_draw(&two, &t, DIMS(rows, classes), -range, range);
     }
     op_trial_infer_out(&t, op_row_of(op)->min_out);
     two_devices_check_in(&two, &t, HR_F32);
-    if (op != HR_OP_SOFTMAX_XENT && op != HR_OP_MSE && op != HR_OP_KL) { // these are of float32 alone
+    if (op != HR_OP_SOFTMAX_XENT && is_of_ids(op)) { // these are of float32 alone
         two_devices_check_in(&two, &t, HR_F16);
         two_devices_check_in(&two, &t, HR_BF16);
     }
@@ -169,6 +174,8 @@ START_TEST(losses_of_rows_of_any_length)
     check_loss(HR_OP_SOFTMAX_XENT_STREAM, row_count(n), n, 3.0);
     check_loss(HR_OP_SOFTMAX_XENT_GRADIENT, row_count(n), n, 3.0);
     check_loss(HR_OP_MSE, row_count(n), n, 3.0);
+    check_loss(HR_OP_BINARY_XENT, row_count(n), n, 0.5);
+    check_loss(HR_OP_FOCAL, row_count(n), n, 0.5);
     if (n > 1) { // one class has no divergence
         check_loss(HR_OP_KL, row_count(n), n, 3.0);
     }

@@ -120,9 +120,14 @@ END_TEST
 
 START_TEST(losses_go_around)
 {
-    static const hr_op ops[] = {
-        HR_OP_SOFTMAX_XENT, HR_OP_SOFTMAX_XENT_STREAM, HR_OP_SOFTMAX_XENT_GRADIENT, HR_OP_ACCURACY, HR_OP_KL,
-        HR_OP_MSE};
+    static const hr_op ops[] = {HR_OP_SOFTMAX_XENT,
+                                HR_OP_SOFTMAX_XENT_STREAM,
+                                HR_OP_SOFTMAX_XENT_GRADIENT,
+                                HR_OP_ACCURACY,
+                                HR_OP_KL,
+                                HR_OP_MSE,
+                                HR_OP_BINARY_XENT,
+                                HR_OP_FOCAL};
     const int64_t rows = tables[_i][0], columns = tables[_i][1];
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
         op_trial t = op_trial_make(ops[k], (op_attr){.epsilon = 2.0, .scale = 0.5});

@@ -80,7 +80,8 @@ static void add_loss_scale(op_trial *backward, bf16_wide *w, uint64_t seed)
 {
     const uint32_t op = backward->query.op, at = backward->query.in_count;
     const bool takes = op == HR_OP_SOFTMAX_XENT_BWD || op == HR_OP_SOFTMAX_XENT_STREAM_BWD ||
-                       op == HR_OP_MSE_BWD || op == HR_OP_KL_BWD || op == HR_OP_BALANCE_BWD;
+                       op == HR_OP_MSE_BWD || op == HR_OP_KL_BWD || op == HR_OP_BALANCE_BWD ||
+                       op == HR_OP_BINARY_XENT_BWD || op == HR_OP_FOCAL_BWD;
     if (takes && seed % 2 == 1) {
         op_trial_add_in(backward, HR_F32, (const int64_t[OP_MAX_RANK]){1});
         backward->in[at][0] = 1024.0;

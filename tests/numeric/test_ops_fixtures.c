@@ -71,7 +71,8 @@ static void fill(const char *name, uint64_t index, double *values, uint64_t coun
     free(uniform);
 }
 
-// Input k is made of whole numbers below numbers[k], where that is not 0; of wider numbers where there is a spread.
+// Input k is made of whole numbers below numbers[k], where that is not 0; of 0, 1 and what lies between them where shares[k]
+// is not 0; of wider numbers where there is a spread.
 static void add_in(op_trial *t, const json_t *c, uint32_t k, const char *name,
                    const int64_t dims[OP_MAX_RANK])
 {
@@ -84,6 +85,10 @@ static void add_in(op_trial *t, const json_t *c, uint32_t k, const char *name,
     }
     for (uint64_t i = 0; below > 0 && i < op_trial_in_count(t, k); i++) {
         t->in[k][i] = floor((t->in[k][i] + 1.0) / 2.0 * (double)below);
+    }
+    const json_int_t parts = json_integer_value(json_array_get(json_object_get(c, "shares"), k));
+    for (uint64_t i = 0; parts > 0 && i < op_trial_in_count(t, k); i++) {
+        t->in[k][i] = floor((t->in[k][i] + 1.0) / 2.0 * (double)parts) / (double)(parts - 1);
     }
 }
 

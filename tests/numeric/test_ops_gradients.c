@@ -20,7 +20,7 @@ static hr_op operations[HR_OP_COUNT]; // those that have a gradient
 static bool is_loss(uint32_t op)
 {
     return op == HR_OP_SOFTMAX_XENT || op == HR_OP_SOFTMAX_XENT_STREAM || op == HR_OP_MSE || op == HR_OP_KL ||
-           op == HR_OP_BALANCE;
+           op == HR_OP_BALANCE || op == HR_OP_BINARY_XENT || op == HR_OP_FOCAL;
 }
 
 // The output that stands for the result: the loss itself where there is one.

@@ -44,6 +44,8 @@ static const hr_op operations[] = {HR_OP_CONV2D,
                                    HR_OP_SCALE,
                                    HR_OP_MSE,
                                    HR_OP_KL,
+                                   HR_OP_BINARY_XENT,
+                                   HR_OP_FOCAL,
                                    HR_OP_CONV2D_TRANSPOSE,
                                    HR_OP_BATCH_NORM_APPLY};
 

@@ -97,7 +97,8 @@ void two_devices_run(two_devices *d, op_trial *t, hr_dtype type, bf16_wide w)
 static bool takes_scale(const op_query *q)
 {
     return q->op == HR_OP_SOFTMAX_XENT_BWD || q->op == HR_OP_SOFTMAX_XENT_STREAM_BWD ||
-           q->op == HR_OP_MSE_BWD || q->op == HR_OP_KL_BWD || q->op == HR_OP_BALANCE_BWD;
+           q->op == HR_OP_MSE_BWD || q->op == HR_OP_KL_BWD || q->op == HR_OP_BALANCE_BWD ||
+           q->op == HR_OP_BINARY_XENT_BWD || q->op == HR_OP_FOCAL_BWD;
 }
 
 static void run_gradients(two_devices *d, const op_trial *forward, hr_dtype type)

@@ -266,6 +266,38 @@ START_TEST(several_inputs_labels_and_losses_are_told_apart)
 }
 END_TEST
 
+// As a mask beside a picture: floats of the prediction's shape; a focal loss has torchvision's numbers unless it says others.
+START_TEST(binary_losses_have_float_labels_of_zeros_and_ones)
+{
+    hr_model *m = model_from_text("model:\n"
+                                  "  input: {shape: [6]}\n"
+                                  "  labels: [{name: tags}, {name: more}]\n"
+                                  "  losses:\n"
+                                  "    - {kind: binary_cross_entropy, prediction: code, labels: tags}\n"
+                                  "    - {kind: focal, labels: more}\n"
+                                  "    - {kind: focal, labels: more, gamma: 0.5, alpha: 0, weight: 3}\n"
+                                  "  layers:\n"
+                                  "    - {name: code, kind: dense, units: 6}\n"
+                                  "    - {name: again, kind: dense, units: 4}\n");
+    assert_consistent(m);
+    for (uint32_t k = 1; k < 3; k++) {
+        ck_assert(m->slots[k].is_label && m->slots[k].binary);
+        ck_assert_int_eq(m->values[m->slots[k].value].dtype, HR_F32);
+    }
+    ck_assert(!m->slots[0].binary && !m->losses[0].classifies && !m->losses[1].classifies);
+    assert_value(m, "more", "1x4");
+    const model_node *focal = &m->nodes[m->node_count - 1];
+    ck_assert_int_eq(focal[-2].op, HR_OP_BINARY_XENT);
+    ck_assert_int_eq(focal->op, HR_OP_FOCAL);
+    ck_assert_double_eq(focal[-1].attr.rate, 2);
+    ck_assert_double_eq(focal[-1].attr.momentum, 0.25);
+    ck_assert_double_eq(focal->attr.rate, 0.5);
+    ck_assert_double_eq(focal->attr.momentum, 0);
+    ck_assert_double_eq(focal->attr.scale, 3);
+    model_destroy(m);
+}
+END_TEST
+
 START_TEST(a_prediction_need_not_be_the_last_layer)
 {
     hr_model *m = model_from_text("model:\n"
@@ -603,6 +635,10 @@ static const bad_model bad_models[] = {
     {LOSSES("  losses: [{weight: 1}]\n"), 3, 1, {"a loss needs a kind"}},
     {LOSSES("  losses: [{kind: softmax_cross_entropy}]\n"), 3, 1, {"label 'labels' needs classes"}},
     {LOSSES("  losses: [{kind: mean_squared_error, temperature: 2}]\n"), 3, 1, {"temperature", "kl"}},
+    {LOSSES("  losses: [{kind: binary_cross_entropy, gamma: 2}]\n"), 3, 1, {"gamma", "focal"}},
+    {LOSSES("  losses: [{kind: focal, alpha: 1}]\n"), 3, 1, {"alpha", "'1'"}},
+    {LOSSES("  loss: binary_crossentropy\n"), 3, 1, {"did you mean 'binary_cross_entropy'?"}},
+    {LOSSES("  loss: focal\n  labels: {type: uint8}\n"), 4, 1, {"needs type float32", "uint8"}},
     {LOSSES("  loss: kl\n  labels: {type: int32}\n"), 4, 1, {"needs type float32", "int32"}},
     {LOSSES("  classes: 6\n  labels: {type: float32}\n"), 4, 1, {"needs type int32 or uint8"}},
     {LOSSES("  loss: kl\n  labels: {shape: [7]}\n"), 4, 1, {"must have the shape 6", "had 7"}},
@@ -689,6 +725,7 @@ int main(void)
     tcase_add_test(said, an_embedding_serves_as_the_output_layer);
     tcase_add_test(said, defaults_hold_until_a_layer_says_otherwise);
     tcase_add_test(said, several_inputs_labels_and_losses_are_told_apart);
+    tcase_add_test(said, binary_losses_have_float_labels_of_zeros_and_ones);
     tcase_add_test(said, a_prediction_need_not_be_the_last_layer);
     tcase_add_test(said, every_kind_of_layer_expands);
     tcase_add_test(said, parameters_of_attention_and_lstm_are_those_of_keras);

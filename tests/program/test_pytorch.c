@@ -334,6 +334,31 @@ START_TEST(the_loss_has_its_weight_and_both_its_gradients)
 }
 END_TEST
 
+// binary_cross_entropy_with_logits keeps logits and targets; sigmoid_focal_loss five tensors as large besides, six with alpha.
+START_TEST(binary_losses_keep_what_their_chains_of_primitives_keep)
+{
+    static const char form[] = "device: {vram: 1GiB}\n"
+                               "model:\n"
+                               "  name: tags\n"
+                               "  input: {shape: [6]}\n"
+                               "  losses: [{kind: %s}]\n"
+                               "  layers:\n"
+                               "    - {name: head, kind: dense, units: 5}\n";
+    static const struct {
+        const char *loss;
+        uint64_t tensors;
+    } rows[] = {{"binary_cross_entropy", 2}, {"focal", 8}, {"focal, alpha: 0", 7}};
+    const uint64_t logits = UINT64_C(5) * BATCH * sizeof(float), input = UINT64_C(6) * BATCH * sizeof(float);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char text[sizeof form + 32];
+        (void)snprintf(text, sizeof text, form, rows[k].loss);
+        program *p = compile_with(text, NULL);
+        ck_assert_uint_eq(p->saved_for_backward_bytes, input + rows[k].tensors * logits);
+        program_destroy(p);
+    }
+}
+END_TEST
+
 // Under autocast products are in two bytes, norms of sequences and the loss in float32, all else in what comes.
 START_TEST(autocast_computes_each_operation_in_its_own_type)
 {
@@ -695,6 +720,7 @@ int main(void)
     tcase_add_test(tests, a_packed_attention_keeps_a_copy_and_a_slice_its_input);
     tcase_add_test(tests, a_packed_attention_needs_the_streaming_form);
     tcase_add_test(tests, the_loss_has_its_weight_and_both_its_gradients);
+    tcase_add_test(tests, binary_losses_keep_what_their_chains_of_primitives_keep);
     tcase_add_test(tests, autocast_computes_each_operation_in_its_own_type);
     tcase_add_test(tests, a_cast_that_pytorch_does_without_holds_no_bytes_of_its_own);
     tcase_add_test(tests, casts_of_weights_live_as_autocast_and_autograd_keep_them);

@@ -94,6 +94,9 @@ static const struct {
     {"words.json", 3714, "input: {type: int32, classes: 50, shape: [12]}"},
     {"words_2.json", 3714, "{name: lstm_1_last, kind: slice, axis: 1, from: 11, count: 1}"},
     {"compiled.keras", 705, "loss: mean_squared_error"},
+    {"tagged.keras", 870, "{name: dense_1, kind: dense, units: 6}\n"}, // its sigmoid is the loss's
+    {"tagged.keras", 870, "loss: binary_cross_entropy\n"},
+    {"focal.keras", 175, "- {kind: focal, gamma: 1.5, alpha: 0.3, prediction: conv2d_1}"},
 };
 
 START_TEST(parameters_are_those_that_keras_counts)

@@ -21,7 +21,7 @@
         .type = DATA_MASK, .classes = (n), __VA_ARGS__                                                       \
     }
 
-enum { LANGUAGE, SEGMENTATION, SENTENCE, REGRESSION, TAGGING, FORMS };
+enum { LANGUAGE, SEGMENTATION, SENTENCE, REGRESSION, TAGGING, BINARY, FORMS };
 
 static const data_form forms[FORMS] = {
     [LANGUAGE] = {.count = 2,
@@ -36,6 +36,9 @@ static const data_form forms[FORMS] = {
     [REGRESSION] = {.count = 2,
                     .slot = {FLOATS(.rank = 2, .dim = {6, 5}),
                              FLOATS(.rank = 1, .dim = {3}, .is_label = true)}},
+    [BINARY] = {.count = 2,
+                .slot = {FLOATS(.rank = 2, .dim = {6, 5}),
+                         FLOATS(.rank = 1, .dim = {8}, .is_label = true, .binary = true)}},
     [TAGGING] = {.count = 2, .slot = {IDS(7, .rank = 1, .dim = {9}), IDS(4, .rank = 0, .is_label = true)}},
 };
 
@@ -104,6 +107,24 @@ START_TEST(samples_are_in_range_and_the_same_in_any_order)
     ck_assert_int_ne(memcmp(all.slot[0], held_out.slot[0], SAMPLES * data_slot_bytes(&s->form.slot[0])), 0);
     data_room_give_back(&all);
     data_room_give_back(&held_out);
+    data_source_close(s);
+}
+END_TEST
+
+START_TEST(binary_labels_are_zeros_and_ones_of_the_class)
+{
+    enum { SAMPLES = 40, VALUES = 8 };
+    data_source *s = open_form(&forms[BINARY]);
+    data_room room = read_samples(s, DATA_TRAIN, 0, SAMPLES);
+    const float *labels = room.slot[1];
+    uint32_t ones = 0;
+    for (uint32_t i = 0; i < SAMPLES * VALUES; i++) {
+        ck_assert(labels[i] == 0.0f || labels[i] == 1.0f);
+        ones += labels[i] == 1.0f;
+    }
+    ck_assert_uint_gt(ones, SAMPLES * VALUES / 4);
+    ck_assert_uint_lt(ones, SAMPLES * VALUES * 3 / 4);
+    data_room_give_back(&room);
     data_source_close(s);
 }
 END_TEST
@@ -277,6 +298,7 @@ int main(void)
     TCase *tests = tcase_create("invented");
     tcase_add_loop_test(tests, samples_are_in_range_and_the_same_in_any_order, 0, FORMS);
     tcase_add_test(tests, a_sample_of_gigabytes_is_refused);
+    tcase_add_test(tests, binary_labels_are_zeros_and_ones_of_the_class);
     tcase_add_test(tests, labels_of_a_language_are_its_tokens_one_further_on);
     tcase_add_test(tests, a_mask_lies_on_its_figure);
     tcase_add_test(tests, every_value_of_a_pixel_of_a_mask_is_the_pixels);

@@ -137,18 +137,6 @@ CPU_INLINE void hard_swish_bwd_lanes(f32x16 *x, const f32x16 *dy)
     unless_negative(&right, x, &below);
 }
 
-// ln(1 + e) for 0 <= e <= 1, as 2 artanh(e / (2 + e)): the series to the seventh term, within 1e-8.
-CPU_INLINE void log1p_lanes(f32x16 *e)
-{
-    const f32x16 t = *e / (2.0f + *e), square = t * t;
-    f32x16 p = square * 0.15384616f + 0.18181819f;
-    p = p * square + 0.22222222f;
-    p = p * square + 0.2857143f;
-    p = p * square + 0.4f;
-    p = p * square + 0.6666667f;
-    *e = t * (p * square + 2.0f);
-}
-
 CPU_INLINE void softplus_lanes(f32x16 *x)
 {
     f32x16 e, above = {0};

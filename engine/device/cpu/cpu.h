@@ -124,6 +124,7 @@ extern const cpu_impl cpu_batch_norm, cpu_batch_norm_eval, cpu_batch_norm_bwd;
 extern const cpu_impl cpu_max_pool, cpu_max_pool_bwd;
 extern const cpu_impl cpu_global_avg_pool;
 extern const cpu_impl cpu_mse, cpu_mse_bwd, cpu_kl, cpu_kl_bwd;
+extern const cpu_impl cpu_binary_xent, cpu_binary_xent_bwd; // FOCAL too
 extern const cpu_impl cpu_softmax_xent, cpu_softmax_xent_bwd, cpu_softmax_xent_stream;
 extern const cpu_impl cpu_softmax_xent_stream_bwd, cpu_softmax_xent_gradient, cpu_accuracy;
 extern const cpu_impl cpu_matmul, cpu_softmax, cpu_softmax_bwd, cpu_attention, cpu_attention_bwd, cpu_rotary;

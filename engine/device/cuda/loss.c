@@ -10,15 +10,21 @@
 enum { THREADS = 256, FINISH_THREADS = 512, PACK_BYTES = 16 };
 enum { STAGE_PARTS, STAGE_FINISH, STAGES };
 
+// A mean over elements, each beside its target.
+static bool by_elements(const op_query *q)
+{
+    return q->op == HR_OP_MSE || q->op == HR_OP_MSE_BWD || q->op == HR_OP_BINARY_XENT ||
+           q->op == HR_OP_BINARY_XENT_BWD || q->op == HR_OP_FOCAL || q->op == HR_OP_FOCAL_BWD;
+}
+
 static bool is_flat(const op_query *q)
 {
-    return q->op == HR_OP_MSE || q->op == HR_OP_MSE_BWD || q->op == HR_OP_SOFTMAX_XENT_BWD ||
-           q->op == HR_OP_SOFTMAX_XENT_STREAM_BWD;
+    return by_elements(q) || q->op == HR_OP_SOFTMAX_XENT_BWD || q->op == HR_OP_SOFTMAX_XENT_STREAM_BWD;
 }
 
 static bool has_labels(const op_query *q)
 {
-    return q->op != HR_OP_MSE && q->op != HR_OP_MSE_BWD && q->op != HR_OP_KL && q->op != HR_OP_KL_BWD;
+    return !by_elements(q) && q->op != HR_OP_KL && q->op != HR_OP_KL_BWD;
 }
 
 // Type of logits, predictions, students and their gradients, which may be a two-byte one; the rest is float32.
@@ -89,6 +95,8 @@ static loss_args args_of(const cuda_run *r, const cuda_rows *rows)
                        .classes = rows->columns,
                        .pitch = rows->pitch,
                        .cold = q->attr.epsilon > 0.0 ? (float)(1.0 / q->attr.epsilon) : 1.0f,
+                       .gamma = (float)q->attr.rate,
+                       .alpha = (float)q->attr.momentum,
                        .byte_labels = q->in[1].dtype == HR_U8,
                        .vectors = rows->vectors};
 }
@@ -105,7 +113,7 @@ static double mean_factor(const op_query *q, const cuda_rows *rows)
 {
     const double t = q->attr.epsilon;
     return q->op == HR_OP_ACCURACY ? 1.0
-           : q->op == HR_OP_MSE    ? 1.0 / (double)cuda_elements(&q->in[0])
+           : by_elements(q)        ? 1.0 / (double)cuda_elements(&q->in[0])
            : q->op == HR_OP_KL     ? t * t / (double)rows->rows
                                    : 1.0 / (double)rows->rows;
 }
@@ -115,6 +123,7 @@ static double share_of(const op_query *q, const cuda_rows *rows)
 {
     const double weight = q->attr.scale == 0.0 ? 1.0 : q->attr.scale;
     return q->op == HR_OP_MSE_BWD  ? 2.0 * weight / (double)cuda_elements(&q->in[0])
+           : by_elements(q)        ? weight / (double)cuda_elements(&q->in[0])
            : q->op == HR_OP_KL_BWD ? weight * q->attr.epsilon / (double)rows->rows
                                    : weight / (double)rows->rows;
 }
@@ -176,6 +185,10 @@ static const cuda_impl impls[] = {FORWARD(SOFTMAX_XENT, CUDA_F32),
                                   FORWARD(SOFTMAX_XENT_GRADIENT, CUDA_REAL),
                                   FORWARD(MSE, CUDA_REAL),
                                   BACKWARD(MSE_BWD, CUDA_REAL),
+                                  FORWARD(BINARY_XENT, CUDA_REAL),
+                                  BACKWARD(BINARY_XENT_BWD, CUDA_REAL),
+                                  FORWARD(FOCAL, CUDA_REAL),
+                                  BACKWARD(FOCAL_BWD, CUDA_REAL),
                                   FORWARD(KL, CUDA_REAL),
                                   BACKWARD(KL_BWD, CUDA_REAL),
                                   FORWARD(ACCURACY, CUDA_REAL)};

@@ -89,6 +89,8 @@ void reference_mse(const reference_call *call);
 void reference_mse_bwd(const reference_call *call);
 void reference_kl(const reference_call *call);
 void reference_kl_bwd(const reference_call *call);
+void reference_binary(const reference_call *call);     // BINARY_XENT, FOCAL
+void reference_binary_bwd(const reference_call *call); // BINARY_XENT_BWD, FOCAL_BWD
 void reference_softmax_xent_stream(const reference_call *call);
 void reference_softmax_xent_stream_bwd(const reference_call *call);
 void reference_softmax_xent_gradient(const reference_call *call);

@@ -225,3 +225,44 @@ void reference_kl_bwd(const reference_call *call)
         }
     }
 }
+
+// Of one element: p, 1 − p, −t log p − (1−t) log(1−p), what is amiss of p_t, and what the element is multiplied with.
+typedef struct binary {
+    double p, rest, entropy, amiss, weight;
+} binary;
+
+static binary binary_of(const op_attr *a, double z, double t)
+{
+    const double e = exp(-fabs(z)), near = 1.0 / (1.0 + e), far = e / (1.0 + e);
+    binary b = {.p = z < 0.0 ? far : near, .rest = z < 0.0 ? near : far};
+    b.entropy = fmax(z, 0.0) - z * t + log1p(e);
+    b.amiss = b.p * (1.0 - t) + b.rest * t;
+    b.weight = a->momentum == 0.0 ? 1.0 : a->momentum * t + (1.0 - a->momentum) * (1.0 - t);
+    b.weight *= a->rate == 0.0 ? 1.0 : pow(b.amiss, a->rate);
+    return b;
+}
+
+void reference_binary(const reference_call *call)
+{
+    const double *z = call->in[0], *t = call->in[1];
+    double *loss = call->out[0], total = 0.0;
+    for (uint64_t i = 0; i < call->in_count[0]; i++) {
+        const binary b = binary_of(&call->query->attr, z[i], t[i]);
+        total += b.weight * b.entropy;
+    }
+    *loss = total / (double)call->in_count[0];
+}
+
+// d entropy = p − t = p(1−t) − (1−p)t; d amiss^r = r amiss^r (1−2t) p (1−p) / amiss.
+void reference_binary_bwd(const reference_call *call)
+{
+    const double share = gradient_weight(call, 2) / (double)call->in_count[0], *z = call->in[0],
+                 *t = call->in[1];
+    double *dz = call->out[0];
+    for (uint64_t i = 0; i < call->in_count[0]; i++) {
+        const binary b = binary_of(&call->query->attr, z[i], t[i]);
+        const double slope = b.amiss > 0.0 ? (1.0 - 2.0 * t[i]) * b.p * b.rest / b.amiss : 0.0;
+        dz[i] = share * b.weight *
+                (b.p * (1.0 - t[i]) - b.rest * t[i] + call->query->attr.rate * slope * b.entropy);
+    }
+}

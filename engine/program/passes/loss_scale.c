@@ -43,7 +43,8 @@ hr_status draft_add_scaling(draft *d, hr_err *err)
 static bool is_loss_gradient(hr_op op)
 {
     return op == HR_OP_SOFTMAX_XENT_BWD || op == HR_OP_SOFTMAX_XENT_STREAM_BWD || op == HR_OP_MSE_BWD ||
-           op == HR_OP_KL_BWD || op == HR_OP_BALANCE_BWD;
+           op == HR_OP_KL_BWD || op == HR_OP_BALANCE_BWD || op == HR_OP_BINARY_XENT_BWD ||
+           op == HR_OP_FOCAL_BWD;
 }
 
 hr_status pass_scale_loss(draft *d, hr_err *err)

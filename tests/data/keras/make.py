@@ -56,6 +56,19 @@ def compiled():
     return model
 
 
+def tagged():
+    model = keras.Sequential([keras.Input((20,)), L.Dense(32, activation="relu"), L.Dense(6, activation="sigmoid")], name="tagged")
+    model.compile(optimizer="adam", loss="binary_crossentropy")
+    return model
+
+
+def focal():
+    model = keras.Sequential([keras.Input((9, 9, 3)), L.Conv2D(6, 3, activation="relu"), L.Conv2D(1, 1)], name="focal")
+    loss = keras.losses.BinaryFocalCrossentropy(apply_class_balancing=True, alpha=0.3, gamma=1.5, from_logits=True)
+    model.compile(optimizer="adam", loss=loss)
+    return model
+
+
 def cropped():
     return keras.Sequential([keras.Input((16, 16, 3)), L.Cropping2D(1), L.Conv2D(4, 3, dilation_rate=2), L.Cropping2D(1), L.Flatten(),
                              L.Dense(2)], name="cropped")
@@ -76,6 +89,8 @@ if sys.argv[1] == "keras":
     write("shared.json", shared())
     write("words.json", words())
     write("compiled.keras", compiled())
+    write("tagged.keras", tagged())
+    write("focal.keras", focal())
     write("cropped.json", cropped())
 else:
     write("separable_2.json", separable())

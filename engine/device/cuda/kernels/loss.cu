@@ -342,6 +342,84 @@ template <typename T> __device__ __forceinline__ void square_bwd(const loss_args
     }
 }
 
+// ---- binary cross-entropy and focal -------------------------------------------------------------------------------
+
+// p, 1 - p, -t log p - (1-t) log(1-p), what is amiss of p_t, and what the focal loss multiplies the element with.
+template <bool FOCAL> struct binary {
+    float p, rest, entropy, amiss, weight;
+    __device__ __forceinline__ binary(const loss_args &a, float z, float t)
+    {
+        const float e = expf(-fabsf(z)), near = 1.0f / (1.0f + e), far = e * near;
+        p = z < 0.0f ? far : near;
+        rest = z < 0.0f ? near : far;
+        entropy = fmaxf(z, 0.0f) - z * t + log1pf(e);
+        amiss = p * (1.0f - t) + rest * t;
+        weight = 1.0f;
+        if constexpr (FOCAL) {
+            weight = a.gamma == 2.0f ? amiss * amiss : powf(amiss, a.gamma);
+            weight *= a.alpha == 0.0f ? 1.0f : a.alpha * t + (1.0f - a.alpha) * (1.0f - t);
+        }
+    }
+    __device__ __forceinline__ float loss() const
+    {
+        return weight * entropy;
+    }
+    // d entropy = p - t = p(1-t) - (1-p)t; d amiss^g = g amiss^g (1-2t) p (1-p) / amiss.
+    __device__ __forceinline__ float gradient(const loss_args &a, float t) const
+    {
+        float d = p * (1.0f - t) - rest * t;
+        if constexpr (FOCAL) {
+            d += amiss > 0.0f ? a.gamma * (1.0f - 2.0f * t) * (p * rest / amiss) * entropy : 0.0f;
+        }
+        return weight * d;
+    }
+};
+
+template <bool FOCAL, typename T> __device__ __forceinline__ double binary_sum(const loss_args &a)
+{
+    constexpr int n = lanes<T>::count;
+    const int64_t count = a.rows * a.classes, packs = count / n;
+    const T *const x = static_cast<const T *>(a.x), *const target = static_cast<const T *>(a.other);
+    double total = 0.0;
+    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
+        float v[n], t[n], sum = 0.0f;
+        load_pack<T, n>(x + i * n, v);
+        load_pack<T, n>(target + i * n, t);
+#pragma unroll
+        for (int lane = 0; lane < n; lane++) {
+            sum += binary<FOCAL>(a, v[lane], t[lane]).loss();
+        }
+        total += (double)sum;
+    }
+    for (int64_t i = packs * n + grid_thread(); i < count; i += grid_width()) {
+        total += (double)binary<FOCAL>(a, widen(x[i]), widen(target[i])).loss();
+    }
+    return total;
+}
+
+template <bool FOCAL, typename T> __device__ __forceinline__ void binary_bwd(const loss_args &a)
+{
+    constexpr int n = lanes<T>::count;
+    const float share = share_of(a);
+    const int64_t count = a.rows * a.classes, packs = count / n;
+    const T *const x = static_cast<const T *>(a.x), *const target = static_cast<const T *>(a.other);
+    T *const out = static_cast<T *>(a.out);
+    for (int64_t i = grid_thread(); i < packs; i += grid_width()) {
+        float v[n], t[n];
+        load_pack<T, n>(x + i * n, v);
+        load_pack<T, n>(target + i * n, t);
+#pragma unroll
+        for (int lane = 0; lane < n; lane++) {
+            v[lane] = share * binary<FOCAL>(a, v[lane], t[lane]).gradient(a, t[lane]);
+        }
+        store_pack<T, n>(out + i * n, v);
+    }
+    for (int64_t i = packs * n + grid_thread(); i < count; i += grid_width()) {
+        const float t = widen(target[i]);
+        out[i] = narrow<T>(share * binary<FOCAL>(a, widen(x[i]), t).gradient(a, t));
+    }
+}
+
 // ---- kernels ------------------------------------------------------------------------------------------------------
 
 extern "C" __global__ void loss_finish(loss_finish_args a)
@@ -396,6 +474,15 @@ extern "C" __global__ void loss_finish(loss_finish_args a)
 #define LEAVE(total)  leave_part(a, total)
 #define ONLY(nothing) nothing
 
+#define BINARY(name, focal, suffix, type)                                                                    \
+    extern "C" __global__ void name##_##suffix(loss_args a)                                                  \
+    {                                                                                                        \
+        leave_part(a, binary_sum<focal, type>(a));                                                           \
+    }                                                                                                        \
+    extern "C" __global__ void name##_bwd_##suffix(loss_args a)                                              \
+    {                                                                                                        \
+        binary_bwd<focal, type>(a);                                                                          \
+    }
 #define LOSSES(suffix, type)                                                                                 \
     ROWS(softmax_cross_entropy_streaming, suffix, type, LEAVE, cross_entropy_streaming)                      \
     ROWS(softmax_cross_entropy_with_gradient, suffix, type, LEAVE, cross_entropy_with_gradient)              \
@@ -406,6 +493,8 @@ extern "C" __global__ void loss_finish(loss_finish_args a)
     {                                                                                                        \
         cross_entropy_bwd<false, type>(a);                                                                   \
     }                                                                                                        \
+    BINARY(binary_cross_entropy, false, suffix, type)                                                        \
+    BINARY(focal, true, suffix, type)                                                                        \
     extern "C" __global__ void mse_##suffix(loss_args a)                                                     \
     {                                                                                                        \
         leave_part(a, square_sum<type>(a));                                                                  \

@@ -14,9 +14,10 @@ typedef struct loss_args {
     float *most, *rsum; // streaming: of every row its largest logit and one over the sum of exponentials
     double *partial;    // forward: one of every block
     int64_t rows, classes;
-    int64_t pitch; // of logits and their gradient: elements from row to row
-    float share;   // of one element in the gradient
-    float cold;    // 1 / temperature
+    int64_t pitch;      // of logits and their gradient: elements from row to row
+    float share;        // of one element in the gradient
+    float cold;         // 1 / temperature
+    float gamma, alpha; // of the focal loss
     int32_t byte_labels, vectors, cached;
     uint32_t unused; // no byte of an argument is undefined
 } loss_args;
