@@ -110,6 +110,112 @@ uint32_t keras_convolution(keras_walk *w)
     return keras_activated(w, line, keras_function(keras_value(w, "activation"), "linear"));
 }
 
+// ---- of one dimension -----------------------------------------------------------------------------------------
+
+// "kernel_size": [3], or 3.
+static int64_t only(keras_walk *w, const char *key, int64_t fallback)
+{
+    const json_t *value = keras_value(w, key);
+    value = json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+    if (value == NULL) {
+        return fallback;
+    }
+    if (!json_is_integer(value) || json_integer_value(value) < 1 ||
+        json_integer_value(value) > KERAS_WINDOW_MAX) {
+        (void)keras_refuse(w, "its %s is no whole number from 1 to %d", key, KERAS_WINDOW_MAX);
+        return 1;
+    }
+    return json_integer_value(value);
+}
+
+typedef struct step_window {
+    int64_t kernel, stride, dilation;
+    const char *padding;
+} step_window;
+
+// A sequence with its features last, and a padding of those that are given; false: refused.
+static bool take_steps(keras_walk *w, const char *kernel, bool may_be_causal, step_window *out)
+{
+    *out = (step_window){.kernel = only(w, kernel, 2),
+                         .dilation = only(w, "dilation_rate", 1),
+                         .padding = keras_word(w, "padding", "valid")};
+    out->stride = only(w, "strides", may_be_causal ? 1 : out->kernel);
+    const bool causal = strcmp(out->padding, "causal") == 0;
+    if (strcmp(keras_word(w, "data_format", "channels_last"), "channels_last") != 0) {
+        (void)keras_refuse(w, "sequences with their channels first");
+    } else if (keras_input(w, 0)->shape.rank != 2) {
+        (void)keras_refuse(w, "needs a sequence, places and features");
+    } else if (strcmp(out->padding, "same") != 0 && strcmp(out->padding, "valid") != 0 &&
+               !(causal && may_be_causal)) {
+        (void)keras_refuse(w, "a padding called %.20s", out->padding);
+    }
+    return w->why[0] == '\0';
+}
+
+static keras_shape stepped(const keras_shape *in, const step_window *v, int64_t features)
+{
+    const int64_t reach = (v->kernel - 1) * v->dilation + 1, places = in->side[0];
+    const int64_t out = strcmp(v->padding, "valid") != 0 ? (places + v->stride - 1) / v->stride
+                        : places < reach                 ? 0
+                                                         : (places - reach) / v->stride + 1;
+    return (keras_shape){.rank = 2, .side = {out, features}};
+}
+
+static void say_steps(keras_walk *w, uint32_t line, const char *kernel, const step_window *v, int64_t usual)
+{
+    keras_say(w, line, ", %s: %lld", kernel, (long long)v->kernel);
+    if (v->stride != usual) {
+        keras_say(w, line, ", stride: %lld", (long long)v->stride);
+    }
+    if (v->dilation != 1) {
+        keras_say(w, line, ", dilation: %lld", (long long)v->dilation);
+    }
+    if (strcmp(v->padding, "valid") != 0) {
+        keras_say(w, line, ", padding: %s", v->padding);
+    }
+}
+
+uint32_t keras_steps(keras_walk *w)
+{
+    step_window v;
+    if (!take_steps(w, "kernel_size", true, &v)) {
+        return KERAS_NONE;
+    }
+    const bool bias = keras_flag(w, "use_bias", true);
+    const int64_t features = keras_input(w, 0)->shape.side[1];
+    const int64_t filters = keras_int(w, "filters", 0, 1, MODEL_TEXT_COUNT);
+    const int64_t groups = keras_int(w, "groups", 1, 1, MODEL_TEXT_COUNT);
+    if (filters < 1 || features % groups != 0 || filters % groups != 0) {
+        return keras_refuse(w, "filters and groups that do not share the features out");
+    }
+    const keras_shape shape = stepped(&keras_input(w, 0)->shape, &v, filters);
+    const uint32_t line = keras_emit(w, "conv1d", &shape);
+    keras_say(w, line, ", filters: %lld", (long long)filters);
+    say_steps(w, line, "kernel", &v, 1);
+    if (groups > 1) {
+        keras_say(w, line, ", groups: %lld", (long long)groups);
+    }
+    keras_say(w, line, "%s", bias ? "" : ", bias: false");
+    const int64_t taps[] = {v.kernel, features / groups, filters};
+    keras_own(w, line, keras_weights(taps, 3) + (bias ? (uint64_t)filters : 0));
+    return keras_activated(w, line, keras_function(keras_value(w, "activation"), "linear"));
+}
+
+uint32_t keras_pool_of_steps(keras_walk *w)
+{
+    step_window v;
+    if (!take_steps(w, "pool_size", false, &v)) {
+        return KERAS_NONE;
+    }
+    const keras_shape shape = stepped(&keras_input(w, 0)->shape, &v, keras_input(w, 0)->shape.side[1]);
+    const bool most = strncmp(w->layer->class_name, "Max", 3) == 0;
+    const uint32_t line = keras_emit(w, most ? "max_pool1d" : "avg_pool1d", &shape);
+    say_steps(w, line, "size", &v, v.kernel);
+    return line;
+}
+
+// ---- transposed, pools and padding ----------------------------------------------------------------------------
+
 uint32_t keras_transposed(keras_walk *w)
 {
     window v;

@@ -7,6 +7,8 @@
 
 // keras_images.c
 uint32_t keras_convolution(keras_walk *w);
+uint32_t keras_steps(keras_walk *w); // Conv1D
+uint32_t keras_pool_of_steps(keras_walk *w);
 uint32_t keras_transposed(keras_walk *w);
 uint32_t keras_pool(keras_walk *w);
 uint32_t keras_global_pool(keras_walk *w);

@@ -125,11 +125,15 @@ static void read_padding(model_builder *b, const attr_row *row, const yaml_node 
     int64_t amount = 0;
     const bool same = node->kind == YAML_SCALAR && strcmp(node->text, "same") == 0;
     const bool valid = node->kind == YAML_SCALAR && strcmp(node->text, "valid") == 0;
-    if (!same && !valid && !int_of(b, row, node, &amount)) {
-        refuse(b, row, node, "same, valid or a whole number");
+    const bool causal =
+        row->choices[0] != NULL && node->kind == YAML_SCALAR && strcmp(node->text, "causal") == 0;
+    if (!same && !valid && !causal && !int_of(b, row, node, &amount)) {
+        refuse(b, row, node,
+               row->choices[0] != NULL ? "same, valid, causal or a whole number"
+                                       : "same, valid or a whole number");
         return;
     }
-    out->padding = (attr_padding){.same = same, .amount = (int32_t)amount};
+    out->padding = (attr_padding){.same = same, .causal = causal, .amount = (int32_t)amount};
 }
 
 static void read_edges(model_builder *b, const attr_row *row, const yaml_node *node, attr_value *out)

@@ -33,6 +33,13 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_PADDING] = {.name = "padding", .type = ATTR_TYPE_PADDING, .min = 0, .max = MAX_WINDOW},
     [ATTR_EDGES] =
         {.name = "padding", .type = ATTR_TYPE_EDGES, .required = true, .min = 0, .max = MAX_WINDOW},
+    [ATTR_TAPS] = {.name = "kernel", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = MAX_WINDOW},
+    [ATTR_PLACES] = {.name = "size", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = MAX_WINDOW},
+    [ATTR_STEP] = {.name = "stride", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_WINDOW, .fallback = 1},
+    [ATTR_POOL_STEP] = {.name = "stride", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_WINDOW},
+    [ATTR_SPREAD] = {.name = "dilation", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_WINDOW, .fallback = 1},
+    [ATTR_ENDS] =
+        {.name = "padding", .type = ATTR_TYPE_PADDING, .min = 0, .max = MAX_WINDOW, .choices = {"causal"}},
     [ATTR_GROUPS] = {.name = "groups", .type = ATTR_TYPE_INT, .min = 1, .max = MAX_COUNT, .fallback = 1},
     [ATTR_NORM_GROUPS] =
         {.name = "groups", .type = ATTR_TYPE_INT, .required = true, .min = 1, .max = MAX_COUNT},

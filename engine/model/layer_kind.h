@@ -17,11 +17,14 @@
     X(conv2d)                                                                                                \
     X(depthwise_conv2d)                                                                                      \
     X(separable_conv2d)                                                                                      \
+    X(conv1d)                                                                                                \
     X(conv2d_transpose)                                                                                      \
     X(upsample)                                                                                              \
     X(zero_pad)                                                                                              \
     X(max_pool)                                                                                              \
     X(avg_pool)                                                                                              \
+    X(max_pool1d)                                                                                            \
+    X(avg_pool1d)                                                                                            \
     X(global_avg_pool)                                                                                       \
     X(layer_norm)                                                                                            \
     X(rms_norm)                                                                                              \
@@ -94,6 +97,12 @@ typedef enum attr_id {
     ATTR_POOL_STRIDE, // written `stride` too; 0: as size
     ATTR_PADDING,
     ATTR_EDGES, // written `padding` too
+    ATTR_TAPS,  // of one dimension, written as those of two: kernel, size, stride, dilation, padding
+    ATTR_PLACES,
+    ATTR_STEP,
+    ATTR_POOL_STEP, // 0: as size
+    ATTR_SPREAD,
+    ATTR_ENDS, // padding, and causal too
     ATTR_GROUPS,
     ATTR_NORM_GROUPS, // written `groups` too
     ATTR_MULTIPLIER,
@@ -152,7 +161,8 @@ typedef struct attr_pair {
 } attr_pair;
 
 typedef struct attr_padding {
-    bool same; // TensorFlow's: as many outputs as the stride allows, the odd pixel at the bottom and right
+    bool same;   // TensorFlow's: as many outputs as the stride allows, the odd pixel at the bottom and right
+    bool causal; // in front alone, so much that no result has seen a later place (rows with that choice)
     int32_t amount; // otherwise: on each of the four sides
 } attr_padding;
 
@@ -177,7 +187,7 @@ typedef struct attr_row {
     bool required;
     double min, max; // INT, PAIR, REAL, PADDING amount, EDGES, SHAPE dimensions; inclusive
     double fallback; // when not written: the number, both of a pair, a choice's index; padding: valid
-    const char *choices[ATTR_MAX_CHOICES + 1];
+    const char *choices[ATTR_MAX_CHOICES + 1]; // of PADDING: the words beside same and valid
 } attr_row;
 
 enum { LAYER_MAX_INPUTS = 6, LAYER_MAX_ATTRS = 16 };

@@ -44,6 +44,9 @@ static void values_of(const attr_row *row, char out[HR_LAYER_VALUES_MAX])
     };
     if (row->type == ATTR_TYPE_CHOICE) {
         choices_of(row, out);
+    } else if (row->type == ATTR_TYPE_PADDING && row->choices[0] != NULL) {
+        (void)snprintf(out, HR_LAYER_VALUES_MAX, "same, valid, %s or N, %.10g to %.10g", row->choices[0],
+                       row->min, row->max);
     } else {
         (void)snprintf(out, HR_LAYER_VALUES_MAX, "%s, %.10g to %.10g", written[row->type], row->min,
                        row->max);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers over images [height, width, channels]: convolutions, pooling, padding, upsampling.
+// Layers over images [height, width, channels]: convolutions, pooling, padding, upsampling; and over sequences
+// [places, features], which are images of one row.
 #include "model/layer_expand.h"
 
 // TensorFlow's "same": ceil(size / stride) outputs, and the odd pixel of padding behind.
@@ -161,6 +162,123 @@ const layer_kind layer_kind_separable_conv2d = {"separable_conv2d",
                                                  ATTR_PADDING, ATTR_MULTIPLIER, ATTR_BIAS, ATTR_ACTIVATION,
                                                  ATTR_INIT, ATTR_INIT_SCALE},
                                                 expand_separable_conv2d};
+
+// ---- of one dimension: kernels are [1, taps, features / groups, filters] ---------------------------------------
+
+// Windows over the places of x [1, places, features].
+static bool step_window(model_builder *b, const hr_shape *x, int64_t taps, int64_t stride, int64_t dilation,
+                        attr_padding padding, op_attr *out)
+{
+    op_attr a = {.kernel_h = 1,
+                 .kernel_w = (int32_t)taps,
+                 .stride_h = 1,
+                 .stride_w = (int32_t)stride,
+                 .gap_w = taps > 1 ? (int32_t)dilation - 1 : 0};
+    const int64_t reach = op_reach(a.kernel_w, a.gap_w);
+    if (reach > REACH_MAX) {
+        builder_problem(b, "needs a kernel that reaches over at most %d places, had %lld", REACH_MAX,
+                        (long long)reach);
+        return false;
+    }
+    if (padding.same) {
+        pad_same(x->dim[1], reach, a.stride_w, &a.pad_left, &a.pad_right);
+    } else {
+        a.pad_left = padding.causal ? (int32_t)reach - 1 : padding.amount;
+        a.pad_right = padding.causal ? 0 : padding.amount;
+    }
+    *out = a;
+    return true;
+}
+
+static uint32_t as_row(model_builder *b, const layer_spec *s)
+{
+    const hr_shape x = spec_shape(b, s, 0);
+    const hr_shape row = shape_of(4, (const int64_t[]){1, 1, x.dim[1], x.dim[2]});
+    return builder_reshape(b, s->input[0], &row, "row");
+}
+
+static uint32_t as_places(model_builder *b, uint32_t row)
+{
+    if (row == HR_NO_ID) {
+        return HR_NO_ID;
+    }
+    const int64_t *dim = b->values.data[row].shape.dim;
+    const hr_shape places = shape_of(3, (const int64_t[]){1, dim[2], dim[3]});
+    return builder_reshape(b, row, &places, "out");
+}
+
+static uint32_t expand_conv1d(model_builder *b, const layer_spec *s)
+{
+    const hr_shape x = spec_shape(b, s, 0);
+    const int64_t features = x.dim[2], filters = spec_integer(s, ATTR_FILTERS);
+    const int64_t groups = spec_integer(s, ATTR_GROUPS), taps = spec_integer(s, ATTR_TAPS);
+    op_attr attr;
+    if (features % groups != 0 || filters % groups != 0) {
+        builder_problem(b, "needs groups that divide %lld features and %lld filters, had %lld",
+                        (long long)features, (long long)filters, (long long)groups);
+        return HR_NO_ID;
+    }
+    if (!step_window(b, &x, taps, spec_integer(s, ATTR_STEP), spec_integer(s, ATTR_SPREAD),
+                     s->value[ATTR_ENDS].padding, &attr)) {
+        return HR_NO_ID;
+    }
+    attr.groups = (int32_t)groups;
+    const attr_pair kernel = {1, (int32_t)taps};
+    const uint32_t w = add_kernel(b, s, "weights", kernel, features / groups, filters);
+    const uint32_t bias = expand_bias(b, s, filters);
+    const model_node node = expand_weighted(HR_OP_CONV2D, &attr, as_row(b, s), w, bias);
+    const layer_act act = (layer_act)spec_integer(s, ATTR_ACTIVATION);
+    return as_places(b, expand_activation(b, act, expand_node(b, &node, "conv"), "active"));
+}
+
+const layer_kind layer_kind_conv1d = {"conv1d",
+                                      1,
+                                      1,
+                                      LAYER_NEEDS_SEQUENCE,
+                                      {ATTR_FILTERS, ATTR_TAPS, ATTR_STEP, ATTR_SPREAD, ATTR_ENDS,
+                                       ATTR_GROUPS, ATTR_BIAS, ATTR_ACTIVATION, ATTR_INIT, ATTR_INIT_SCALE},
+                                      expand_conv1d};
+
+static uint32_t expand_pool1d(model_builder *b, const layer_spec *s, hr_op op, int32_t flags)
+{
+    const hr_shape x = spec_shape(b, s, 0);
+    const int64_t size = spec_integer(s, ATTR_PLACES), stride = spec_integer(s, ATTR_POOL_STEP);
+    const attr_padding padding = s->value[ATTR_PADDING].padding;
+    model_node node = {.op = op, .in_count = 1};
+    if (padding.amount >= size) {
+        builder_problem(b, "needs padding below its size %lld, had %d: such a window would see no place",
+                        (long long)size, padding.amount);
+        return HR_NO_ID;
+    }
+    if (!step_window(b, &x, size, stride == 0 ? size : stride, 1, padding, &node.attr)) {
+        return HR_NO_ID;
+    }
+    node.attr.flags = flags;
+    node.in[0] = ref_value(as_row(b, s));
+    return as_places(b, expand_node(b, &node, "pool"));
+}
+
+static uint32_t expand_max_pool1d(model_builder *b, const layer_spec *s)
+{
+    return expand_pool1d(b, s, HR_OP_MAX_POOL, 0);
+}
+
+const layer_kind layer_kind_max_pool1d = {
+    "max_pool1d", 1, 1, LAYER_NEEDS_SEQUENCE, {ATTR_PLACES, ATTR_POOL_STEP, ATTR_PADDING}, expand_max_pool1d};
+
+static uint32_t expand_avg_pool1d(model_builder *b, const layer_spec *s)
+{
+    return expand_pool1d(b, s, HR_OP_AVG_POOL, spec_integer(s, ATTR_COUNT_PADDING) ? OP_FLAG_PADDING : 0);
+}
+
+const layer_kind layer_kind_avg_pool1d = {"avg_pool1d",
+                                          1,
+                                          1,
+                                          LAYER_NEEDS_SEQUENCE,
+                                          {ATTR_PLACES, ATTR_POOL_STEP, ATTR_PADDING, ATTR_COUNT_PADDING},
+                                          expand_avg_pool1d};
+
+// ---- transposed -----------------------------------------------------------------------------------------------
 
 // One side of a transposed convolution: "same" makes size * stride outputs, as in Keras; behind the image that can
 // mean a negative padding, which are zeros of the result that no window reaches.

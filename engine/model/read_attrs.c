@@ -22,13 +22,14 @@ bool read_is_common_key(const char *key)
     return false;
 }
 
-static attr_id find_attr(const layer_kind *kind, const char *key)
+// Its place in the kind's list, where ATTR_NONE stands if it is none of the kind's.
+static uint32_t find_attr(const layer_kind *kind, const char *key)
 {
-    const uint8_t *id = kind->attrs;
-    while (*id != ATTR_NONE && strcmp(attr_row_of(*id)->name, key) != 0) {
-        id++;
+    uint32_t k = 0;
+    while (kind->attrs[k] != ATTR_NONE && strcmp(attr_row_of(kind->attrs[k])->name, key) != 0) {
+        k++;
     }
-    return *id;
+    return k;
 }
 
 static void report_unknown_attr(model_builder *b, const layer_kind *kind, const yaml_node *node)
@@ -44,19 +45,22 @@ static void report_unknown_attr(model_builder *b, const layer_kind *kind, const 
                        did_you_mean(node->key, words, count, near));
 }
 
-_Static_assert(ATTR_ID_COUNT <= 64, "a bit for each attribute");
+_Static_assert(LAYER_MAX_ATTRS < 32, "a bit for each attribute of a kind");
 
-// Takes every attribute of the mapping that is one of the kind's; returns which.
-static uint64_t take_attrs(model_builder *b, const layer_kind *kind, const yaml_node *node,
+// Takes every attribute of the mapping that is one of the kind's; returns which, bit k that at place k of its list.
+static uint32_t take_attrs(model_builder *b, const layer_kind *kind, const yaml_node *node,
                            attr_value *values)
 {
-    uint64_t written = 0;
+    uint32_t written = 0;
     for (const yaml_node *child = node->child; child; child = child->next) {
-        const attr_id id = read_is_common_key(child->key) ? ATTR_NONE : find_attr(kind, child->key);
-        if (id != ATTR_NONE) {
-            attr_read(b, attr_row_of(id), child, &values[id]);
-            written |= UINT64_C(1) << id;
-        } else if (!read_is_common_key(child->key) && b->problems < MODEL_MAX_PROBLEMS) {
+        if (read_is_common_key(child->key)) {
+            continue;
+        }
+        const uint32_t k = find_attr(kind, child->key);
+        if (kind->attrs[k] != ATTR_NONE) {
+            attr_read(b, attr_row_of(kind->attrs[k]), child, &values[kind->attrs[k]]);
+            written |= UINT32_C(1) << k;
+        } else if (b->problems < MODEL_MAX_PROBLEMS) {
             report_unknown_attr(b, kind, child);
         }
     }
@@ -67,15 +71,16 @@ void read_attrs(model_reader *r, layer_kind_id id, const yaml_node *node, layer_
 {
     const layer_kind *kind = layer_kind_at(id);
     const layer_defaults *defaults = &r->defaults[id];
-    for (const uint8_t *k = kind->attrs; *k != ATTR_NONE; k++) {
-        const bool given = (defaults->written >> *k & 1) != 0;
-        spec->value[*k] = given ? defaults->value[*k] : attr_default(attr_row_of(*k));
+    for (uint32_t k = 0; kind->attrs[k] != ATTR_NONE; k++) {
+        const uint8_t attr = kind->attrs[k];
+        const bool given = (defaults->written >> k & 1) != 0;
+        spec->value[attr] = given ? defaults->value[attr] : attr_default(attr_row_of(attr));
     }
-    const uint64_t written = defaults->written | take_attrs(r->b, kind, node, spec->value);
+    const uint32_t written = defaults->written | take_attrs(r->b, kind, node, spec->value);
     r->b->broken = r->b->broken || defaults->broken;
-    for (const uint8_t *k = kind->attrs; *k != ATTR_NONE; k++) {
-        const attr_row *row = attr_row_of(*k);
-        if (row->required && !(written >> *k & 1) && !(r->b->broken && is_misspelt(node, row->name))) {
+    for (uint32_t k = 0; kind->attrs[k] != ATTR_NONE; k++) {
+        const attr_row *row = attr_row_of(kind->attrs[k]);
+        if (row->required && !(written >> k & 1) && !(r->b->broken && is_misspelt(node, row->name))) {
             builder_problem(r->b, "needs %s", row->name);
         }
     }

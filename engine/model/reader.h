@@ -30,7 +30,7 @@ typedef struct layer_note {
 // What `defaults:` says of one kind.
 typedef struct layer_defaults {
     attr_value value[ATTR_ID_COUNT];
-    uint64_t written; // bit per attr_id
+    uint32_t written; // bit k: that at place k of the kind's list
     bool broken;      // something is wrong with them: layers of the kind are checked, not expanded
 } layer_defaults;
 

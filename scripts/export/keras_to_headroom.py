@@ -26,7 +26,7 @@ HEAD = "# Written by keras_to_headroom.py"
 MAX_INPUTS = 6  # of a concat
 BINARY = ["binary_cross_entropy", "focal"]
 LOSSES = ["softmax_cross_entropy", "mean_squared_error"] + BINARY
-TAKE_ACTIVATION = {"dense", "conv2d", "depthwise_conv2d", "separable_conv2d", "conv2d_transpose", "batch_norm", "add", "multiply"}
+TAKE_ACTIVATION = {"dense", "conv2d", "conv1d", "depthwise_conv2d", "separable_conv2d", "conv2d_transpose", "batch_norm", "add", "multiply"}
 ACTIVATIONS = {"relu": "relu", "relu6": "relu6", "gelu": "gelu", "silu": "silu", "swish": "silu", "tanh": "tanh",
                "sigmoid": "sigmoid", "hard_silu": "hard_swish", "hard_swish": "hard_swish", "hard_sigmoid": "hard_sigmoid",
                "mish": "mish", "softplus": "softplus"}
@@ -233,6 +233,16 @@ def window(layer):
             "padding": layer.padding, "bias": layer.use_bias}
 
 
+@takes("Conv1D")
+def convolution_of_steps(walk, layer, inputs, shape, node):
+    if layer.data_format != "channels_last":
+        raise Unsupported("sequences with their channels first")
+    attrs = {"filters": layer.filters, "kernel": layer.kernel_size[0], "stride": layer.strides[0],
+             **({"dilation": layer.dilation_rate[0]} if layer.dilation_rate[0] != 1 else {}),
+             "padding": layer.padding, "groups": layer.groups, "bias": layer.use_bias}
+    return walk.activated(walk.own(walk.emit("conv1d", inputs, shape, attrs)), activation_of(layer))
+
+
 @takes("Conv2D", "DepthwiseConv2D", "SeparableConv2D", "Conv2DTranspose")
 def convolution(walk, layer, inputs, shape, node):
     kind = {"Conv2D": "conv2d", "DepthwiseConv2D": "depthwise_conv2d", "SeparableConv2D": "separable_conv2d",
@@ -315,6 +325,14 @@ def dropout(walk, layer, inputs, shape, node):
 def pool(walk, layer, inputs, shape, node):
     attrs = {"size": short(layer.pool_size), "stride": short(layer.strides), "padding": layer.padding}
     return walk.emit("max_pool" if type(layer).__name__.startswith("Max") else "avg_pool", inputs, shape, attrs)
+
+
+@takes("MaxPooling1D", "AveragePooling1D")
+def pool_of_steps(walk, layer, inputs, shape, node):
+    if layer.data_format != "channels_last":
+        raise Unsupported("sequences with their channels first")
+    attrs = {"size": layer.pool_size[0], "stride": layer.strides[0], "padding": layer.padding}
+    return walk.emit("max_pool1d" if type(layer).__name__.startswith("Max") else "avg_pool1d", inputs, shape, attrs)
 
 
 @takes("GlobalAveragePooling2D")

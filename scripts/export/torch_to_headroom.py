@@ -37,7 +37,7 @@ MAX_INPUTS = 6  # of a concat
 BINARY = ["binary_cross_entropy", "focal"]
 LOSSES = ["softmax_cross_entropy", "mean_squared_error"] + BINARY
 ACTIVATIONS = {"relu", "relu6", "gelu", "silu", "tanh", "sigmoid", "hard_swish", "hard_sigmoid", "mish", "softplus"}
-TAKE_ACTIVATION = {"conv2d", "depthwise_conv2d", "conv2d_transpose", "dense", "batch_norm", "group_norm", "add", "multiply"}
+TAKE_ACTIVATION = {"conv2d", "conv1d", "depthwise_conv2d", "conv2d_transpose", "dense", "batch_norm", "group_norm", "add", "multiply"}
 # Half-built layers: what stands in the graph until the layer that completes it.
 OPEN = {"heads": "attention without an output projection", "scores": "a product of two tensors",
         "parameter": "a parameter by itself", "rotary": "queries or keys with rotary positions", "negated": "a negative",
@@ -1136,6 +1136,72 @@ def conv2d(walk, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1
     params = weight.layer.params + (bias.layer.params if bias is not None else [])
     kind = "depthwise_conv2d" if "multiplier" in attrs else "conv2d"
     return made_image(walk.emit(kind, [layer], [layer.shape[0], *out, filters], attrs, params))
+
+
+# ---- sequences of features, which Conv1d and its kin have in front --------------------------------------------
+
+def one(value, default=None):
+    return default if value is None or value == [] else value[0] if isinstance(value, (list, tuple)) else value
+
+
+def steps(walk, x):
+    """The layer of x [batch, features, places], places before features."""
+    if len(x.dims) != 3:
+        raise Unsupported("needs [batch, channels, length], had %s" % x.shape)
+    n, c, length = x.dims
+    return walk.arrange(x, [n, length, c])
+
+
+def ends(walk, size, reach, stride, padding, out):
+    """padding's attribute of windows that begin padding places before the first."""
+    behind = (out - 1) * stride + reach - size - padding
+    if padding - stride < behind <= padding:
+        return {"padding": padding} if padding else {}
+    same = same_padding(size, reach, stride, out)
+    if same and same[0] == padding and same[1] == max(behind, 0):
+        return {"padding": "same"}
+    raise Unsupported("windows that reach further behind the sequence than its padding", "ceil_mode=False, an odd kernel")
+
+
+def made_steps(layer):
+    return plain(layer, [0, 2, 1])
+
+
+@takes("conv1d")
+def conv1d(walk, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    filters, _, kernel = weight.shape
+    stride, dilation = one(stride), one(dilation) if kernel > 1 else 1
+    reach, out = (kernel - 1) * dilation + 1, output_size(walk)[0]
+    padding = padding if isinstance(padding, str) else one(padding)
+    padding = {"valid": 0, "same": (reach - 1) // 2}.get(padding, padding)
+    layer = steps(walk, x)
+    attrs = {"filters": filters, "kernel": kernel, "stride": stride, **({"dilation": dilation} if dilation > 1 else {}),
+             **ends(walk, layer.shape[1], reach, stride, padding, out), "bias": bias is not None, "groups": groups}
+    params = weight.layer.params + (bias.layer.params if bias is not None else [])
+    return made_steps(walk.emit("conv1d", [layer], [layer.shape[0], out, filters], attrs, params))
+
+
+def pool1d(walk, kind, x, size, stride, padding, attrs):
+    size, padding, out = one(size), one(padding), output_size(walk)[0]
+    stride, layer = one(stride) or size, steps(walk, x)
+    own = ends(walk, layer.shape[1], size, stride, padding, out)
+    if (attrs or own.get("padding") == "same") and (out - 1) * stride + size - layer.shape[1] - padding > padding:
+        raise Unsupported("windows that reach further behind the sequence than its padding", "ceil_mode=False")
+    attrs = {"size": size, **({"stride": stride} if stride != size else {}), **own, **attrs}
+    return made_steps(walk.emit(kind, [layer], [layer.shape[0], out, layer.shape[2]], attrs))
+
+
+@takes("max_pool1d", "max_pool1d_with_indices")
+def max_pool1d(walk, x, size, stride=None, padding=0, dilation=1, ceil=False):
+    if one(dilation) != 1:
+        raise NotHeld("a dilation of %s" % one(dilation))
+    out = pool1d(walk, "max_pool1d", x, size, stride, padding, {})
+    return [out, Missing("the places of the maxima")] if "with_indices" in str(walk.node.target) else out
+
+
+@takes("avg_pool1d")
+def avg_pool1d(walk, x, size, stride=None, padding=0, ceil=False, count=True):
+    return pool1d(walk, "avg_pool1d", x, size, stride, padding, {"count_padding": True} if count and one(padding) else {})
 
 
 @takes("conv_transpose2d")

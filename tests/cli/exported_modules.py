@@ -402,6 +402,20 @@ class Lstm(nn.Module):
         return self.out(self.lstm(self.words(tokens))[0])
 
 
+class Waves(nn.Module):
+    """Convolutions and pools of sequences: strided, dilated, in groups, and pools whose windows overlap; two classes a sample or more."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv1d(4, 8, 3, padding=1), nn.Conv1d(8, 8, 5, 2, padding=4, dilation=2, groups=2, bias=False)
+        self.third, self.out = nn.Conv1d(8, 12, 4, padding="same"), nn.Linear(12, 6)
+
+    def forward(self, x):
+        x = F.max_pool1d(F.gelu(self.first(x)), 3, 2, padding=1)
+        x = F.avg_pool1d(torch.relu(self.second(x)), 2)
+        return torch.sigmoid(self.out(self.third(x).mean(2)))
+
+
 class Autoencoder(nn.Module):
     """A layer that is used twice, one that is used backwards, and a squared error."""
 
@@ -465,12 +479,12 @@ MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inve
            "shuffled": (Shuffled, (IMAGES,)), "mixer": (Mixer, (IMAGES,)), "windows": (Windows, (IMAGES,)),
            "norms": (Norms, (IMAGES,)), "dilated": (Dilated, (IMAGES,)), "grouped": (Grouped, (TOKENS,)),
            "rotary": (Rotary, (TOKENS,)), "relative": (Relative, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
-           "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
+           "waves": (Waves, (torch.zeros(8, 4, 24),)), "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
 
 
 def main():
     for name, (module, examples) in MODULES.items():
-        loss = "mean_squared_error" if name == "autoencoder" else None
+        loss = {"autoencoder": "mean_squared_error", "waves": "binary_cross_entropy"}.get(name)
         to_headroom(module(), examples, os.path.join(sys.argv[1], name + ".yaml"), loss=loss)
 
 

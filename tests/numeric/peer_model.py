@@ -154,6 +154,13 @@ class PeerNet(Net):
         bias = self.bias(layer, channels)
         return self.conv(x, w, bias, layer.get("stride", 1), layer.get("padding", 0), channels)
 
+    def conv1d(self, layer, x):
+        features, filters = x.shape[2], layer["filters"]
+        w = self.kernel(layer, "weights", [1, layer["kernel"]], features, filters, features, filters)
+        bias = self.bias(layer, filters)
+        y = F.conv1d(x.transpose(1, 2), w[0].permute(2, 1, 0), bias, layer.get("stride", 1), layer.get("padding", 0))
+        return y.transpose(1, 2)
+
     def conv2d_transpose(self, layer, x):
         channels, filters, stride = x.shape[3], layer["filters"], layer.get("stride", 1)
         w = self.kernel(layer, "weights", layer["kernel"], filters, channels, channels, filters)

@@ -96,6 +96,9 @@ static const struct {
     {"compiled.keras", 705, "loss: mean_squared_error"},
     {"tagged.keras", 870, "{name: dense_1, kind: dense, units: 6}\n"}, // its sigmoid is the loss's
     {"tagged.keras", 870, "loss: binary_cross_entropy\n"},
+    {"waves.json", 292,
+     "{name: conv1d, kind: conv1d, filters: 8, kernel: 3, dilation: 2, padding: causal, activation: relu}"},
+    {"waves.json", 292, "{name: average_pooling1d, kind: avg_pool1d, size: 3, stride: 2, padding: same}"},
     {"focal.keras", 175, "- {kind: focal, gamma: 1.5, alpha: 0.3, prediction: conv2d_1}"},
 };
 

@@ -69,6 +69,14 @@ def focal():
     return model
 
 
+def waves():
+    x = keras.Input((24, 5))
+    y = L.Conv1D(8, 3, padding="causal", dilation_rate=2, activation="relu")(x)
+    y = L.Conv1D(8, 4, 2, padding="same", groups=2, use_bias=False)(y)
+    y = L.AveragePooling1D(3, 2, padding="same")(L.MaxPooling1D(2)(y))
+    return keras.Model(x, L.Dense(4)(L.GlobalAveragePooling1D()(y)), name="waves")
+
+
 def cropped():
     return keras.Sequential([keras.Input((16, 16, 3)), L.Cropping2D(1), L.Conv2D(4, 3, dilation_rate=2), L.Cropping2D(1), L.Flatten(),
                              L.Dense(2)], name="cropped")
@@ -89,6 +97,7 @@ if sys.argv[1] == "keras":
     write("shared.json", shared())
     write("words.json", words())
     write("compiled.keras", compiled())
+    write("waves.json", waves())
     write("tagged.keras", tagged())
     write("focal.keras", focal())
     write("cropped.json", cropped())
