@@ -320,7 +320,8 @@ END_TEST
 
 // ---- kinds ----------------------------------------------------------------------------------------------------
 
-static const char every_kind[] =
+// In two parts: a literal has at most 4,095 characters.
+static const char image_kinds[] =
     "model:\n"
     "  inputs:\n"
     "    - {name: image, shape: [9, 9, 4]}\n"
@@ -376,7 +377,8 @@ static const char every_kind[] =
     "    - {kind: reduce, axis: 1, of: mean}\n"
     "    - {name: image_features, kind: global_avg_pool}\n"
     "    - {kind: dense, units: 24}\n"
-    "    - {name: memory, kind: reshape, shape: [6, 4]}\n"
+    "    - {name: memory, kind: reshape, shape: [6, 4]}\n";
+static const char sequence_kinds[] =
     "    - {kind: embedding, units: 4, vocabulary: 20, input: ids, init: normal, init_scale: 0.02}\n"
     "    - {kind: position_embedding}\n"
     "    - {name: steps, kind: conv1d, filters: 4, kernel: 3, padding: causal, dilation: 2, activation: "
@@ -405,9 +407,16 @@ static const char every_kind[] =
     "    - {name: back_features, kind: dense, units: 24}\n"
     "    - {name: back, kind: add, inputs: [previous, flat]}\n";
 
+static const char *every_kind(void)
+{
+    static char whole[sizeof image_kinds + sizeof sequence_kinds];
+    (void)snprintf(whole, sizeof whole, "%s%s", image_kinds, sequence_kinds);
+    return whole;
+}
+
 START_TEST(every_kind_of_layer_expands)
 {
-    hr_model *m = model_from_text(every_kind);
+    hr_model *m = model_from_text(every_kind());
     assert_consistent(m);
     for (layer_kind_id id = 0; id < LAYER_KIND_COUNT; id++) {
         bool used = false;
@@ -452,7 +461,7 @@ END_TEST
 
 START_TEST(parameters_of_attention_and_lstm_are_those_of_keras)
 {
-    hr_model *m = model_from_text(every_kind);
+    hr_model *m = model_from_text(every_kind());
     ck_assert_uint_eq(layer_of(m, "self")->parameters, 4 * (4 * 4 + 4));
     ck_assert_uint_eq(layer_of(m, "grouped")->parameters, 4 * 24 + 2 * 4 * 12 + 24 * 4 + 2 * 6);
     ck_assert_uint_eq(layer_of(m, "memories")->parameters, 4 * 16 + 4 * 16 + 16);
@@ -691,7 +700,7 @@ END_TEST
 START_TEST(every_allocation_failing_once_loses_nothing)
 {
     const int64_t live = hr_host_mem_live();
-    fail_every_allocation(every_kind, HR_OK);
+    fail_every_allocation(every_kind(), HR_OK);
     fail_every_allocation(REPEAT("3", "{kind: relu, input: \"d{i}\"}"), HR_MODEL);
     ck_assert_int_eq(hr_host_mem_live(), live);
 }
@@ -700,7 +709,7 @@ END_TEST
 // Cut anywhere, a good preset is refused, by the reader of presets or of models, or still is a whole model.
 START_TEST(every_truncation_is_refused_or_consistent)
 {
-    char *preset_text = strdup(every_kind);
+    char *preset_text = strdup(every_kind());
     for (size_t length = strlen(preset_text); length > 0; length -= length > 3 ? 3 : length) {
         preset_text[length] = '\0';
         hr_preset *preset = try_preset_from_text(preset_text, NULL);
