@@ -404,7 +404,8 @@ static void write_attention(const decoder *d)
     model_text *t = &d->m->t;
     const int64_t queries = d->heads * d->head_dim, keys = d->kv_heads * d->head_dim;
     write_norm(d, "\"layers_{i}_input_norm\"");
-    model_layer(t, "name: \"layers_{i}_attn\", kind: attention");
+    model_layer(t, "name: \"layers_{i}_attn\", kind: attention%s",
+                d->form->mlp == MLP_FUSED ? ", packed: views" : ""); // Phi-3's qkv_proj
     model_weights(t, d->hidden, queries, d->bias);
     model_weights(t, d->hidden, keys, d->bias);
     model_weights(t, d->hidden, keys, d->bias);

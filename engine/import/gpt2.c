@@ -83,7 +83,7 @@ static void write_block(const gpt2 *g, const char *output)
 {
     model_text *t = &g->m->t;
     write_norm(g, "\"h{i}_ln_1\"");
-    model_layer(t, "name: \"h{i}_attn\", kind: attention");
+    model_layer(t, "name: \"h{i}_attn\", kind: attention, packed: views");
     for (int k = 0; k < 2; k++) {
         model_weights(t, g->hidden, g->hidden, true);
         model_weights(t, g->hidden, g->hidden / g->heads * g->kv_heads, true);

@@ -306,6 +306,16 @@ static const hr_knob_row rows[] = {
             "sequences and the loss in float32, all else in what comes; casts of weights to the end of autocast, or as "
             "long as autograd keeps them. checkpoint.strategy is torch.utils.checkpoint. Gradients of batch.accumulate are added into .grad where they lie, and clipped there. For a card (device.card, or the one at hand) the workspaces are there that PyTorch gives cuBLAS with the "
             "first products and leaves it; those of cuDNN's convolutions are our device's own. It knows most layers, and says what it does not know."},
+    ROW(EXECUTION_ANSWER, CHOICE, "named", "")
+        .choices = {"named", "dropped"},
+        .line = "whether the training loop has a name for what the model answered",
+        .explanation =
+            "named is `y = model(x); loss = loss_of(y, t)`: predictions live until the step ends, for the name does. dropped is "
+            "`loss_of(model(x), t)`, `model(x, labels=t).loss` and a Trainer whose function returns the loss alone: they go when "
+            "the loss is there, for autograd keeps their log-softmax and not them. Of a language model with 50,000 words they are "
+            "the largest tensor.",
+        .applies = "with execution.as pytorch and execution.tape once or persistent",
+        .needs = {{"pytorch", HR_KNOB_EXECUTION_AS}, {"once persistent", HR_KNOB_EXECUTION_TAPE}}},
     ROW(EXECUTION_MODE, CHOICE, "eager", "")
         .choices = {"eager", "graph"},
         .line = "how long tensors live",

@@ -71,7 +71,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
         {.name = "distance", .type = ATTR_TYPE_INT, .min = 2, .max = MAX_COUNT, .fallback = 128},
     [ATTR_FORM] = {.name = "form", .type = ATTR_TYPE_CHOICE, .choices = {"streaming", "materialised"}},
     [ATTR_IN_PLACE] = {.name = "in_place", .type = ATTR_TYPE_CHOICE, .choices = {BOOLEAN}},
-    [ATTR_PACKED] = {.name = "packed", .type = ATTR_TYPE_CHOICE, .choices = {BOOLEAN}},
+    [ATTR_PACKED] = {.name = "packed", .type = ATTR_TYPE_CHOICE, .choices = {BOOLEAN, "views"}},
     [ATTR_CAUSAL] = {.name = "causal", .type = ATTR_TYPE_CHOICE, .choices = {BOOLEAN}},
     [ATTR_DROPOUT] = {.name = "dropout", .type = ATTR_TYPE_REAL, .min = 0, .max = 0.999},
     [ATTR_RATE] = {.name = "rate", .type = ATTR_TYPE_REAL, .required = true, .min = 0, .max = 0.999},

@@ -130,7 +130,7 @@ typedef enum attr_id {
     ATTR_DISTANCE,   // from which on all are in the last bucket
     ATTR_FORM,       // 0 streaming, 1 materialised
     ATTR_CAUSAL,
-    ATTR_PACKED,  // an nn.MultiheadAttention: execution.as=pytorch copies what that copies
+    ATTR_PACKED,  // of packed_form
     ATTR_DROPOUT, // rate inside a layer
     ATTR_RATE,
     ATTR_APPROXIMATE,

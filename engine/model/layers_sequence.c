@@ -180,11 +180,15 @@ static uint32_t attend_materialised(model_builder *b, const layer_spec *s, const
     return expand_node(b, &values, "mixed");
 }
 
+// Whose module attention is, for execution.as=pytorch: queries, keys and values of three products, or of one and then copied as
+// nn.MultiheadAttention does, or views of its result (GPT-2's c_attn).
+typedef enum packed_form { PACKED_NOT, PACKED_COPIED, PACKED_VIEWS } packed_form;
+
 static uint32_t attend_streaming(model_builder *b, const layer_spec *s, const uint32_t qkv[3])
 {
     op_attr attr = {.heads = (int32_t)spec_integer(s, ATTR_HEADS),
                     .flags = (spec_integer(s, ATTR_CAUSAL) ? OP_FLAG_CAUSAL : 0) |
-                             (spec_integer(s, ATTR_PACKED) ? OP_FLAG_PACKED : 0),
+                             (spec_integer(s, ATTR_PACKED) == PACKED_COPIED ? OP_FLAG_PACKED : 0),
                     .scale = s->value[ATTR_SCALE].real};
     expand_rate(b, s->value[ATTR_DROPOUT].real, &attr);
     const model_node node = {.op = HR_OP_ATTENTION,
@@ -345,7 +349,7 @@ static uint32_t expand_attention(model_builder *b, const layer_spec *s)
     const bool streams = spec_integer(s, ATTR_FORM) == 0;
     const uint32_t sequences = s->input_count - (bias_of(b, s) == HR_NO_ID ? 0 : 1);
     const uint32_t source = s->input[sequences - 1];
-    if (!streams && spec_integer(s, ATTR_PACKED)) {
+    if (!streams && spec_integer(s, ATTR_PACKED) == PACKED_COPIED) {
         builder_problem(b, "is packed, which needs form: streaming, had materialised");
     }
     head_form h;

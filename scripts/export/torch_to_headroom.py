@@ -1763,7 +1763,7 @@ def attend(walk, q, k, v, attrs):
         raise Unsupported("projections of %d features for %d heads of %d" % (units, heads, head_dim))
     more, params = norm_and_rotary(found)
     own = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "causal": attrs["causal"], "dropout": attrs["dropout"],
-           "form": attrs.get("form", "streaming"), "packed": attrs.get("packed", False), **more,
+           "form": attrs.get("form", "streaming"), "packed": attrs.get("packed") or ("views" if len(set(layers)) == 1 else False), **more,
            **({} if usual else {"scale": scale}), "layers": layers, "sources": [q.layer, k.layer, v.layer], "biases": bias}
     if window:
         return attend_windows(walk, q, own, attrs["shift"])

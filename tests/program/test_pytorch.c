@@ -228,6 +228,24 @@ START_TEST(results_lie_over_their_input_where_networks_ask_for_it)
 }
 END_TEST
 
+static uint32_t last_of(const program *p, uint8_t phase)
+{
+    uint32_t last = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        last = p->instrs[n].phase == phase && p->instrs[n].op != HR_OP_FREE ? n : last;
+    }
+    return last;
+}
+
+static uint32_t first_of(const program *p, uint8_t phase)
+{
+    uint32_t n = 0;
+    while (p->instrs[n].phase != phase) {
+        n++;
+    }
+    return n;
+}
+
 static const tensor *named(const program *p, const char *name)
 {
     for (uint32_t k = 0; k < p->tensor_count; k++) {
@@ -278,6 +296,58 @@ START_TEST(a_packed_attention_keeps_a_copy_and_a_slice_its_input)
     ck_assert(!named(plain, "first/out")->saved && !named(plain, "features/out")->saved);
     program_destroy(packed);
     program_destroy(plain);
+}
+END_TEST
+
+// Queries, keys and values that are views of one product's result: that product casts what it reads once, and nothing is copied.
+START_TEST(an_attention_of_views_casts_its_input_once)
+{
+    static const char sequence[] = "device: {vram: 1GiB}\n"
+                                   "model:\n"
+                                   "  name: sequence\n"
+                                   "  input: {shape: [6, 8]}\n"
+                                   "  classes: 5\n"
+                                   "  loss: softmax_cross_entropy\n"
+                                   "  layers:\n"
+                                   "    - {name: ln, kind: layer_norm}\n"
+                                   "    - {name: attention, kind: attention, heads: 2%s}\n"
+                                   "    - {name: head, kind: dense, units: 5}\n";
+    static const char *const ways[] = {"", ", packed: views", ", packed: views, form: materialised"};
+    for (int way = 0; way < 3; way++) {
+        char text[sizeof sequence + 64];
+        unsigned casts = 0, copies = 0;
+        (void)snprintf(text, sizeof text, sequence, ways[way]);
+        program *p = compile_with(text, policies[1]);
+        for (uint32_t id = 0; id < p->tensor_count; id++) {
+            casts += strcmp(p->tensors[id].name, "ln/out:bfloat16") == 0;
+            copies += strstr(p->tensors[id].name, "places_first") != NULL;
+        }
+        ck_assert_uint_eq(casts, way == 0 ? 3 : 1);
+        ck_assert_uint_eq(copies, 0);
+        program_destroy(p);
+        p = compile_with(text, NULL);
+        ck_assert(way == 2 || named(p, "attention/mixed")->saved);
+        for (uint32_t id = 0; id < p->tensor_count; id++) {
+            ck_assert(strstr(p->tensors[id].name, "places_first") == NULL);
+        }
+        program_destroy(p);
+    }
+}
+END_TEST
+
+// Without a name for it the answer lives as long as the call of the loss that it is an argument of.
+START_TEST(an_answer_without_a_name_goes_when_the_loss_is_there)
+{
+    program *named_one = compile_with(models[_i], "execution.answer=named");
+    program *dropped = compile_with(models[_i], "execution.answer=dropped");
+    const uint32_t answer = (uint32_t)(named(named_one, "head/out") - named_one->tensors);
+    ck_assert_str_eq(dropped->tensors[answer].name, "head/out");
+    ck_assert_uint_gt(freed_at(named_one, answer), last_of(named_one, HR_PHASE_BACKWARD));
+    ck_assert_uint_lt(freed_at(dropped, answer), first_of(dropped, HR_PHASE_BACKWARD));
+    ck_assert_uint_gt(freed_at(dropped, answer), last_of(dropped, HR_PHASE_FORWARD) - 1);
+    ck_assert_uint_eq(named_one->saved_for_backward_bytes, dropped->saved_for_backward_bytes);
+    program_destroy(named_one);
+    program_destroy(dropped);
 }
 END_TEST
 
@@ -394,24 +464,6 @@ START_TEST(a_cast_that_pytorch_does_without_holds_no_bytes_of_its_own)
     program_destroy(p);
 }
 END_TEST
-
-static uint32_t last_of(const program *p, uint8_t phase)
-{
-    uint32_t last = 0;
-    for (uint32_t n = 0; n < p->instr_count; n++) {
-        last = p->instrs[n].phase == phase && p->instrs[n].op != HR_OP_FREE ? n : last;
-    }
-    return last;
-}
-
-static uint32_t first_of(const program *p, uint8_t phase)
-{
-    uint32_t n = 0;
-    while (p->instrs[n].phase != phase) {
-        n++;
-    }
-    return n;
-}
 
 // A weight's cast is kept for its gradient, a bias's until autocast ends; each reader of an activation casts for itself.
 START_TEST(casts_of_weights_live_as_autocast_and_autograd_keep_them)
@@ -718,6 +770,8 @@ int main(void)
     tcase_add_test(tests, results_lie_over_their_input_where_networks_ask_for_it);
     tcase_add_test(tests, counts_are_int64_and_a_mask_that_multiplies_is_as_wide_as_its_input);
     tcase_add_test(tests, a_packed_attention_keeps_a_copy_and_a_slice_its_input);
+    tcase_add_test(tests, an_attention_of_views_casts_its_input_once);
+    tcase_add_loop_test(tests, an_answer_without_a_name_goes_when_the_loss_is_there, 0, MODELS);
     tcase_add_test(tests, a_packed_attention_needs_the_streaming_form);
     tcase_add_test(tests, the_loss_has_its_weight_and_both_its_gradients);
     tcase_add_test(tests, binary_losses_keep_what_their_chains_of_primitives_keep);

@@ -42,6 +42,7 @@
     X(OFFLOAD_OPTIMIZER, "offload.optimizer")                                                                \
     X(OFFLOAD_PREFETCH, "offload.prefetch")                                                                  \
     X(EXECUTION_AS, "execution.as")                                                                          \
+    X(EXECUTION_ANSWER, "execution.answer")                                                                  \
     X(EXECUTION_MODE, "execution.mode")                                                                      \
     X(EXECUTION_FUSE, "execution.fuse")                                                                      \
     X(EXECUTION_INPLACE, "execution.inplace")                                                                \

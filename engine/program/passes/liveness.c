@@ -119,8 +119,11 @@ static void hold_as_eager(const draft *d, lifetimes *l)
             hold(d, l, k, update);
         }
     }
+    // An argument lives as long as the call: until the loss is there.
+    const bool dropped = d->pytorch && hr_knob_is(d->knobs, HR_KNOB_EXECUTION_ANSWER, "dropped");
+    const uint32_t answered = dropped ? last_of_phase(d, HR_PHASE_FORWARD) : step_end;
     for (uint32_t k = 0; k < d->model->loss_count; k++) {
-        hold(d, l, d->value_tensor[d->model->losses[k].prediction], step_end);
+        hold(d, l, d->value_tensor[d->model->losses[k].prediction], answered);
         hold(d, l, d->value_tensor[d->model->losses[k].value], step_end);
     }
 }
