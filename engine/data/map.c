@@ -110,13 +110,32 @@ static const uint8_t *augmented(const making *k, uint8_t *image)
                                     k->scratch + k->at.spare);
 }
 
+// Losses of logits take targets from 0 to 1: beyond them they have no least value, and powers of them are no numbers.
+static hr_status check_binary(const making *k, const data_raw *raw, const data_room *to, hr_err *err)
+{
+    const data_source *s = k->m->source;
+    for (uint32_t n = 0; n < s->form.count; n++) {
+        const float *values = to->slot[n];
+        const uint64_t count = s->form.slot[n].binary ? data_slot_values(&s->form.slot[n]) : 0;
+        for (uint64_t i = 0; i < count; i++) {
+            if (!(values[i] >= 0 && values[i] <= 1)) {
+                return HR_FAIL(err, DATA, "%s, %s sample %u: needed a label from 0 to 1, had %g",
+                               s->info.label, raw->set == DATA_EVAL ? "held-out" : "training", k->ask->sample,
+                               (double)values[i]);
+            }
+        }
+    }
+    return HR_OK;
+}
+
 static hr_status write_wide(const making *k, const data_raw *raw, const data_room *to, hr_err *err)
 {
     const data_map *m = k->m;
     const data_source *s = m->source;
     uint8_t *scratch = k->scratch + k->at.scratch, *image = k->scratch + k->at.image;
     if (s->ops->write != NULL) {
-        return s->ops->write(s, raw, scratch, to, err);
+        HR_TRY(s->ops->write(s, raw, scratch, to, err));
+        return check_binary(k, raw, to, err);
     }
     HR_TRY(s->ops->decode(s, raw, scratch, image, err));
     write_image(m, augmented(k, image), raw->label, to);

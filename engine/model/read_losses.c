@@ -304,14 +304,22 @@ static op_operand label_operand(const model_reader *r, const label_spec *label, 
     return operand;
 }
 
-static void add_label(model_reader *r, const label_spec *label, const loss_spec *loss, uint32_t layer)
+// Whether the loss takes targets from 0 to 1.
+static bool is_binary(const loss_spec *loss)
+{
+    return loss->kind == LOSS_BINARY || loss->kind == LOSS_FOCAL;
+}
+
+// `binary`: a loss that names it takes targets from 0 to 1.
+static void add_label(model_reader *r, const label_spec *label, const loss_spec *loss, bool binary,
+                      uint32_t layer)
 {
     model_builder *b = r->b;
     const op_operand operand = label_operand(r, label, loss, layer);
     model_slot *slot = &b->model.slots[b->model.slot_count++];
     *slot = (model_slot){.value = HR_NO_ID,
                          .is_label = true,
-                         .binary = loss->kind == LOSS_BINARY || loss->kind == LOSS_FOCAL,
+                         .binary = binary,
                          .classes = loss->kind == LOSS_CROSS_ENTROPY ? label->classes : 0};
     const hr_shape sample = shape_of(operand.shape.rank - 1, operand.shape.dim + 1);
     if (label->shaped && !shape_equal(&label->shape, &sample)) {
@@ -421,16 +429,20 @@ void add_losses(model_reader *r, const losses_spec *s)
         report_unused(r);
     }
     for (uint32_t n = 0; n < s->label_count && b->problems == 0 && !b->nomem; n++) {
-        uint32_t k = 0;
-        while (k < s->loss_count && s->losses[k].label != n) {
-            k++;
+        uint32_t k = s->loss_count;
+        bool binary = false;
+        for (uint32_t j = s->loss_count; j-- > 0;) {
+            if (s->losses[j].label == n) {
+                k = j; // the first in the end
+                binary = binary || is_binary(&s->losses[j]);
+            }
         }
         if (k == s->loss_count) {
             const yaml_node *at = s->labels[n].node;
             builder_problem_at(b, at->line, at->column,
                                "label '%s' is compared with nothing: no loss names it", s->labels[n].name);
         } else if (labels_fit(r, &s->labels[n], &s->losses[k], layer[k])) {
-            add_label(r, &s->labels[n], &s->losses[k], layer[k]);
+            add_label(r, &s->labels[n], &s->losses[k], binary, layer[k]);
         }
     }
     for (uint32_t k = 0; k < s->loss_count && b->problems == 0 && !b->nomem; k++) {

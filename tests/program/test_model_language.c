@@ -298,6 +298,26 @@ START_TEST(binary_losses_have_float_labels_of_zeros_and_ones)
 }
 END_TEST
 
+// Whichever of a label's losses is written first.
+START_TEST(a_label_of_two_losses_is_binary_where_one_of_them_takes_logits)
+{
+    static const char *const losses[] = {"{kind: mean_squared_error}, {kind: focal}",
+                                         "{kind: focal}, {kind: mean_squared_error}",
+                                         "{kind: mean_squared_error}, {kind: binary_cross_entropy}",
+                                         "{kind: mean_squared_error}, {kind: mean_squared_error}"};
+    for (size_t k = 0; k < COUNT(losses); k++) {
+        char model[512];
+        (void)snprintf(model, sizeof model,
+                       "model:\n  input: {shape: [6]}\n  labels: {type: float32}\n  losses: [%s]\n"
+                       "  layers: [{kind: dense, units: 4}]\n",
+                       losses[k]);
+        hr_model *m = model_from_text(model);
+        ck_assert_int_eq(m->slots[1].binary, k < 3);
+        model_destroy(m);
+    }
+}
+END_TEST
+
 START_TEST(a_prediction_need_not_be_the_last_layer)
 {
     hr_model *m = model_from_text("model:\n"
@@ -739,6 +759,7 @@ int main(void)
     tcase_add_test(said, defaults_hold_until_a_layer_says_otherwise);
     tcase_add_test(said, several_inputs_labels_and_losses_are_told_apart);
     tcase_add_test(said, binary_losses_have_float_labels_of_zeros_and_ones);
+    tcase_add_test(said, a_label_of_two_losses_is_binary_where_one_of_them_takes_logits);
     tcase_add_test(said, a_prediction_need_not_be_the_last_layer);
     tcase_add_test(said, every_kind_of_layer_expands);
     tcase_add_test(said, parameters_of_attention_and_lstm_are_those_of_keras);

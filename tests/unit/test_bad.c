@@ -256,6 +256,48 @@ START_TEST(records_with_bad_labels_are_replaced_too)
 }
 END_TEST
 
+// Targets of losses of logits: from 0 to 1. Other floats are what they are.
+START_TEST(targets_beyond_zero_and_one_are_bad_where_a_loss_takes_logits)
+{
+    static const char table[] = "a,b,label\n1,2,0\n3,4,0.25\n5,6,7\n7,8,1\n9,1,-0.5\n";
+    data_form model = {.count = 2,
+                       .slot = {{.type = DATA_FLOAT, .rank = 1, .dim = {2}},
+                                {.type = DATA_FLOAT, .is_label = true, .binary = true}}};
+    const data_folder f = data_folder_make();
+    uint64_t bad = 0, wait_ns;
+    pipeline *p = NULL;
+    data_item item;
+    hr_err err = {0};
+    data_write(&f, "train.csv", table, strlen(table));
+    data_write(&f, "test.csv", table, strlen(table));
+    hr_knobs knobs = data_knobs("csv", f.path);
+    set(&knobs, "pipeline.shuffle=0");
+    set(&knobs, "batch.size=5");
+    ck_assert_msg(pipeline_open(&knobs, &model, &wire, &p, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_int_eq(pipeline_next(p, &item, &wait_ns, &err), HR_DATA);
+    ck_assert_ptr_nonnull(strstr(err.sentence, ", training sample 2: needed a label from 0 to 1, had 7"));
+    pipeline_close(p);
+    set(&knobs, "pipeline.bad=skip");
+    ck_assert_msg(pipeline_open(&knobs, &model, &wire, &p, &err) == HR_OK, "%s", err.sentence);
+    for (item = (data_item){0}; !item.end; bad += item.bad) {
+        ck_assert_int_eq(pipeline_next(p, &item, &wait_ns, NULL), HR_OK);
+        for (uint32_t k = 0; k < item.count; k++) {
+            ck_assert(((const float *)item.room.slot[1])[k] >= 0 &&
+                      ((const float *)item.room.slot[1])[k] <= 1);
+        }
+    }
+    ck_assert_uint_eq(bad, 2);
+    pipeline_close(p);
+    model.slot[1].binary = false;
+    set(&knobs, "pipeline.bad=stop");
+    ck_assert_msg(pipeline_open(&knobs, &model, &wire, &p, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_int_eq(pipeline_next(p, &item, &wait_ns, NULL), HR_OK);
+    ck_assert(((const float *)item.room.slot[1])[2] == 7);
+    pipeline_close(p);
+    data_folder_remove(&f);
+}
+END_TEST
+
 // The batch that has it is the error, and no earlier one; the pipeline then tries it again.
 START_TEST(stop_ends_at_the_first_bad_sample)
 {
@@ -300,6 +342,7 @@ int main(void)
     tcase_add_loop_test(cases, a_bad_sample_is_the_next_good_one, 0, SETTINGS * THREADS);
     tcase_add_test(cases, a_bad_held_out_sample_is_counted_too);
     tcase_add_test(cases, records_with_bad_labels_are_replaced_too);
+    tcase_add_test(cases, targets_beyond_zero_and_one_are_bad_where_a_loss_takes_logits);
     tcase_add_test(cases, stop_ends_at_the_first_bad_sample);
     tcase_add_loop_test(cases, a_set_without_any_good_sample_is_an_error, 0, SETTINGS * THREADS);
     suite_add_tcase(suite, cases);
