@@ -171,7 +171,7 @@ hr_status compare_open(const cli_args *args, const char *word, compare_side *out
         out->kind = COMPARE_REPORT;
         return read_report(&words, out, err);
     }
-    if (kind == HR_FILE_TRACE || kind == HR_FILE_OTHER) { // a replay says what a trace begins with
+    if (kind == HR_FILE_TRACE) {
         out->kind = COMPARE_TRACE;
         return replay(args, &words, out, err);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "headroom/file_kind.h"
+#include "headroom/replay.h"
 #include "headroom/scenario.h"
 #include "headroom/words.h"
 
@@ -539,9 +540,9 @@ hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_
         hr_err_try(err, "headroom %s demo", args->command->name);
         return status;
     }
-    if (hr_file_kind_of(name) == HR_FILE_TRACE) {
+    if (hr_file_kind_of(name) == HR_FILE_TRACE && hr_replay_recognises(name)) {
         hr_status status =
-            HR_FAIL(err, USAGE, "%s needs a PRESET, and %.200s is a trace", name_of(args->command), name);
+            HR_FAIL(err, USAGE, "%s needs a PRESET, and %.200s is read as a trace", name_of(args->command), name);
         hr_err_try(err, "headroom plan %.200s", name);
         return status;
     }

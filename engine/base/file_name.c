@@ -33,5 +33,5 @@ hr_file_kind file_kind_named(const char *path)
 
 bool file_kind_is_import(hr_file_kind kind)
 {
-    return kind != HR_FILE_PRESET && kind != HR_FILE_REPORT && kind != HR_FILE_TRACE && kind != HR_FILE_OTHER;
+    return kind != HR_FILE_PRESET && kind != HR_FILE_REPORT && kind != HR_FILE_TRACE;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "headroom/file_kind.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/file_name.h"
@@ -10,17 +9,12 @@
 #include "formats/formats.h"
 #include "knobs/preset_import.h"
 
-static bool is_file(const char *path)
-{
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
-}
-
 hr_file_kind hr_file_kind_of(const char *word)
 {
     const hr_file_kind named = file_kind_named(word);
-    if (!is_file(word)) {
-        return named;
+    struct stat about = {.st_mode = 0};
+    if (stat(word, &about) != 0 || !S_ISREG(about.st_mode)) {
+        return S_ISDIR(about.st_mode) ? HR_FILE_PRESET : named;
     }
     if (trace_recognises(word)) {
         return HR_FILE_TRACE;
@@ -28,10 +22,7 @@ hr_file_kind hr_file_kind_of(const char *word)
     if (named == HR_FILE_JSON || named == HR_FILE_CONFIG) {
         return preset_import_json_kind(word);
     }
-    if (named != HR_FILE_PRESET || text_ends_in(word, ".yaml")) {
-        return named;
-    }
-    return torch_file_is_one(word)       ? HR_FILE_CHECKPOINT
-           : strpbrk(word, "./") == NULL ? HR_FILE_PRESET
-                                         : HR_FILE_OTHER;
+    return named == HR_FILE_PRESET && !text_ends_in(word, ".yaml") && torch_file_is_one(word)
+               ? HR_FILE_CHECKPOINT
+               : named;
 }

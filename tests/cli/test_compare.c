@@ -176,6 +176,29 @@ START_TEST(a_network_in_json_is_planned)
 }
 END_TEST
 
+static void write_text(const char *path, const char *text, size_t length)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, length, file), length);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+// As plan takes it: what ends in nothing known and begins as no trace is a preset.
+START_TEST(a_preset_needs_no_ending)
+{
+    char folder[] = "/tmp/headroom-compare-XXXXXX", words[WORDS_MAX], path[64];
+    static const char preset[] = "extends: mlp_tiny\n";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/mine", folder);
+    write_text(path, preset, sizeof preset - 1);
+    (void)snprintf(words, sizeof words, "compare %s %s,batch.size=3 --json", path, path);
+    json_decref(json_of(words, 0));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 START_TEST(a_trace_is_replayed_on_the_allocator_that_stands_behind_it)
 {
     char path[PATH_TEXT_MAX], words[WORDS_MAX];
@@ -247,14 +270,6 @@ START_TEST(what_cannot_be_compared_is_refused_with_a_way_out)
     refuse("compare ,a=b demo", 2, "needs a PRESET");
 }
 END_TEST
-
-static void write_text(const char *path, const char *text, size_t length)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(text, 1, length, file), length);
-    ck_assert_int_eq(fclose(file), 0);
-}
 
 START_TEST(a_report_that_is_cut_or_changed_is_refused)
 {
@@ -346,6 +361,7 @@ int main(void)
     TCase *tc = tcase_create("compare");
     const TTest *const tests[] = {two_plans_are_compared_with_the_numbers_of_their_reports,
                                   a_network_in_json_is_planned,
+                                  a_preset_needs_no_ending,
                                   a_report_stands_for_its_plan_and_an_out_of_memory_is_no_failure,
                                   a_trace_is_replayed_on_the_allocator_that_stands_behind_it,
                                   a_comma_within_a_value_is_part_of_it,

@@ -584,7 +584,7 @@ START_TEST(a_plan_knows_a_trace_from_a_preset)
     snprintf(words, sizeof words, "run %s", path);
     o = program_run(words);
     assert_exit(&o, words, 2);
-    ck_assert_ptr_nonnull(strstr(o.err, "is a trace"));
+    ck_assert_ptr_nonnull(strstr(o.err, "is read as a trace"));
     ck_assert_ptr_nonnull(strstr(o.err, "headroom plan "));
     outcome_deinit(&o);
     o = program_run("plan presets/demo.yaml --json");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "headroom/file_kind.h"
@@ -39,13 +40,13 @@ static const struct {
     {"config.json", OF(REPORT), HR_FILE_REPORT, HR_FILE_CONFIG},
     {"net.pt", OF(CHECKPOINT), HR_FILE_CHECKPOINT, HR_FILE_CHECKPOINT},
     {"net.bin", OF("anything"), HR_FILE_CHECKPOINT, HR_FILE_CHECKPOINT},
-    {"checkpoint", OF(CHECKPOINT), HR_FILE_CHECKPOINT, HR_FILE_OTHER},
+    {"checkpoint", OF(CHECKPOINT), HR_FILE_CHECKPOINT, HR_FILE_PRESET},
     {"step.csv", OF(TRACE), HR_FILE_TRACE, HR_FILE_TRACE},
-    {"step.txt", OF(TRACE), HR_FILE_TRACE, HR_FILE_OTHER},
+    {"step.txt", OF(TRACE), HR_FILE_TRACE, HR_FILE_PRESET},
     {"step.json", OF(TRACE), HR_FILE_TRACE, HR_FILE_JSON},
     {"step.yaml", OF(TRACE), HR_FILE_TRACE, HR_FILE_PRESET},
     {"step.csv", OF("a,b\n"), HR_FILE_TRACE, HR_FILE_TRACE}, // called as nothing else is
-    {"notes.txt", OF("hello\n"), HR_FILE_OTHER, HR_FILE_OTHER},
+    {"notes.txt", OF("hello\n"), HR_FILE_PRESET, HR_FILE_PRESET},
 };
 
 static const struct {
@@ -101,6 +102,18 @@ START_TEST(a_file_that_is_not_there_is_what_its_name_says)
 }
 END_TEST
 
+START_TEST(a_folder_is_a_preset_whatever_it_is_called)
+{
+    char name[96];
+    ck_assert_ptr_nonnull(mkdtemp(strcpy(folder, "/tmp/headroom-kind-XXXXXX")));
+    (void)snprintf(name, sizeof name, "%s/exp.log", folder);
+    ck_assert_int_eq(mkdir(name, 0700), 0);
+    ck_assert_int_eq(hr_file_kind_of(name), HR_FILE_PRESET);
+    ck_assert_int_eq(rmdir(name), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
 START_TEST(memory_that_ends_leaves_the_name)
 {
     uint64_t asked = 1;
@@ -125,6 +138,7 @@ int main(void)
     TCase *t = tcase_create("file_kind");
     tcase_add_loop_test(t, what_is_in_a_file_decides, 0, ROWS(files));
     tcase_add_loop_test(t, a_file_that_is_not_there_is_what_its_name_says, 0, ROWS(absent));
+    tcase_add_test(t, a_folder_is_a_preset_whatever_it_is_called);
     tcase_add_loop_test(t, memory_that_ends_leaves_the_name, 0, ROWS(files));
     suite_add_tcase(s, t);
     SRunner *runner = srunner_create(s);

@@ -4,7 +4,7 @@
 #define HEADROOM_FILE_KIND_H
 
 typedef enum hr_file_kind {
-    HR_FILE_PRESET, // a preset by its name, or one of our own files (.yaml, a folder, a path that ends in nothing known)
+    HR_FILE_PRESET, // a preset by its name, or one of our own files (.yaml, a path that ends in nothing known), or a folder
     HR_FILE_ONNX,        // .onnx
     HR_FILE_GGUF,        // .gguf
     HR_FILE_SAFETENSORS, // .safetensors
@@ -13,8 +13,7 @@ typedef enum hr_file_kind {
     HR_FILE_REPORT,      // JSON that headroom wrote: its schema says so
     HR_FILE_JSON,        // .json that is none of these, or cannot be read
     HR_FILE_CHECKPOINT, // called as PyTorch's pickles are (.pt, .bin, .pickle …), and no trace by what is in it
-    HR_FILE_TRACE, // begins as one of the traces that can be read, or is called as nothing else is (.hrt, .csv …)
-    HR_FILE_OTHER // there is such a file, and it is called and begins as none of these
+    HR_FILE_TRACE // begins as one of the traces that can be read, or is called as nothing else is (.hrt, .csv …)
 } hr_file_kind;
 
 // What is in it decides before how it is called; a file that is not there is what its name says. Any thread.
