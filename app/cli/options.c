@@ -302,12 +302,16 @@ static bool is_turned(const cli_args *args, const char *pair)
 // The framework's rules, and its mode and allocator unless others were named before; what is named later wins.
 static hr_status keep_framework(cli_args *args, const char *value, hr_err *err)
 {
-    static const char *const with_pytorch[] = {"execution.mode=eager", "allocator.kind=caching"};
+    static const struct {
+        const char *name, *pairs[2];
+    } frameworks[] = {{"pytorch", {"execution.mode=eager", "allocator.kind=caching"}},
+                      {"tensorflow", {"execution.mode=eager", "allocator.kind=bfc"}}};
     (void)snprintf(args->as, sizeof args->as, "execution.as=%s", value);
     HR_TRY(keep_pair(args, args->as, err));
-    for (size_t k = 0; strcmp(value, "pytorch") == 0 && k < sizeof with_pytorch / sizeof *with_pytorch; k++) {
-        if (!is_turned(args, with_pytorch[k])) {
-            HR_TRY(keep_pair(args, with_pytorch[k], err));
+    for (size_t k = 0; k < 2 * sizeof frameworks / sizeof *frameworks; k++) {
+        const char *pair = frameworks[k / 2].pairs[k % 2];
+        if (strcmp(value, frameworks[k / 2].name) == 0 && !is_turned(args, pair)) {
+            HR_TRY(keep_pair(args, pair, err));
         }
     }
     return HR_OK;

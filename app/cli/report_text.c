@@ -115,8 +115,7 @@ static void print_subject(const hr_report *r, const report_style *style)
         printf(" x %" PRId64 " = %" PRId64, rounds, batch * rounds);
     }
     printf(", %s, %s%s, %s", hr_knob_text(k, HR_KNOB_PRECISION_POLICY),
-           hr_knob_text(k, HR_KNOB_EXECUTION_MODE),
-           hr_knob_is(k, HR_KNOB_EXECUTION_AS, "pytorch") ? " as PyTorch" : "",
+           hr_knob_text(k, HR_KNOB_EXECUTION_MODE), say_framework(k),
            hr_knob_text(k, HR_KNOB_OPTIMIZER_KIND));
     print_ways(k);
     putchar('\n');

@@ -16,6 +16,13 @@
 
 enum { LINE_COLUMNS = 80 };
 
+const char *say_framework(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch")      ? " as PyTorch"
+           : hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "tensorflow") ? " as TensorFlow"
+                                                                   : "";
+}
+
 int say_error(const hr_err *err, bool is_json)
 {
     char lines[2 * HR_ERR_TEXT_MAX + 64];

@@ -24,6 +24,9 @@ int say_done(int exit_code);
 // "695,493"; HR_NONE is "-". Returns text.
 const char *say_count(uint64_t count, char text[SAY_COUNT_TEXT_MAX]);
 
+// " as PyTorch": whose rules decide what a step holds (execution.as); "" for our own.
+const char *say_framework(const hr_knobs *knobs);
+
 enum { SAY_TRY_TEXT_MAX = 64 };
 
 // What brings back a loss that is no number: "-s optimizer.learning_rate=0.0001", a tenth of the present one.

@@ -64,9 +64,9 @@ static void say_model(const progress *p, const hr_report *r, const hr_knobs *kno
         fprintf(p->out, " of which %" PRId64 " make one update",
                 hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE));
     }
-    fprintf(p->out, ", with %s, %s execution%s and the optimizer %s",
+    fprintf(p->out, ", with %s, %s execution%s%s and the optimizer %s",
             hr_knob_text(knobs, HR_KNOB_PRECISION_POLICY), hr_knob_text(knobs, HR_KNOB_EXECUTION_MODE),
-            hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch") ? " as PyTorch's" : "",
+            say_framework(knobs), say_framework(knobs)[0] != '\0' ? "'s" : "",
             hr_knob_text(knobs, HR_KNOB_OPTIMIZER_KIND));
     end_sentence(p);
 }

@@ -91,9 +91,9 @@ void fit_sweep_destroy(fit_sweep *s)
 static const char *word_of(const fit_sweep *s, int dimension, int8_t word)
 {
     const trade *t = &trades[dimension];
-    // A step as PyTorch holds it stays in PyTorch, on the allocator that it is asked about.
+    // A step as a framework holds it stays in that framework, on the allocator that it is asked about.
     const bool is_bound =
-        t->id == HR_KNOB_ALLOCATOR_KIND && hr_knob_is(&s->knobs, HR_KNOB_EXECUTION_AS, "pytorch");
+        t->id == HR_KNOB_ALLOCATOR_KIND && !hr_knob_is(&s->knobs, HR_KNOB_EXECUTION_AS, "headroom");
     if (is_bound || hr_fit_permission_for(t->id) > s->permission) {
         return NULL;
     }

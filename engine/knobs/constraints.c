@@ -423,6 +423,65 @@ static bool pytorch_other_optimizer(const hr_knobs *knobs)
     return pytorch(knobs) && !pytorch_optimizes(knobs);
 }
 
+// ---- execution.as=tensorflow ------------------------------------------------------------------------------------
+
+static bool tensorflow(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "tensorflow");
+}
+
+static bool tensorflow_graph(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && graph(knobs);
+}
+
+static bool tensorflow_two_bytes(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float32") &&
+           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64");
+}
+
+static bool tensorflow_checkpoints(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && !hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "none");
+}
+
+static bool tensorflow_accumulates(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE) > 1;
+}
+
+static bool tensorflow_offloads_activations(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on");
+}
+
+static bool tensorflow_offloads_slots(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_OPTIMIZER, "on");
+}
+
+static bool tensorflow_fused_backward(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && fused_backward(knobs);
+}
+
+static bool tensorflow_averages(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_EMA);
+}
+
+static bool tensorflow_clips(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_CLIP_NORM);
+}
+
+static bool tensorflow_other_optimizer(const hr_knobs *knobs)
+{
+    return tensorflow(knobs) && !pytorch_optimizes(knobs) &&
+           !hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "lion");
+}
+
 static bool fused_rmsprop(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_OPTIMIZER_IMPLEMENTATION, "fused") &&
@@ -645,6 +704,45 @@ static const hr_constraint constraints[] = {
      "execution.as=pytorch has rules for optimizer.kind sgd, momentum, rmsprop, adam and adamw: needed one "
      "of them, had "
      "another",
+     HR_KNOB_OPTIMIZER_KIND, "-s optimizer.kind=adamw"},
+    {tensorflow_graph,
+     "execution.as=tensorflow has the rules of TensorFlow's eager mode: needed execution.mode=eager, had "
+     "graph",
+     HR_KNOB_EXECUTION_MODE, "-s execution.mode=eager"},
+    {tensorflow_two_bytes,
+     "execution.as=tensorflow has no rules for types of two bytes: needed precision.policy float32 or "
+     "float64, had "
+     "another",
+     HR_KNOB_PRECISION_POLICY, "-s precision.policy=float32"},
+    {tensorflow_checkpoints,
+     "execution.as=tensorflow has no rules for recomputation: needed checkpoint.strategy=none, had another",
+     HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=none"},
+    {tensorflow_accumulates,
+     "execution.as=tensorflow has no rules for gradients of several rounds: needed batch.accumulate=1, had "
+     "more",
+     HR_KNOB_BATCH_ACCUMULATE, "-s batch.accumulate=1"},
+    {tensorflow_offloads_activations,
+     "execution.as=tensorflow keeps on the device what the tape records: needed offload.activations=off, had "
+     "on",
+     HR_KNOB_OFFLOAD_ACTIVATIONS, "-s offload.activations=off"},
+    {tensorflow_offloads_slots,
+     "execution.as=tensorflow keeps the optimizer's variables on the device: needed offload.optimizer=off, "
+     "had on",
+     HR_KNOB_OFFLOAD_OPTIMIZER, "-s offload.optimizer=off"},
+    {tensorflow_fused_backward,
+     "execution.as=tensorflow updates behind backward: needed optimizer.fused_backward=off, had on",
+     HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
+    {tensorflow_averages,
+     "execution.as=tensorflow has no rules for averaged weights: needed optimizer.ema none, had a number",
+     HR_KNOB_OPTIMIZER_EMA, "-s optimizer.ema=none"},
+    {tensorflow_clips,
+     "execution.as=tensorflow has no rules for clipped gradients: needed optimizer.clip_norm none, had a "
+     "number",
+     HR_KNOB_OPTIMIZER_CLIP_NORM, "-s optimizer.clip_norm=none"},
+    {tensorflow_other_optimizer,
+     "execution.as=tensorflow has rules for optimizer.kind sgd, momentum, rmsprop, adam, adamw and lion: "
+     "needed one of "
+     "them, had another",
      HR_KNOB_OPTIMIZER_KIND, "-s optimizer.kind=adamw"},
     {fused_rmsprop,
      "optimizer.implementation=fused is there for optimizer.kind sgd, momentum, adam and adamw: needed one "

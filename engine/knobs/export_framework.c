@@ -410,8 +410,8 @@ static void put_framework(const hr_preset *preset, const hr_knobs *knobs, framew
     export_state s = {.knobs = knobs, .to = to, .out = out};
     char value[HR_KNOB_TEXT_MAX];
     const bool torch = to == PYTORCH;
-    // What is written for PyTorch is PyTorch's anyway.
-    s.said[HR_KNOB_EXECUTION_AS] = torch && hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch");
+    // What is written for a framework is its own anyway.
+    s.said[HR_KNOB_EXECUTION_AS] = hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, torch ? "pytorch" : "tensorflow");
     text_append(out,
                 "# The configuration of %s in the words of %s; every comment names the knob it stands "
                 "for.\nimport os\n\n",

@@ -293,7 +293,7 @@ static const hr_knob_row rows[] = {
             "what is on its way in memory.",
         .applies = "with offload.activations or offload.optimizer on"},
     ROW(EXECUTION_AS, CHOICE, "headroom", "")
-        .choices = {"headroom", "pytorch"},
+        .choices = {"headroom", "pytorch", "tensorflow"},
         .line = "whose rules decide what an eager step holds",
         .explanation =
             "headroom holds what TensorFlow's tape would, and works in place where that is legal. pytorch holds what "
@@ -305,7 +305,10 @@ static const hr_knob_row rows[] = {
             "With precision.policy=mixed_bfloat16 it is torch.autocast, loss included: products in two bytes, norms of "
             "sequences and the loss in float32, all else in what comes; casts of weights to the end of autocast, or as "
             "long as autograd keeps them. checkpoint.strategy is torch.utils.checkpoint. Gradients of batch.accumulate are added into .grad where they lie, and clipped there. For a card (device.card, or the one at hand) the workspaces are there that PyTorch gives cuBLAS with the "
-            "first products and leaves it; those of cuDNN's convolutions are our device's own. It knows most layers, and says what it does not know."},
+            "first products and leaves it; those of cuDNN's convolutions are our device's own. "
+            "tensorflow holds what TensorFlow 2.21 would of the layers of Keras 3, eagerly: most of them are composed of smaller "
+            "operations, and the tape keeps inputs and results of each, until its gradient has been taken; nothing is written over an "
+            "operand. Both know most layers, and say what they do not know."},
     ROW(EXECUTION_ANSWER, CHOICE, "named", "")
         .choices = {"named", "dropped"},
         .line = "whether the training loop has a name for what the model answered",
@@ -346,7 +349,9 @@ static const hr_knob_row rows[] = {
             "on writes a result over an operand of the same size when that operand is not read again and "
             "the operation allows it: additions, activations and their gradients. off gives every result "
             "bytes of its own, as an eager program does while its variables still name the operands. The "
-            "weights are the same bit for bit."},
+            "weights are the same bit for bit.",
+        .applies = "with execution.as headroom or pytorch",
+        .needs = {{"headroom pytorch", HR_KNOB_EXECUTION_AS}}},
     ROW(EXECUTION_DETERMINISTIC, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "use only kernels that give the same bits every time",

@@ -99,9 +99,9 @@ static uint64_t log_softmax_gradient(const op_query *forward)
 }
 
 // clang-format off
-static const pytorch_rule rules[HR_OP_COUNT] = {
-    [HR_OP_CAST] = {"_to_copy", .extra = {{"log_softmax", PYTORCH_FIRST, like_logits},
-                                          {"log_softmax:grad", PYTORCH_BEHIND, like_logits}}},
+static const framework_rule rules[HR_OP_COUNT] = {
+    [HR_OP_CAST] = {"_to_copy", .extra = {{"log_softmax", EXTRA_FIRST, like_logits},
+                                          {"log_softmax:grad", EXTRA_BEHIND, like_logits}}},
     [HR_OP_RESHAPE] = {"view"},
     [HR_OP_CONV2D] = {"convolution", .autocast = PYTORCH_NARROW, .keep_in = 0x3, .first_gradient_last = is_depthwise},
     [HR_OP_CONV2D_TRANSPOSE] = {"convolution", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
@@ -134,7 +134,7 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_BROADCAST] = {"expand"},
     [HR_OP_MULTIPLY] = {"mul.Tensor", .keep_in = 0x3},
     [HR_OP_MULTIPLY_BROADCAST] = {"mul.Tensor", .keep_in = 0x3,
-                                  .extra = {{"product", PYTORCH_GRADIENT, like_first_result}}},
+                                  .extra = {{"product", EXTRA_GRADIENT, like_first_result}}},
     [HR_OP_SCALE] = {"mul.Scalar"},
     [HR_OP_CONCAT] = {"cat"},
     [HR_OP_STACK] = {"stack"},
@@ -153,29 +153,29 @@ static const pytorch_rule rules[HR_OP_COUNT] = {
     [HR_OP_ATTENTION_VALUES] = {"bmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
     [HR_OP_ATTENTION] = {"_efficient_attention_forward", .autocast = PYTORCH_NARROW, .keep_in = 0x7, .keep_out = 0x3, .not_float64 = true,
                          .out_bytes = scores_bytes,
-                         .extra = {{"philox_seed", PYTORCH_FIRST, random_state}, {"philox_offset", PYTORCH_FIRST, random_state},
-                                   {"rng_state", PYTORCH_KEPT, flash_state}, {"unused", PYTORCH_KEPT, flash_unused, .unseen = true},
-                                   {"places_first", PYTORCH_KEPT, packed_copy}}},
+                         .extra = {{"philox_seed", EXTRA_FIRST, random_state}, {"philox_offset", EXTRA_FIRST, random_state},
+                                   {"rng_state", EXTRA_KEPT, flash_state}, {"unused", EXTRA_KEPT, flash_unused, .unseen = true},
+                                   {"places_first", EXTRA_KEPT, packed_copy}}},
     // The logarithms of the probabilities are as large as our probabilities; the loss keeps the sum of its weights.
     [HR_OP_SOFTMAX_XENT] = {"_log_softmax, nll_loss_forward", .autocast = PYTORCH_WIDE, .keep_in = 0x2, .keep_out = 0x1,
-                            .extra = {{"total_weight", PYTORCH_KEPT, one_real},
-                                      {"log_softmax:grad", PYTORCH_GRADIENT, log_softmax_gradient}}},
+                            .extra = {{"total_weight", EXTRA_KEPT, one_real},
+                                      {"log_softmax:grad", EXTRA_GRADIENT, log_softmax_gradient}}},
     [HR_OP_MSE] = {"mse_loss", .autocast = PYTORCH_WIDE, .keep_in = 0x3},
     // Its gradient is made of a sigmoid that lies beside it.
     [HR_OP_BINARY_XENT] = {"binary_cross_entropy_with_logits", .autocast = PYTORCH_WIDE, .keep_in = 0x3,
-                           .extra = {{"sigmoid", PYTORCH_GRADIENT, like_first_input}}},
+                           .extra = {{"sigmoid", EXTRA_GRADIENT, like_first_input}}},
     // torchvision.ops.sigmoid_focal_loss, a chain of primitives: p, 1 - t, 1 - p_t, its power, the entropy, alpha_t.
     [HR_OP_FOCAL] = {"sigmoid, binary_cross_entropy_with_logits, mul.Tensor, pow.Tensor_Scalar", .autocast = PYTORCH_WIDE, .keep_in = 0x3,
-                     .extra = {{"sigmoid", PYTORCH_KEPT, like_first_input}, {"entropy", PYTORCH_KEPT, like_first_input},
-                               {"rest_of_target", PYTORCH_KEPT, like_first_input}, {"amiss", PYTORCH_KEPT, like_first_input},
-                               {"power", PYTORCH_KEPT, like_first_input}, {"alpha", PYTORCH_KEPT, like_alpha}}},
+                     .extra = {{"sigmoid", EXTRA_KEPT, like_first_input}, {"entropy", EXTRA_KEPT, like_first_input},
+                               {"rest_of_target", EXTRA_KEPT, like_first_input}, {"amiss", EXTRA_KEPT, like_first_input},
+                               {"power", EXTRA_KEPT, like_first_input}, {"alpha", EXTRA_KEPT, like_alpha}}},
     [HR_OP_ACCURACY] = {"argmax, eq, sum"},
 };
 // clang-format on
 
-const pytorch_rule *pytorch_rule_of(hr_op op)
+const framework_rule *pytorch_rule_of(hr_op op)
 {
-    return rules[op].aten == NULL ? NULL : &rules[op];
+    return rules[op].theirs == NULL ? NULL : &rules[op];
 }
 
 bool pytorch_multiplies(hr_op op)

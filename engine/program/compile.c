@@ -31,7 +31,7 @@ static const struct {
     {pass_dedup, pass_dedup, skip},
     {pass_checkpoint, skip, skip},
     {pass_keep, skip, skip},
-    {pass_pytorch, skip, skip},
+    {pass_framework, skip, skip},
     {pass_read, pass_read, skip},
     {pass_accumulate, skip, skip},
     {pass_unscale, skip, skip},
@@ -105,15 +105,16 @@ static bool is_activation(const tensor *t)
     return t->category == HR_CATEGORY_ACTIVATIONS || t->category == HR_CATEGORY_RETAINED;
 }
 
-// Of a tensor that is saved. As PyTorch counts, everything but parameters and buffers; else activations and images.
+// Of a tensor that is saved. As a framework counts, everything but parameters and buffers; else activations and images.
 static bool counts_as_saved(const draft *d, const tensor *t)
 {
     const bool image = t->category == HR_CATEGORY_INPUT && dtype_is_real(t->dtype);
-    return d->pytorch ? t->category == HR_CATEGORY_INPUT || !t->persistent : image || is_activation(t);
+    return d->pytorch || d->tensorflow ? t->category == HR_CATEGORY_INPUT || !t->persistent
+                                       : image || is_activation(t);
 }
 
 // Each storage once; weights, labels and statistics are not counted (DESIGN §4), labels and statistics of a batch under
-// execution.as=pytorch are.
+// execution.as pytorch and tensorflow are.
 static hr_status saved_bytes(const draft *d, uint64_t *sum, hr_err *err)
 {
     bool *counted = hr_calloc(d->tensors.count, sizeof *counted);
@@ -219,6 +220,7 @@ static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_m
         .mode = mode,
         .eager = hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "eager"),
         .pytorch = hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch"),
+        .tensorflow = hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "tensorflow"),
         .recorded = mode == PROGRAM_TRAIN && !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none"),
         .batch = batch,
         .ahead = mode == PROGRAM_EVALUATE ? 0 : hr_knob_batches_ahead(knobs),

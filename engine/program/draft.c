@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "ops/pytorch.h"
+#include "ops/tensorflow.h"
+
 op_operand tensor_operand(const tensor *t)
 {
     return (op_operand){.shape = t->shape, .dtype = t->dtype, .layout = t->layout};
@@ -90,6 +93,11 @@ uint32_t draft_owner(const draft *d, uint32_t tensor_id)
         tensor_id = d->tensors.data[tensor_id].storage;
     }
     return tensor_id;
+}
+
+const framework_rule *draft_rule(const draft *d, hr_op op)
+{
+    return d->pytorch ? pytorch_rule_of(op) : d->tensorflow ? tensorflow_rule_of(op) : NULL;
 }
 
 void draft_query(const draft *d, const instr *i, op_query *q)

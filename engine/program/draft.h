@@ -12,6 +12,7 @@
 #include "base/host_mem.h"
 #include "base/vec.h"
 #include "model/model.h"
+#include "ops/framework.h"
 #include "program/program.h"
 #include "program/target.h"
 
@@ -35,8 +36,8 @@ typedef struct draft {
     const hr_target *target;
     program_mode mode;
     bool eager;
-    bool pytorch;  // execution.as: an eager step holds what PyTorch's would
-    bool recorded; // gradients are taken: training with a tape
+    bool pytorch, tensorflow; // execution.as: an eager step holds what that framework's would
+    bool recorded;            // gradients are taken: training with a tape
     uint32_t batch;
     hr_dtype real;    // type of weights and activations under precision.policy
     hr_dtype compute; // what operations compute and activations are; `real` is the type of the variables
@@ -75,6 +76,8 @@ void instr_out(instr *i, uint32_t tensor_id);
 
 op_operand tensor_operand(const tensor *t);
 void draft_query(const draft *d, const instr *i, op_query *q);
+// What the framework of execution.as knows of a forward operation; NULL: nothing, or there is no framework.
+const framework_rule *draft_rule(const draft *d, hr_op op);
 // Follows the storage chain to its owner.
 uint32_t draft_owner(const draft *d, uint32_t tensor_id);
 // The types that precision.policy stands for: of variables, and of what is computed with them.
@@ -127,7 +130,7 @@ hr_status pass_mask(draft *d, hr_err *err);
 hr_status pass_checkpoint(draft *d, hr_err *err);
 hr_status pass_dedup(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
-hr_status pass_pytorch(draft *d, hr_err *err);
+hr_status pass_framework(draft *d, hr_err *err);
 hr_status pass_read(draft *d, hr_err *err);
 hr_status pass_accumulate(draft *d, hr_err *err);
 hr_status pass_clip(draft *d, hr_err *err);

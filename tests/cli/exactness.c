@@ -224,7 +224,7 @@ exactness exactness_without_refused(const hr_preset *preset, hr_knobs knobs, uin
         const char *says;
         hr_knob_id id;
         const char *without;
-    } refusals[] = {{"execution.as=pytorch has no rule for ", HR_KNOB_EXECUTION_AS, "headroom"},
+    } refusals[] = {{" has no rule for ", HR_KNOB_EXECUTION_AS, "headroom"},
                     {"workspace.limit is ", HR_KNOB_WORKSPACE_LIMIT, "none"}};
     exactness found = exactness_of(preset, &knobs, peak_bytes, why, size);
     for (int k = 0; k < 2 && found == EXACTNESS_REFUSED; k++) {

@@ -139,7 +139,7 @@ static uint32_t freed_at(const program *p, uint32_t owner)
 // Whether autograd keeps this storage for instruction i.
 static bool keeps(const program *p, const instr *i, uint32_t owner)
 {
-    const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD ? pytorch_rule_of(i->op) : NULL;
+    const framework_rule *rule = i->phase == HR_PHASE_FORWARD ? pytorch_rule_of(i->op) : NULL;
     bool kept = false;
     for (uint32_t k = 0; rule != NULL && k < i->in_count; k++) {
         kept = kept || ((rule->keep_in >> k & 1) != 0 && owner_of(p, i->in[k]) == owner);

@@ -75,6 +75,7 @@ static const turning turnings[] = {
     {HR_KNOB_OFFLOAD_OPTIMIZER, {NULL}, "off", "on"},
     {HR_KNOB_OFFLOAD_PREFETCH, {"offload.optimizer=on"}, "0", "2"},
     {HR_KNOB_EXECUTION_AS, {NULL}, "headroom", "pytorch"},
+    {HR_KNOB_EXECUTION_AS, {NULL}, "headroom", "tensorflow"},
     {HR_KNOB_EXECUTION_MODE, {NULL}, "eager", "graph"},
     {HR_KNOB_EXECUTION_FUSE, {"device.kind=plan"}, "on", "off"},
     {HR_KNOB_EXECUTION_INPLACE, {NULL}, "on", "off"},

@@ -42,15 +42,21 @@ START_TEST(in_place_saves_memory_and_changes_no_bit)
 }
 END_TEST
 
-static const char *const pytorch_cases[] = {"train.seed=1", "batch.accumulate=2", "optimizer.clip_norm=0.5",
-                                            "checkpoint.strategy=sqrt"};
-enum { PYTORCH_CASES = sizeof pytorch_cases / sizeof *pytorch_cases };
+static const char *const framework_cases[][2] = {
+    {"execution.as=pytorch", "train.seed=1"},
+    {"execution.as=pytorch", "batch.accumulate=2"},
+    {"execution.as=pytorch", "optimizer.clip_norm=0.5"},
+    {"execution.as=pytorch", "checkpoint.strategy=sqrt"},
+    {"execution.as=tensorflow", "train.seed=1"},
+    {"execution.as=tensorflow", "optimizer.kind=momentum"},
+    {"execution.as=tensorflow", "execution.tape=persistent"},
+};
+enum { FRAMEWORK_CASES = sizeof framework_cases / sizeof *framework_cases };
 
 // And what is planned is what is run.
-START_TEST(rules_of_pytorch_hold_other_bytes_and_change_no_bit)
+START_TEST(rules_of_a_framework_hold_other_bytes_and_change_no_bit)
 {
-    static const char as[] = "execution.as=pytorch";
-    const char *more = pytorch_cases[_i];
+    const char *as = framework_cases[_i][0], *more = framework_cases[_i][1];
     hr_report ours = run((const char *[]){more, NULL}, 3, false),
               theirs = run((const char *[]){as, more, NULL}, 3, false);
     hr_report planned = run((const char *[]){as, more, NULL}, 3, true);
@@ -193,7 +199,7 @@ int main(void)
     TCase *cases = tcase_create("execution");
     tcase_add_checked_fixture(cases, open_preset, close_preset);
     tcase_add_test(cases, in_place_saves_memory_and_changes_no_bit);
-    tcase_add_loop_test(cases, rules_of_pytorch_hold_other_bytes_and_change_no_bit, 0, PYTORCH_CASES);
+    tcase_add_loop_test(cases, rules_of_a_framework_hold_other_bytes_and_change_no_bit, 0, FRAMEWORK_CASES);
     tcase_add_test(cases, fusing_leaves_a_tensor_out);
     tcase_add_test(cases, without_a_tape_no_weight_moves);
     tcase_add_test(cases, a_persistent_tape_changes_no_bit);

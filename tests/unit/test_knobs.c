@@ -449,6 +449,16 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "execution.as=pytorch", "optimizer.fused_backward=on"},
     {"device.vram=64MiB", "execution.as=pytorch", "optimizer.ema=0.9"},
     {"device.vram=64MiB", "execution.as=pytorch", "optimizer.kind=lion"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "execution.mode=graph"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "precision.policy=mixed_bfloat16"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "checkpoint.strategy=sqrt"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "batch.accumulate=2"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "offload.activations=on"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "offload.optimizer=on"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "optimizer.fused_backward=on"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "optimizer.ema=0.9"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "optimizer.clip_norm=1"},
+    {"device.vram=64MiB", "execution.as=tensorflow", "optimizer.kind=adam8bit"},
     {"device.vram=64MiB", "optimizer.implementation=fused", "optimizer.kind=rmsprop"},
 };
 

@@ -448,6 +448,19 @@ START_TEST(every_point_of_a_sweep_is_a_plan)
 }
 END_TEST
 
+START_TEST(a_step_as_tensorflow_holds_it_keeps_its_allocator)
+{
+    const hr_knobs knobs = demo_knobs((const char *[]){"execution.as=tensorflow", NULL});
+    static hr_fit_point points[HR_FIT_POINTS_MAX];
+    const uint32_t count = swept(&knobs, HR_PERMIT_NOTHING, points);
+    for (uint32_t k = 0; k < count; k++) {
+        hr_knobs turned = knobs;
+        apply(&turned, points[k].knobs);
+        ck_assert_msg(hr_knob_is(&turned, HR_KNOB_ALLOCATOR_KIND, "bfc"), "%s", points[k].knobs);
+    }
+}
+END_TEST
+
 // What is held as PyTorch holds it stays on the allocator that it is asked about, whose own knobs turn.
 START_TEST(a_step_as_pytorch_holds_it_keeps_its_allocator)
 {
@@ -1033,6 +1046,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, an_optimizer_that_is_offered_keeps_less_and_says_what_it_changes, 0,
                         sizeof kinds / sizeof *kinds);
     tcase_add_test(tests, a_step_as_pytorch_holds_it_keeps_its_allocator);
+    tcase_add_test(tests, a_step_as_tensorflow_holds_it_keeps_its_allocator);
     tcase_add_test(tests, a_policy_that_a_constraint_refuses_is_no_point);
     tcase_add_loop_test(tests, what_cannot_be_planned_has_one_answer, 0, 2);
     tcase_add_loop_test(tests, what_cannot_be_asked_has_no_number, 0, 2);

@@ -79,7 +79,7 @@ const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, char text[HR
 // normalisation alone sees the smaller batch). With a permission also what it names, which changes what is learned.
 // Point 0 are the knobs themselves. Then one further turn at a time from a point that no other one beats in both peak
 // and time, so that what is promising comes early. No point is a combination that is refused, or a turn that changes
-// neither peak nor time. Under execution.as=pytorch allocator.kind stays as it is.
+// neither peak nor time. Under execution.as pytorch or tensorflow allocator.kind stays as it is.
 typedef struct hr_fit_point {
     char knobs
         [256]; // pairs that differ from the knobs asked about, one space between two; "": those themselves

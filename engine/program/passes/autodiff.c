@@ -63,7 +63,7 @@ static hr_status contribute(draft *d, uint32_t primal, uint32_t gradient, hr_err
 
 static uint32_t operand_of(const draft *d, const instr *forward, op_grad_operand o)
 {
-    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(forward->op) : NULL;
+    const framework_rule *rule = draft_rule(d, forward->op);
     switch ((op_source)o.source) {
     case OP_SRC_IN:
         return forward->in[o.index];
@@ -170,7 +170,7 @@ static bool comes_before(const op_grad *a, const op_grad *b, bool first_is_last)
 static void order_rules(const draft *d, const instr *forward, uint8_t order[OP_MAX_GRADS])
 {
     const op_row *row = op_row_of(forward->op);
-    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(forward->op) : NULL;
+    const framework_rule *rule = draft_rule(d, forward->op);
     op_query q;
     draft_query(d, forward, &q);
     const bool last = rule != NULL && rule->first_gradient_last != NULL && rule->first_gradient_last(&q);

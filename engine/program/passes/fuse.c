@@ -33,7 +33,7 @@ static bool can_fuse(const draft *d, const draft_uses *u, const instr *activatio
 hr_status pass_fuse(draft *d, hr_err *err)
 {
     draft_uses u;
-    if (d->pytorch || hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "off")) {
+    if (d->pytorch || d->tensorflow || hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "off")) {
         return HR_OK;
     }
     HR_TRY(draft_count_uses(d, &u, err));

@@ -7,8 +7,9 @@
 // eager: TensorFlow's semantics (reference tensorflow.md D3): what the tape keeps lives until the last gradient
 // has been taken (execution.tape persistent: until the step ends), logits and loss until the step ends, the gradient
 // list until the last update. Inside a loop, the step is the round.
-// eager, execution.as=pytorch: what autograd keeps lives until the gradient of its operation has been taken, gradients of
-// weights until the step ends, when zero_grad lets go of them.
+// eager, execution.as: what the framework keeps lives until the gradient of its operation has been taken; as=pytorch:
+// gradients of weights until the step ends, when zero_grad lets go of them; as=tensorflow: nothing is done in place, as Python
+// still names the operands.
 #include <string.h>
 
 #include "ops/pytorch.h"
@@ -82,7 +83,7 @@ static uint32_t last_gradient_use(const draft *d)
     return last;
 }
 
-// What a tape of its own holds (of a segment; in PyTorch of every operation), until its gradients have been taken.
+// What a tape of its own holds (of a segment; in a framework of every operation), until its gradients have been taken.
 static hr_status hold_segment_tapes(const draft *d, lifetimes *l, hr_err *err)
 {
     uint32_t *index = hr_calloc(d->next_instr_id, sizeof *index); // by id
@@ -112,7 +113,8 @@ static void hold_as_eager(const draft *d, lifetimes *l)
     uint32_t update = d->pytorch ? step_end : last_gradient_use(d);
     for (uint32_t k = 0; k < d->tensors.count; k++) {
         const tensor *t = &d->tensors.data[k];
-        if (t->saved && (!d->pytorch || persistent)) {
+        const bool by_rules = d->pytorch || (d->tensorflow && t->held_until != 0);
+        if (t->saved && (!by_rules || persistent)) {
             hold(d, l, k, tape);
         }
         if (listed && t->category == HR_CATEGORY_GRADIENTS && l->release[k] > 0) {
@@ -161,9 +163,9 @@ static bool may_overwrite(const draft *d, const lifetimes *l, uint32_t n, uint32
 }
 
 // PyTorch's networks say which of their operations work in place; gradients that meet are added up in place anyway.
-static bool pytorch_overwrites(const instr *i, bool off)
+static bool pytorch_overwrites(const draft *d, const instr *i, bool off)
 {
-    const pytorch_rule *rule = i->phase == HR_PHASE_FORWARD || i->again ? pytorch_rule_of(i->op) : NULL;
+    const framework_rule *rule = i->phase == HR_PHASE_FORWARD || i->again ? draft_rule(d, i->op) : NULL;
     return rule != NULL ? (rule->in_place && !off) || (i->attr.flags & OP_FLAG_IN_PLACE) != 0
                         : i->phase == HR_PHASE_BACKWARD && i->op == HR_OP_ADD && i->serves == 0;
 }
@@ -172,12 +174,12 @@ static bool pytorch_overwrites(const instr *i, bool off)
 static void share_storage(draft *d, lifetimes *l)
 {
     const bool off = hr_knob_is(d->knobs, HR_KNOB_EXECUTION_INPLACE, "off");
-    if (off && !d->pytorch) {
+    if (d->tensorflow || (off && !d->pytorch)) {
         return;
     }
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
-        int8_t k = !d->pytorch || pytorch_overwrites(i, off) ? op_row_of(i->op)->in_place : -1;
+        int8_t k = !d->pytorch || pytorch_overwrites(d, i, off) ? op_row_of(i->op)->in_place : -1;
         uint32_t result = i->out_count == 0 ? HR_NO_ID : i->out[op_row_of(i->op)->in_place_out];
         if (k < 0 || result == HR_NO_ID || d->tensors.data[result].storage != result ||
             d->tensors.data[result].persistent) {
@@ -207,7 +209,7 @@ static hr_status emit(draft *d, instr_list *list, hr_op op, const instr *at, uin
 
 static hr_status emit_births(draft *d, lifetimes *l, instr_list *list, const instr *i, hr_err *err)
 {
-    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(i->op) : NULL;
+    const framework_rule *rule = draft_rule(d, i->op);
     const bool last_first = rule != NULL && rule->last_first;
     for (uint32_t k = 0; k < i->out_count; k++) {
         uint32_t owner = draft_owner(d, i->out[last_first ? i->out_count - 1 - k : k]);

@@ -49,6 +49,7 @@ static hr_status add_average(draft *d, uint32_t param, hr_err *err)
 
 // As large as a variable: its gradient with the decay added to it, the root of its second moment, and that over a correction.
 typedef enum on_the_way { DECAYED, ROOT, DENOMINATOR, WAYS } on_the_way;
+static const char *const ways[WAYS] = {"decayed", "root", "denominator"};
 
 static bool optimizes_as(const draft *d, const char *kind)
 {
@@ -87,11 +88,10 @@ static uint32_t last_id(const draft *d)
     return d->instrs.data[d->instrs.count - 1].id;
 }
 
-static hr_status add_on_the_way(draft *d, uint32_t param, on_the_way what, uint32_t *id, hr_err *err)
+static hr_status add_on_the_way(draft *d, uint32_t param, const char *name, uint32_t *id, hr_err *err)
 {
-    static const char *const names[WAYS] = {"decayed", "root", "denominator"};
     const tensor *variable = &d->tensors.data[d->param_tensor[param]];
-    const draft_held held = {.name = draft_suffixed(d, variable->name, names[what]),
+    const draft_held held = {.name = draft_suffixed(d, variable->name, name),
                              .bytes = variable->bytes,
                              .category = HR_CATEGORY_TEMPORARIES,
                              .phase = HR_PHASE_UPDATE,
@@ -106,7 +106,7 @@ static hr_status add_lists(draft *d, uint32_t *first, hr_err *err)
     for (on_the_way what = DECAYED; what < DENOMINATOR; what++) {
         for (uint32_t k = 0; is_made(d, what) && k < d->model->param_count; k++) {
             uint32_t id = 0;
-            HR_TRY(is_updated(d, k) ? add_on_the_way(d, k, what, &id, err) : HR_OK);
+            HR_TRY(is_updated(d, k) ? add_on_the_way(d, k, ways[what], &id, err) : HR_OK);
         }
     }
     return HR_OK;
@@ -120,7 +120,7 @@ static hr_status add_for_one(draft *d, uint32_t param, uint32_t before[WAYS], hr
             continue;
         }
         uint32_t id = 0;
-        HR_TRY(add_on_the_way(d, param, what, &id, err));
+        HR_TRY(add_on_the_way(d, param, ways[what], &id, err));
         if (before[what] != HR_NO_ID && what != DECAYED) {
             d->tensors.data[before[what]].held_until = last_id(d);
         }
@@ -142,6 +142,44 @@ static void hold_to_here(draft *d, uint32_t before[WAYS], on_the_way first, on_t
     }
 }
 
+// ---- execution.as=tensorflow: an optimizer of Keras' is arithmetic of Python's, operation by operation -----------
+
+// Results as large as the variable that are alive at once, at most (keras/src/optimizers of 3.15).
+static unsigned keras_makes(const draft *d, uint32_t param)
+{
+    static const struct {
+        const char *kind;
+        unsigned results;
+    } rows[] = {{"sgd", 1}, {"momentum", 3}, {"rmsprop", 4}, {"adam", 3}, {"adamw", 3}, {"lion", 3}};
+    enum {
+        DECAYING = 2
+    }; // variable * weight_decay * learning_rate, of all variables before the first update
+    const optimizer_rule *rule = optimizer_rule_for(d->knobs, &d->model->params[param].shape);
+    const unsigned least = optimizer_attr(rule, d->knobs).rate != 0 ? DECAYING : 0;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (optimizes_as(d, rows[k].kind)) {
+            return rows[k].results > least ? rows[k].results : least;
+        }
+    }
+    return least;
+}
+
+// The update of one variable, and what is made on the way.
+static hr_status add_keras_update(draft *d, uint32_t param, hr_err *err)
+{
+    const uint32_t first = d->tensors.count;
+    for (unsigned n = keras_makes(d, param); n > 0; n--) {
+        uint32_t id = 0;
+        HR_TRY(add_on_the_way(d, param, "result", &id, err));
+    }
+    const uint32_t end = d->tensors.count;
+    HR_TRY(add_update(d, param, err));
+    for (uint32_t k = first; k < end; k++) {
+        d->tensors.data[k].held_until = last_id(d);
+    }
+    return HR_OK;
+}
+
 hr_status pass_optimizer(draft *d, hr_err *err)
 {
     const bool loop = hr_knob_is(d->knobs, HR_KNOB_OPTIMIZER_IMPLEMENTATION, "loop");
@@ -151,7 +189,7 @@ hr_status pass_optimizer(draft *d, hr_err *err)
     for (uint32_t k = 0; k < d->model->param_count; k++) {
         if (is_updated(d, k)) {
             HR_TRY(loop ? add_for_one(d, k, before, err) : HR_OK);
-            HR_TRY(add_update(d, k, err));
+            HR_TRY(d->tensorflow ? add_keras_update(d, k, err) : add_update(d, k, err));
             hold_to_here(d, before, DECAYED, ROOT);
             HR_TRY(optimizer_averages(d->knobs) ? add_average(d, k, err) : HR_OK);
         }

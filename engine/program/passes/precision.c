@@ -64,7 +64,7 @@ static hr_dtype widest(const draft *d, const instr *i)
 // What the operation computes in.
 static hr_dtype computes_in(const draft *d, const instr *i)
 {
-    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(i->op) : NULL;
+    const framework_rule *rule = d->pytorch ? draft_rule(d, i->op) : NULL;
     if (rule == NULL || rule->autocast == PYTORCH_NARROW) {
         return d->compute;
     }
@@ -117,7 +117,7 @@ static hr_status add_cast(draft *d, instr_list *list, const instr *reader, uint3
 // the log-softmax of its logits before the cast.
 static void note_reader(const draft *d, instr *cast, instr *reader, uint32_t k)
 {
-    const pytorch_rule *rule = d->pytorch ? pytorch_rule_of(reader->op) : NULL;
+    const framework_rule *rule = d->pytorch ? draft_rule(d, reader->op) : NULL;
     const bool widens = d->tensors.data[cast->out[0]].dtype == HR_F32;
     if (rule == NULL || !widens) {
         return;

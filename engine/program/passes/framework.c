@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass pytorch (execution.as=pytorch), behind keep: what PyTorch asks for and our kernels do without (ops/pytorch.h).
+// Pass framework (execution.as), behind keep: what a framework asks for and our kernels do without (ops/framework.h).
 //
 //   results in a wider type get its bytes
 //   hold → what an operation keeps beside its operands and results, behind the operation
 //   hold → what its gradient makes on the way, before the gradient
-//   hold → the gradient of the loss by itself, which backward begins with and has to its end
+//   hold → in PyTorch the gradient of the loss by itself, which backward begins with and has to its end
 //
 // An operation whose rule is not known is refused by name, as is one in float64 for which PyTorch has another way.
-#include "ops/pytorch.h"
-
 #include "program/draft.h"
 
 typedef struct holder {
@@ -29,7 +27,7 @@ typedef struct holder {
 
 static hr_status no_memory(const draft *d, hr_err *err)
 {
-    return HR_FAIL(err, NOMEM, "no host memory for what PyTorch holds beside %u instructions",
+    return HR_FAIL(err, NOMEM, "no host memory for what a framework holds beside %u instructions",
                    d->instrs.count);
 }
 
@@ -49,7 +47,7 @@ static hr_status add_hold(holder *h, const instr *at, uint32_t like, const char 
     return draft_hold(d, &h->list, &held, &id, err);
 }
 
-static hr_status widen(draft *d, const pytorch_rule *rule, const instr *i, const op_query *q, hr_err *err)
+static hr_status widen(draft *d, const framework_rule *rule, const instr *i, const op_query *q, hr_err *err)
 {
     for (unsigned k = 0; rule->out_bytes != NULL && k < i->out_count; k++) {
         tensor *t = &d->tensors.data[i->out[k]];
@@ -70,28 +68,35 @@ static bool is_dropped(const draft *d, const instr *i)
     return !i->again && d->tensors.data[i->out[0]].dropped;
 }
 
+static hr_status add_kept_one(holder *h, const instr *i, const framework_extra *extra, uint64_t bytes,
+                              hr_err *err)
+{
+    const uint32_t forward = i->again ? i->serves : i->id, id = h->d->tensors.count;
+    HR_TRY(add_hold(h, i, i->out[0], extra->name, bytes,
+                    extra->to_the_end ? h->last_backward : h->taken[forward], err));
+    tensor *t = &h->d->tensors.data[id];
+    if (is_dropped(h->d, i)) {
+        t->held_until = extra->when == EXTRA_FIRST ? i->id : h->list.data[h->list.count - 1].id;
+        return HR_OK;
+    }
+    t->saved = !extra->unseen && !i->again;
+    h->kept[forward] = h->kept[forward] == HR_NO_ID ? id : h->kept[forward];
+    return HR_OK;
+}
+
 // What instruction i keeps beside its own, of the kind, when it computes for the gradient.
 static hr_status add_kept(holder *h, const instr *i, int when, hr_err *err)
 {
-    const pytorch_rule *rule = pytorch_rule_of(i->op);
+    const framework_rule *rule = draft_rule(h->d, i->op);
     const uint32_t forward = i->again ? i->serves : i->id;
     op_query q;
     draft_query(h->d, i, &q);
-    for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS && h->taken[forward] != 0; k++) {
-        const pytorch_extra *extra = &rule->extra[k];
+    for (unsigned k = 0; k < FRAMEWORK_MAX_EXTRAS && h->taken[forward] != 0; k++) {
+        const framework_extra *extra = &rule->extra[k];
         const uint64_t bytes = extra->name == NULL || (int)extra->when != when ? 0 : extra->bytes(&q);
-        if (bytes == 0) {
-            continue;
+        for (unsigned n = 0; bytes != 0 && (n == 0 || n < extra->copies); n++) {
+            HR_TRY(add_kept_one(h, i, extra, bytes, err));
         }
-        const uint32_t id = h->d->tensors.count;
-        HR_TRY(add_hold(h, i, i->out[0], extra->name, bytes, h->taken[forward], err));
-        if (is_dropped(h->d, i)) {
-            h->d->tensors.data[id].held_until =
-                when == PYTORCH_FIRST ? i->id : h->list.data[h->list.count - 1].id;
-            continue;
-        }
-        h->d->tensors.data[id].saved = !extra->unseen && !i->again;
-        h->kept[forward] = h->kept[forward] == HR_NO_ID ? id : h->kept[forward];
     }
     return HR_OK;
 }
@@ -99,18 +104,18 @@ static hr_status add_kept(holder *h, const instr *i, int when, hr_err *err)
 // At backward instruction i, the first that takes the gradient of `forward`: before it, or behind it and at once given back.
 static hr_status add_on_the_way(holder *h, const instr *i, const instr *forward, int when, hr_err *err)
 {
-    const pytorch_rule *rule = pytorch_rule_of(forward->op);
+    const framework_rule *rule = draft_rule(h->d, forward->op);
     op_query q;
     draft_query(h->d, forward, &q);
-    for (unsigned k = 0; k < PYTORCH_MAX_EXTRAS; k++) {
-        const pytorch_extra *extra = &rule->extra[k];
+    for (unsigned k = 0; k < FRAMEWORK_MAX_EXTRAS; k++) {
+        const framework_extra *extra = &rule->extra[k];
         const uint64_t bytes = extra->name == NULL || (int)extra->when != when ? 0 : extra->bytes(&q);
         if (bytes == 0) {
             continue;
         }
         HR_TRY(add_hold(h, i, forward->out[0], extra->name, bytes, h->taken[forward->id], err));
         const uint32_t here = h->list.data[h->list.count - 1].id;
-        if (when == PYTORCH_BEHIND) {
+        if (when == EXTRA_BEHIND) {
             h->d->tensors.data[h->d->tensors.count - 1].held_until = here;
         }
         if (h->divided != HR_NO_ID) {
@@ -152,13 +157,13 @@ static hr_status add_before(holder *h, const instr *i, hr_err *err)
     if (i->phase != HR_PHASE_BACKWARD) {
         return HR_OK;
     }
-    HR_TRY(h->begun ? HR_OK : begin(h, i, err));
+    HR_TRY(h->begun || d->tensorflow ? HR_OK : begin(h, i, err));
     const uint32_t at = h->forward[i->serves];
     if (i->serves == 0 || i->again || at == HR_NO_ID) {
         return HR_OK;
     }
     const instr forward = d->instrs.data[at];
-    return add_on_the_way(h, i, &forward, PYTORCH_GRADIENT, err);
+    return add_on_the_way(h, i, &forward, EXTRA_GRADIENT, err);
 }
 
 static hr_status add_behind(holder *h, const instr *i, hr_err *err)
@@ -166,8 +171,8 @@ static hr_status add_behind(holder *h, const instr *i, hr_err *err)
     if (i->phase == HR_PHASE_FORWARD || i->again) {
         op_query q;
         draft_query(h->d, i, &q);
-        HR_TRY(widen(h->d, pytorch_rule_of(i->op), i, &q, err));
-        return add_kept(h, i, PYTORCH_KEPT, err);
+        HR_TRY(widen(h->d, draft_rule(h->d, i->op), i, &q, err));
+        return add_kept(h, i, EXTRA_KEPT, err);
     }
     uint32_t *at = &h->forward[i->serves];
     if (i->phase != HR_PHASE_BACKWARD || i->serves == 0 || *at == HR_NO_ID) {
@@ -175,7 +180,7 @@ static hr_status add_behind(holder *h, const instr *i, hr_err *err)
     }
     const instr forward = h->d->instrs.data[*at];
     *at = HR_NO_ID;
-    return add_on_the_way(h, i, &forward, PYTORCH_BEHIND, err);
+    return add_on_the_way(h, i, &forward, EXTRA_BEHIND, err);
 }
 
 // autocast lets go of its casts when it ends, behind the loss; those that autograd keeps live on.
@@ -193,14 +198,15 @@ static void hold_casts(holder *h)
 
 static hr_status check_known(const draft *d, const instr *i, hr_err *err)
 {
-    const pytorch_rule *rule = pytorch_rule_of(i->op);
+    const framework_rule *rule = draft_rule(d, i->op);
     const bool too_wide = rule != NULL && rule->not_float64 && d->tensors.data[i->out[0]].dtype == HR_F64;
     if (rule != NULL && !too_wide) {
         return HR_OK;
     }
     const char *layer = i->layer == HR_NO_ID ? "the loss" : d->model->layers[i->layer].name;
-    const hr_status status = HR_FAIL(err, MODEL, "execution.as=pytorch has no rule for %s%s (%s)",
-                                     op_name(i->op), too_wide ? " in float64" : "", layer);
+    const hr_status status = HR_FAIL(err, MODEL, "execution.as=%s has no rule for %s%s (%s)",
+                                     hr_knob_text(d->knobs, HR_KNOB_EXECUTION_AS), op_name(i->op),
+                                     too_wide ? " in float64" : "", layer);
     hr_err_try(err, "-s %s", too_wide ? "precision.policy=float32" : "execution.as=headroom");
     return status;
 }
@@ -212,7 +218,7 @@ static hr_status add_all(holder *h, hr_err *err)
         const bool computes = i.phase == HR_PHASE_FORWARD;
         HR_TRY(computes ? check_known(h->d, &i, err) : HR_OK);
         HR_TRY(add_before(h, &i, err));
-        HR_TRY(computes || i.again ? add_kept(h, &i, PYTORCH_FIRST, err) : HR_OK);
+        HR_TRY(computes || i.again ? add_kept(h, &i, EXTRA_FIRST, err) : HR_OK);
         instr *placed = vec_push(&h->list);
         if (placed == NULL) {
             return no_memory(h->d, err);
@@ -220,7 +226,9 @@ static hr_status add_all(holder *h, hr_err *err)
         *placed = i;
         HR_TRY(add_behind(h, &i, err));
     }
-    hold_casts(h);
+    if (h->d->pytorch) {
+        hold_casts(h);
+    }
     return HR_OK;
 }
 
@@ -234,9 +242,9 @@ static void note_places(holder *h)
     }
 }
 
-hr_status pass_pytorch(draft *d, hr_err *err)
+hr_status pass_framework(draft *d, hr_err *err)
 {
-    if (!d->pytorch) {
+    if (!d->pytorch && !d->tensorflow) {
         return HR_OK;
     }
     uint32_t *taken = draft_gradients_taken(d);
