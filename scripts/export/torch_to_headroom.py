@@ -744,15 +744,27 @@ def every_nth(walk, x, dim, first, last, step):
         raise NotHeld("every %d-th place of %d from %d on" % (step, x.shape[dim], first))
     shape = x.shape
     out = select(walk, pieces(x, shape[:dim] + [last // step, step] + shape[dim + 1:]), dim + 1, first)
-    source, taken = walk.taken.get(x.layer, (x, {}))
-    walk.taken[out.layer] = source, {**taken, dim: (first, step)}
+    source, taken = taken_of(walk, x)
+    source, taken = (x, {}) if dim in taken else (source, taken)
+    walk.taken[out.layer] = source, {**taken, dim: (first, step)}, view_of(out)
     return out
+
+
+def view_of(x):
+    """How a tensor lies in its layer's output: the places of each dimension's axes in memory, and their sizes."""
+    return tuple(tuple((x.axes.index(a), a.size) if a in x.axes else (-1, a.size) for a in d) for d in x.dims)
+
+
+def taken_of(walk, x):
+    """The tensor that x has every n-th row and column of, and which: {dimension: (first, step)}; x itself where it has all."""
+    source, taken, view = walk.taken.get(x.layer, (x, {}, view_of(x)))
+    return (source, taken) if view == view_of(x) else (x, {})
 
 
 def merged_patches(walk, tensors, dim):
     """cat of every size-th pixel, column by column, along the channels of [batch, height, width, channels]; None for another."""
-    found = [walk.taken.get(x.layer) for x in tensors]
-    if dim != 3 or not all(found) or any(source is not found[0][0] or set(taken) != {1, 2} for source, taken in found):
+    found = [taken_of(walk, x) for x in tensors]
+    if dim != 3 or any(source is not found[0][0] or set(taken) != {1, 2} for source, taken in found):
         return None
     size = found[0][1][1][1]
     wanted = [{1: (i, size), 2: (j, size)} for j in range(size) for i in range(size)]
@@ -803,7 +815,7 @@ def cat(walk, tensors, dim=0):
 
 
 def concat_key(tensors, dim):
-    return tuple(id(x.layer) for x in tensors) + (dim,)
+    return tuple((id(x.layer), view_of(x)) for x in tensors) + (dim,)
 
 
 def in_one_order(walk, tensors, dim):
@@ -1340,6 +1352,8 @@ def roll(walk, x, shifts, dims=()):
     shifts, dims = [list(every(value)) for value in (shifts, dims)]
     dims = [dim_of(x, dim) for dim in dims]
     if len(dims) == 1:
+        if dims[0] == 0:
+            raise Unsupported("a roll of the batch")
         other = {1: 2, 2: 1 if x.axes == in_dims(x) else 3, 3: 2}[dims[0]]
         shifts, dims = shifts + [0], dims + [other]
     layer, made = image_or_rows(walk, x, dims)
@@ -1703,18 +1717,25 @@ def by_head(walk, x):
     return x
 
 
-def in_windows(x):
-    """Axes of [windows, heads, places, features] as an image has them: rows of windows, rows of pixels, columns of both."""
+def in_windows(x, window):
+    """Axes of [windows, heads, places, features] as an image has them, and how many rows of windows there are."""
     (n, *grid), _, places, _ = x.dims
-    by_place = sorted([*grid, *places], key=x.axes.index)
-    return [n, *by_place] if len(grid) < 3 and len(places) < 3 else None
+    high = list(places[:1] if window[0] > 1 else [])
+    wide = list(places[len(high):])
+    by_place = sorted((axis for axis in (*grid, *places) if axis in x.axes), key=x.axes.index)
+    for count in range(len(grid) + 1):
+        if by_place == [*grid[:count], *high, *grid[count:], *wide] and len(grid) <= 2 and max(count, len(grid) - count) <= 1 and \
+                [axis.size for axis in places] == [size for size in window if size > 1]:
+            return [n, *by_place], size_of(grid[:count])
+    raise Unsupported("windows in another order than Swin's",
+                      "windows row by row, and the places of each row by row, of the size that the table of biases is for")
 
 
 def projection(walk, x, window=None):
     """The dense layer whose features the heads are, how many, and what was done to them on the way."""
     n, heads, places, features = x.dims
     own = [axis for axis in heads if not axis.copied]
-    if x.axes != [*(in_windows(x) if window else [*n, *places]), *own, *features] or list(heads)[:len(own)] != own:
+    if x.axes != [*(in_windows(x, window)[0] if window else [*n, *places]), *own, *features] or list(heads)[:len(own)] != own:
         raise Unsupported("heads that are no part of a dense layer's features")
     layer, found = x.layer, {"factor": 1.0, "rotary": 0.0, "norm": None, "heads": size_of(own)}
     while layer.kind in ("slice", "reshape", "scale", "rotary", "rms_norm"):
@@ -1766,7 +1787,7 @@ def attend(walk, q, k, v, attrs):
            "form": attrs.get("form", "streaming"), "packed": attrs.get("packed") or ("views" if len(set(layers)) == 1 else False), **more,
            **({} if usual else {"scale": scale}), "layers": layers, "sources": [q.layer, k.layer, v.layer], "biases": bias}
     if window:
-        return attend_windows(walk, q, own, attrs["shift"])
+        return attend_windows(walk, q, own, attrs["torn"])
     batch, places = q.shape[0], q.shape[2]
     made = walk.emit("heads", [], (batch, places, heads * head_dim), own, params)
     axes = [Axis(batch), Axis(places), Axis(heads), Axis(head_dim)]
@@ -1774,15 +1795,16 @@ def attend(walk, q, k, v, attrs):
     return Tensor(made, [axis for axis in axes if axis.size > 1], [n, h, p, f])
 
 
-def attend_windows(walk, q, own, shift):
-    """Heads of windows, as they lie in their image."""
-    grid, image = in_windows(q), own["layers"][0].inputs[0].shape
+def attend_windows(walk, q, own, torn_apart):
+    """Heads of windows, as they lie in their image; torn_apart: the mask of an image that was rolled, None for another."""
     layers, window = own["layers"], own["biases"].attrs["window"]
+    (grid, rows), image = in_windows(q, window), layers[0].inputs[0].shape
+    shift = [0, 0] if torn_apart is None else rolled_by(window, rows, torn_apart)
     plain_heads = own["kv_heads"] == own["heads"] and not own["causal"] and not {"rotary", "qk_norm_epsilon", "scale"} & set(own)
     if len(image) != 4 or not plain_heads or own["head_dim"] * own["heads"] != image[3] or \
             any(layer.inputs[0] is not layers[0].inputs[0] for layer in layers):
         raise Unsupported("attention within windows other than Swin's")
-    size = {"heads": own["heads"], "size": short(window), "shift": short(list(every([shift, shift]))[:2]), "dropout": own["dropout"]}
+    size = {"heads": own["heads"], "size": short(window), "shift": short(shift), "dropout": own["dropout"]}
     made = walk.emit("heads", [], (*image[:3], image[3]), {**size, "window": True, "layers": layers, "sources": own["sources"],
                                                                    "biases": own["biases"]})
     heads, features = Axis(own["heads"]), Axis(own["head_dim"])
@@ -1866,12 +1888,12 @@ def matmul(walk, x, y):
             raise Unsupported("a product of three tensors without a softmax")
         if attrs["pair"] is None:
             raise Unsupported("scores that were changed otherwise than by a scale, a causal mask, softmax and dropout")
-        own = {key: attrs[key] for key in ("causal", "dropout", "scale", "bias", "shift")}
+        own = {key: attrs[key] for key in ("causal", "dropout", "scale", "bias", "torn")}
         q, k = attrs["pair"]
         out = attend(walk, q, k, y, {**own, "form": "materialised"})
         return out if len(walk.node.meta["val"].shape) == 4 else pieces(out, list(walk.node.meta["val"].shape))
     q, k = by_head(walk, x), by_head(walk, permute_last(y))
-    layer = walk.emit("scores", [], (), {"pair": (q, k), "scale": 1.0, "causal": False, "softmax": False, "dropout": 0.0, "bias": None, "shift": 0,
+    layer = walk.emit("scores", [], (), {"pair": (q, k), "scale": 1.0, "causal": False, "softmax": False, "dropout": 0.0, "bias": None, "torn": None,
                                          "instead": "scaled_dot_product_attention, between dense projections"})
     axes = [Axis(size) for size in walk.node.meta["val"].shape]
     return Tensor(layer, axes, [(axis,) for axis in axes])
@@ -1903,15 +1925,18 @@ def biased(x, biases):
     return scores_with(x, bias=of, causal=x.layer.attrs["causal"] or of.attrs["hides"])
 
 
-def rolled_by(window, mask):
-    """How far an image went up and to the left whose windows are hidden so: [.., windows, .., places, places], 0 or negative."""
+HIDDEN = -100  # is added to the scores of pixels that were no neighbours before an image was rolled, here and in Swin
+
+
+def rolled_by(window, rows, mask):
+    """How far an image went up and to the left whose windows, `rows` of them below each other, are hidden so:
+    [.., windows, .., places, places], 0 or negative."""
     (height, width), area = window, mask.shape[-1]
     hidden, windows = mask.reshape(-1, area, area) != 0, mask.numel() // area**2
     for down in range(height):
         for right in range(width):
-            for rows in (n for n in range(1, windows + 1) if windows % n == 0):
-                if bool((torn(height, width, rows, windows // rows, down, right) == hidden).all()):
-                    return [down, right]
+            if bool((torn(height, width, rows, windows // rows, down, right) == hidden).all()):
+                return [down, right]
     raise Unsupported("a mask of windows that no roll explains")
 
 
@@ -1930,7 +1955,9 @@ def masked_windows(x, mask):
     if mask.device.type == "meta" or mask.dim() != 5 or mask.shape[-1] != window[0] * window[1] or \
             math.prod(mask.shape) != mask.shape[1] * mask.shape[-1]**2 or bool((mask > 0).any()):
         raise Unsupported("a mask of windows in another form than [1, windows, 1, places, places]")
-    return scores_with(x, shift=rolled_by(window, mask))
+    if bool((mask[mask != 0] > HIDDEN).any()):
+        raise Unsupported("a mask of windows that hides by less than %g" % HIDDEN)
+    return scores_with(x, torn=mask)
 
 
 def masked(x, seen):

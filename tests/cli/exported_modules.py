@@ -166,6 +166,8 @@ class Mixer(nn.Module):
 class Windows(nn.Module):
     """Swin: attention within windows, of the image and of the rolled image, and patches that become one."""
 
+    order, hides = (0, 1, 3, 2, 4, 5), -100.0  # of windows and their places; what is added to scores of torn pixels
+
     def __init__(self):
         super().__init__()
         self.stem, self.norm, self.reduction = nn.Conv2d(3, 12, 2, 2), nn.LayerNorm(48, 1e-5), nn.Linear(48, 24, bias=False)
@@ -181,7 +183,7 @@ class Windows(nn.Module):
     def attend(self, x, k, shift):
         n = x.shape[0]
         x = x.roll((-shift, -shift), (1, 2)) if shift else x
-        x = x.view(n, 2, 4, 2, 4, 12).permute(0, 1, 3, 2, 4, 5).reshape(n * 4, 16, 12)
+        x = x.view(n, 2, 4, 2, 4, 12).permute(*self.order).reshape(n * 4, 16, 12)
         q, key, v = self.qkv[k](x).view(n * 4, 16, 3, 3, 4).permute(2, 0, 3, 1, 4)
         scores = (q * 0.5) @ key.transpose(-2, -1) + self.tables[k][self.rows].view(16, 16, 3).permute(2, 0, 1)[None]
         if shift:
@@ -190,10 +192,10 @@ class Windows(nn.Module):
                 for more, columns in enumerate((slice(0, -4), slice(-4, -shift), slice(-shift, None))):
                     region[rows, columns] = 3 * count + more
             region = region.view(2, 4, 2, 4).permute(0, 2, 1, 3).reshape(4, 16)
-            hidden = (region[:, None] != region[:, :, None]).float() * -100
+            hidden = (region[:, None] != region[:, :, None]).float() * self.hides
             scores = (scores.view(n, 4, 3, 16, 16) + hidden[None, :, None]).view(n * 4, 3, 16, 16)
         x = self.proj[k]((scores.softmax(-1) @ v).transpose(1, 2).reshape(n * 4, 16, 12))
-        x = x.view(n, 2, 2, 4, 4, 12).permute(0, 1, 3, 2, 4, 5).reshape(n, 8, 8, 12)
+        x = x.view(n, 2, 2, 4, 4, 12).permute(*(self.order.index(k) for k in range(6))).reshape(n, 8, 8, 12)
         return x.roll((shift, shift), (1, 2)) if shift else x
 
     def forward(self, x):
@@ -453,6 +455,61 @@ class Slanted(nn.Module):
         q = self.words(tokens).view(-1, 8, 2, 8).transpose(1, 2)
         y = F.scaled_dot_product_attention(q, q, q, attn_mask=self.slope)
         return self.out(y.transpose(1, 2).reshape(-1, 8, 16))
+
+
+class WindowsTurned(Windows):
+    """The image column by column."""
+    order = (0, 3, 1, 4, 2, 5)
+
+
+class WindowsInside(Windows):
+    """The places of a window column by column."""
+    order = (0, 1, 3, 4, 2, 5)
+
+
+class WindowsDown(Windows):
+    """The windows column by column."""
+    order = (0, 3, 1, 2, 4, 5)
+
+
+class WindowsFaint(Windows):
+    """Pixels that are torn apart see each other all the same."""
+    hides = -3.0
+
+
+class TakenTwice(nn.Module):
+    """Patches of every second pixel, which are not those of the image."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.head = nn.Conv2d(3, 12, 2, 2), nn.Linear(48, 10)
+
+    def forward(self, x):
+        x = self.stem(x).permute(0, 2, 3, 1)[:, ::2, ::2]
+        x = torch.cat([x[:, 0::2, 0::2], x[:, 1::2, 0::2], x[:, 0::2, 1::2], x[:, 1::2, 1::2]], -1)
+        return self.head(x.mean((1, 2)))
+
+
+class JoinedTwice(nn.Module):
+    """The same layers joined as they lie and turned."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.a, self.b = nn.Conv2d(3, 12, 2, 2), nn.Linear(24 * 64, 10), nn.Linear(36 * 64, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y, z = x.transpose(2, 3), torch.relu(x)
+        return self.a(torch.cat([x, y], 1).flatten(1)) + self.b(torch.cat([y, x, z], 1).flatten(1))
+
+
+class RolledBatch(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.head = nn.Conv2d(3, 12, 2, 2), nn.Linear(12, 10)
+
+    def forward(self, x):
+        return self.head(self.stem(x).roll(1, 0).mean((2, 3)))
 
 
 class Unmade(nn.Module):

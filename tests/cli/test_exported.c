@@ -83,14 +83,15 @@ START_TEST(the_frameworks_write_the_same_files_again)
 END_TEST
 
 // Runs the exporter for a module of tests/cli/exported_modules.py; its words are in HOME/said, its file is HOME/MODULE.yaml.
-static void export_module(const char *python, const char *module, int status, const char *then)
+static void export_module(const char *python, const char *module, const char *example, int status,
+                          const char *then)
 {
     char words[WORDS_MAX];
     (void)snprintf(words, sizeof words,
                    "cd '%s' && '%s' \"$OLDPWD\"/scripts/export/torch_to_headroom.py "
-                   "\"$OLDPWD\"/tests/cli/exported_modules.py:%s --ids 8 --output %s.yaml >said 2>&1; "
+                   "\"$OLDPWD\"/tests/cli/exported_modules.py:%s %s --output %s.yaml >said 2>&1; "
                    "test $? = %d && ! grep -q Traceback said && %s || { cat said; false; }",
-                   program_home(), python, module, module, status, then);
+                   program_home(), python, module, example, module, status, then);
     ck_assert_msg(system(words) == 0, "%s", words); // NOLINT(cert-env33-c): a Python, grep
 }
 
@@ -100,11 +101,36 @@ START_TEST(what_no_layer_holds_is_named_all_at_once_and_nothing_is_written)
     if (python == NULL) {
         return; // nothing here needs PyTorch
     }
-    export_module(python, "Mistakes", 1,
+    export_module(python, "Mistakes", "--ids 8", 1,
                   "grep -q '3 things in Mistakes' said && "
                   "grep -q 'div in the module itself (exported_modules.py:.*rounding_mode' said && "
                   "grep -q 'embedding in `words`.*: an embedding with scale_grad_by_freq=True' said && "
                   "grep -q 'cumsum in the module itself.*no layer' said && test \"$(ls Mistakes*)\" = ''");
+}
+END_TEST
+
+// Moved, joined and hidden as PyTorch does it, or refused: a file that says something else is not written.
+static const struct {
+    const char *module;
+    int status;
+    const char *then;
+} moved[] = {
+    {"WindowsTurned", 1, "grep -q 'windows in another order' said"},
+    {"WindowsInside", 1, "grep -q 'windows in another order' said"},
+    {"WindowsDown", 1, "grep -q 'windows in another order' said"},
+    {"WindowsFaint", 1, "grep -q 'hides by less than -100' said"},
+    {"RolledBatch", 1, "grep -q 'a roll of the batch' said"},
+    {"TakenTwice", 0, "grep -q 'patch_merging.reshape, kind: reshape, shape: .4, 48.}' TakenTwice.yaml"},
+    {"JoinedTwice", 0, "grep -q 'inputs: .stem, permute, permute_1.' JoinedTwice.yaml"},
+};
+
+START_TEST(what_is_moved_is_written_as_it_is_or_refused)
+{
+    const char *python = getenv("HEADROOM_PEER_PYTHON");
+    if (python == NULL) {
+        return; // nothing here needs PyTorch
+    }
+    export_module(python, moved[_i].module, "--shape 3,16,16", moved[_i].status, moved[_i].then);
 }
 END_TEST
 
@@ -114,7 +140,8 @@ START_TEST(a_bias_of_scores_is_no_causal_mask)
     if (python == NULL) {
         return; // nothing here needs PyTorch
     }
-    export_module(python, "Slanted", 1, "grep -q 'as ALiBi adds it' said && test ! -e Slanted.yaml");
+    export_module(python, "Slanted", "--ids 8", 1,
+                  "grep -q 'as ALiBi adds it' said && test ! -e Slanted.yaml");
 }
 END_TEST
 
@@ -124,7 +151,7 @@ START_TEST(a_module_that_cannot_be_made_is_one_sentence)
     if (python == NULL) {
         return; // nothing here needs PyTorch
     }
-    export_module(python, "Unmade", 1,
+    export_module(python, "Unmade", "--ids 8", 1,
                   "grep -q 'Unmade: RuntimeError: a width of 7$' said && test $(wc -l <said) = 1 && "
                   "test ! -e Unmade.yaml");
 }
@@ -137,7 +164,7 @@ START_TEST(a_module_in_bfloat16_has_that_policy)
         return; // nothing here needs PyTorch
     }
     export_module(
-        python, "Short", 0,
+        python, "Short", "--ids 8", 0,
         "grep -qx 'precision: {policy: bfloat16}' Short.yaml && grep -q 'row 3 of `words.weight`' said");
 }
 END_TEST
@@ -153,6 +180,8 @@ int main(void)
     tcase_add_loop_test(cases, an_exported_model_trains_and_its_plan_is_its_run, 0, (int)files.gl_pathc);
     tcase_add_test(cases, the_frameworks_write_the_same_files_again);
     tcase_add_test(cases, what_no_layer_holds_is_named_all_at_once_and_nothing_is_written);
+    tcase_add_loop_test(cases, what_is_moved_is_written_as_it_is_or_refused, 0,
+                        (int)(sizeof moved / sizeof *moved));
     tcase_add_test(cases, a_bias_of_scores_is_no_causal_mask);
     tcase_add_test(cases, a_module_that_cannot_be_made_is_one_sentence);
     tcase_add_test(cases, a_module_in_bfloat16_has_that_policy);
