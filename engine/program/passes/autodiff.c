@@ -4,7 +4,6 @@
 // Gradients that reach a tensor on several ways are added in the order they are met.
 #include <string.h>
 
-#include "ops/pytorch.h"
 #include "program/draft.h"
 
 void draft_mark_watched(const draft *d, bool *needs)

@@ -6,7 +6,6 @@
 // framework of execution.as (ops/framework.h). There each is held until the gradient of its operation has been taken, where
 // without a framework the tape holds all to the end of backward.
 // graph: what backward instructions really read.
-#include "ops/pytorch.h"
 #include "program/draft.h"
 
 typedef struct keeper {
@@ -47,8 +46,11 @@ static bool is_recorded(const keeper *k, const instr *i)
 static uint32_t gradient_taken(const keeper *k, const instr *i)
 {
     const uint32_t taken = k->taken[i->again ? i->serves : i->id];
-    const uint32_t gradient = i->out_count == 0 ? HR_NO_ID : k->d->gradient[i->out[0]];
-    return taken != 0 || i->again || gradient == HR_NO_ID ? taken : k->made[gradient];
+    if (taken != 0 || i->again || i->out_count == 0) { // results that came behind autodiff have no gradient
+        return taken;
+    }
+    const uint32_t gradient = k->d->gradient[i->out[0]];
+    return gradient == HR_NO_ID ? 0 : k->made[gradient];
 }
 
 static unsigned results_of(const draft *d, const framework_rule *rule, const instr *i)

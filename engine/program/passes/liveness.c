@@ -12,7 +12,6 @@
 // still names the operands.
 #include <string.h>
 
-#include "ops/pytorch.h"
 #include "program/draft.h"
 
 typedef struct lifetimes {
