@@ -5,7 +5,7 @@
 
 #include "ops/rows.h"
 
-enum { INT64_BYTES = 8, FLOAT32_BYTES = 4, SCORES_ALIGNED = 32, HOPPER = 9 };
+enum { INT64_BYTES = 8, FLOAT32_BYTES = 4, SCORES_ALIGNED = 32, HOPPER = 9, BLACKWELL = 12 };
 
 // Places of a pooling's maxima are int64, as every index is.
 static uint64_t index_bytes(const op_query *forward, unsigned k)
@@ -200,5 +200,5 @@ bool pytorch_multiplies(hr_op op)
 uint64_t pytorch_cublas_bytes(uint32_t compute_major)
 {
     const uint64_t small = (2 * 4096 + 8 * 16) * UINT64_C(1024), large = 32 * UINT64_C(1024) * 1024;
-    return compute_major >= HOPPER ? large : small;
+    return compute_major >= HOPPER && compute_major <= BLACKWELL ? large : small;
 }

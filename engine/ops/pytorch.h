@@ -14,7 +14,8 @@ const framework_rule *pytorch_rule_of(hr_op op);
 // Does it, forward or backward, come to a product of cuBLAS?
 bool pytorch_multiplies(hr_op op);
 // What ATen/cuda/CublasHandlePool.cpp gives each handle of cuBLAS to work in, by default (CUBLAS_WORKSPACE_CONFIG), on a card of
-// that compute capability; and what it gives cuBLASLt, which adds the bias of a product.
+// that compute capability; and what it gives cuBLASLt, which adds the bias of a product. 32 MiB: 9 in every version since 2.0, 10 and
+// 12 since 2.12, 11 later in 2026 (pytorch/pytorch pulls 91564, 175344, 189312); the newest decides.
 uint64_t pytorch_cublas_bytes(uint32_t compute_major);
 enum { PYTORCH_CUBLASLT_BYTES = 1024 * 1024 };
 

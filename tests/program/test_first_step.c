@@ -220,7 +220,7 @@ static uint32_t workspaces_of(const char *as, uint32_t compute_major, uint64_t b
     return count;
 }
 
-// CUBLAS_WORKSPACE_CONFIG by default: :4096:2:16:8, and 32 MiB from sm_90 on; 1 MiB of cuBLASLt's.
+// CUBLAS_WORKSPACE_CONFIG by default: :4096:2:16:8, and 32 MiB for Hopper and Blackwell (9 to 12); 1 MiB of cuBLASLt's.
 START_TEST(a_card_has_workspaces_of_cublas)
 {
     uint64_t bytes[3];
@@ -228,10 +228,13 @@ START_TEST(a_card_has_workspaces_of_cublas)
     ck_assert_uint_eq(bytes[0], 8519680);
     ck_assert_uint_eq(bytes[1], 1048576);
     ck_assert_uint_eq(bytes[2], 8519680);
-    ck_assert_uint_eq(workspaces_of("pytorch", 9, bytes), 3);
-    ck_assert_uint_eq(bytes[0], 33554432);
-    ck_assert_uint_eq(bytes[1], 1048576);
-    ck_assert_uint_eq(bytes[2], 33554432);
+    for (uint32_t major = 9; major <= 13; major++) {
+        const uint64_t handle = major <= 12 ? 33554432 : 8519680;
+        ck_assert_uint_eq(workspaces_of("pytorch", major, bytes), 3);
+        ck_assert_uint_eq(bytes[0], handle);
+        ck_assert_uint_eq(bytes[1], 1048576);
+        ck_assert_uint_eq(bytes[2], handle);
+    }
     ck_assert_uint_eq(workspaces_of("pytorch", 0, bytes), 0);
     ck_assert_uint_eq(workspaces_of("headroom", 9, bytes), 0);
 }
