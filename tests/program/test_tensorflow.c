@@ -234,6 +234,8 @@ static const struct {
     {"    - {name: l, kind: hard_swish}\n", 3, 0, 0},
     {"    - {name: l, kind: mish}\n", 2, 0, 0},
     {"    - {name: l, kind: batch_norm}\n", 3, 10, 0},
+    // Of each group a mean, a variance and two roots, of each channel three products: of every sample.
+    {"    - {name: l, kind: group_norm, groups: 2}\n", 3, 0, (4 * UINT64_C(2) + 3 * 8) * REAL},
     {"    - {name: l, kind: dropout, rate: 0.5}\n", 2, 0, UINT64_C(8) * 8 * 8},
 };
 
