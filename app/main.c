@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "headroom/file_kind.h"
 #include "headroom/preset.h"
 #include "headroom/session.h"
 #include "headroom/status.h"
@@ -25,7 +26,7 @@ enum { PROGRAM_PATH_MAX = 4096 };
 
 // clang-format off
 static const app_command commands[] = {
-    {"", "[PRESET]", "the workbench, on the last preset or the demo",
+    {"", "[PRESET | TRACE]", "the workbench, on the last preset or the demo",
      OF_A_PRESET | APP_OPTION(THEME) | APP_OPTION(ASCII) | APP_OPTION(NO_COLOR) | APP_OPTION(NO_MOUSE) |
          APP_OPTION(SCRIPT) | APP_OPTION(SIZE) | APP_OPTION(TERM) | APP_OPTION(CAST),
      APP_PRESET_WORD, NULL, cli_workbench},
@@ -100,7 +101,7 @@ static void find_presets(void)
 static bool names_preset(const char *word)
 {
     size_t count = 0;
-    bool found = hr_preset_is_path(word);
+    bool found = hr_preset_is_path(word) || hr_file_kind_of(word) == HR_FILE_TRACE;
     hr_preset_entry *entries = NULL;
     if (found || hr_preset_list(NULL, &entries, &count, NULL) != HR_OK) {
         return found;

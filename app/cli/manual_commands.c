@@ -134,8 +134,8 @@ static void print_program(void)
                    "Hugging Face or the folder that holds it, an .onnx file, a model of Keras (.keras, or "
                    "the .json of model.to_json()), a .gguf file, or a .safetensors file beside its "
                    "config.json; these are read as presets. "
-                   "Without a command, PRESET is opened in "
-                   "the workbench.");
+                   "Without a command, PRESET is opened in the workbench, and so is a trace that "
+                   "`headroom plan` takes: of a recorded step its card and its allocator can be turned.");
     print_commands();
 }
 

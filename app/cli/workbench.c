@@ -2,7 +2,11 @@
 // Started without a command: the workbench on a preset, the last one, or the demo.
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "headroom/file_kind.h"
+#include "headroom/replay.h"
 
 #include "app/cli/cli.h"
 #include "app/cli/options.h"
@@ -12,15 +16,45 @@
 #include "app/tui/shell/script_size.h"
 #include "app/tui/shell/tui.h"
 
+// ---- what it is opened on -------------------------------------------------------------------------------------
+
+// A recorded step, with the --set of args: of those there are none but of its card and its allocator.
+static hr_status open_trace(const cli_args *args, const char *name, cli_subject *out, hr_err *err)
+{
+    *out = (cli_subject){0};
+    HR_TRY(hr_replay_open_preset(name, false, &out->preset, NULL, err));
+    out->knobs = *hr_preset_knobs(out->preset);
+    hr_status status = HR_OK;
+    for (unsigned k = 0; k < args->set_count && status == HR_OK; k++) {
+        char key[64];
+        (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(args->sets[k], "="), args->sets[k]);
+        const hr_knob_row *row = hr_knob_find(key, NULL);
+        status = hr_knobs_set_pair(&out->knobs, args->sets[k], err);
+        if (status == HR_OK && row != NULL) {
+            status = hr_replay_check_turn(row->id, hr_knob_text(&out->knobs, row->id), err);
+        }
+    }
+    if (status != HR_OK) {
+        cli_close(out);
+    }
+    return status;
+}
+
+static hr_status open_subject(const cli_args *args, const char *name, cli_subject *out, hr_err *err)
+{
+    return hr_file_kind_of(name) == HR_FILE_TRACE ? open_trace(args, name, out, err)
+                                                  : cli_open(args, name, out, err);
+}
+
 // A remembered preset that can no longer be opened gives way to the demo without a word.
 static hr_status open_last(const cli_args *args, cli_subject *subject, hr_err *err)
 {
     char state[PATH_MAX], last[PATH_MAX];
     hr_preset *preset = NULL;
     if (state_workbench_path(state, sizeof state) && remember_preset(state, last, sizeof last) &&
-        hr_preset_open(last, false, &preset, NULL, NULL) == HR_OK) {
+        hr_replay_open_preset(last, false, &preset, NULL, NULL) == HR_OK) {
         hr_preset_close(preset);
-        return cli_open(args, last, subject, err);
+        return open_subject(args, last, subject, err);
     }
     return cli_open(args, "demo", subject, err);
 }
@@ -63,7 +97,7 @@ static hr_status play(const cli_args *args, hr_err *err)
                            .no_color = cli_given(args, APP_NO_COLOR),
                            .theme = args->value[APP_THEME]};
     HR_TRY(read_stage(args, &script, err));
-    HR_TRY(cli_open(args, args->words[0] == NULL ? "demo" : args->words[0], &subject, err));
+    HR_TRY(open_subject(args, args->words[0] == NULL ? "demo" : args->words[0], &subject, err));
     hr_status status = hr_knobs_set_pair(&subject.knobs, "device.kind=plan", err);
     if (status == HR_OK) {
         status = tui_play(subject.preset, &subject.knobs, &options, &script, err);
@@ -119,7 +153,7 @@ int cli_workbench(int argc, char **argv)
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         return need_terminal(args.words[0]);
     }
-    hr_status status = args.words[0] != NULL ? cli_open(&args, args.words[0], &subject, &err)
+    hr_status status = args.words[0] != NULL ? open_subject(&args, args.words[0], &subject, &err)
                                              : open_last(&args, &subject, &err);
     if (status != HR_OK) {
         return say_error(&err, false);

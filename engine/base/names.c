@@ -54,7 +54,7 @@ static const char *const tune_reason_texts[] = {
 
 const char *hr_category_name(hr_category category)
 {
-    return NAME_OF(category_names, category);
+    return category == HR_CATEGORY_COUNT ? "unknown" : NAME_OF(category_names, category);
 }
 
 char hr_category_letter(hr_category category)
@@ -64,7 +64,7 @@ char hr_category_letter(hr_category category)
 
 const char *hr_phase_name(hr_phase phase)
 {
-    return NAME_OF(phase_names, phase);
+    return phase == HR_PHASE_COUNT ? "recorded" : NAME_OF(phase_names, phase);
 }
 
 const char *hr_event_name(hr_event_kind kind)

@@ -218,7 +218,7 @@ static const hr_field workspace_at_peak[] = {
 
 static const hr_field tensor[] = {
     HR_FIELD(hr_report_tensor, name, "name", NAME),
-    WORD(hr_report_tensor, category, "category", category_word, HR_CATEGORY_COUNT, NULL),
+    WORD(hr_report_tensor, category, "category", category_word, HR_CATEGORY_COUNT + 1, NULL),
     HR_FIELD(hr_report_tensor, dtype, "dtype", NAME),
     HR_FIELD(hr_report_tensor, shape, "shape", NAME),
     HR_FIELD(hr_report_tensor, bytes, "bytes", BYTES),
@@ -228,7 +228,7 @@ static const hr_field tensor[] = {
 static const hr_field at_peak[] = {
     IN_IF(peaks_in_a_step, memory.at_peak.instruction, "instruction", COUNT32),
     IN(memory.at_peak.name, "name", NAME),
-    WORD(hr_report, memory.at_peak.phase, "phase", phase_word, HR_PHASE_COUNT, NULL),
+    WORD(hr_report, memory.at_peak.phase, "phase", phase_word, HR_PHASE_COUNT + 1, NULL),
     IN(memory.at_peak.by_category, "by_category", BY_CATEGORY),
     OBJECT("workspace", workspace_at_peak, has_workspace),
     LIST(hr_report, memory.at_peak.tensors, memory.at_peak.tensor_count, "tensors", tensor),

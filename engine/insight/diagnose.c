@@ -139,13 +139,15 @@ static void say_limit(const step_needs *needs, char *out, size_t size)
 static void say_capacity(const step_needs *needs, hr_report_oom *oom)
 {
     char enough[64];
-    hr_category largest = largest_category(oom);
+    const hr_category largest = largest_category(oom);
+    const bool told = oom->by_category[largest] > 0; // a recorded step does not say what its blocks are for
     say_limit(needs, enough, sizeof enough);
     (void)snprintf(
         oom->sentence, sizeof oom->sentence,
         "capacity: the step asks for %s at its peak, the limit is %s%s; when %s was asked for, %s held %s",
         human(needs->asked_bytes).text, human(oom->limit_bytes).text, enough, oom->tensor,
-        hr_category_name(largest), human(oom->by_category[largest]).text);
+        told ? hr_category_name(largest) : "others",
+        human(told ? oom->by_category[largest] : oom->in_use_bytes).text);
 }
 
 static void say_own_limit(const step_needs *needs, hr_report_oom *oom)

@@ -9,7 +9,7 @@ enum { FINER = 256 };
 #define PLENTY_BYTES     (UINT64_C(1) << 50)
 
 typedef struct search {
-    const play_case *c;
+    const limit_case *c;
     uint64_t unit_bytes;
     uint64_t too_small, enough;        // enough 0: not found yet
     uint64_t in_use_bytes, pool_bytes; // at most, with plenty
@@ -28,30 +28,24 @@ static uint64_t round_up(const search *s, uint64_t bytes)
 
 static hr_status try_limit(search *s, uint64_t bytes, hr_err *err)
 {
-    play_result played;
-    const play_case *c = s->c;
-    HR_TRY(play_programs(c->device, c->device_context, c->knobs, bytes, c->programs, c->count, c->steps,
-                         &played, err));
+    limit_outcome played = {0};
+    HR_TRY(s->c->play(s->c->context, bytes, &played, err));
     if (played.fits) {
         s->enough = bytes;
     } else {
         s->too_small = bytes;
     }
     if (s->plays++ == 0) {
-        s->in_use_bytes = played.stats.peak_in_use_bytes;
-        s->pool_bytes = played.stats.peak_pool_bytes;
+        s->in_use_bytes = played.in_use_bytes;
+        s->pool_bytes = played.pool_bytes;
     }
     return HR_OK;
 }
 
-// Below what the largest program asks for at its peak no limit will do, and below the one that failed none is wanted.
+// Below what it asks for at its peak no limit will do, and below the one that failed none is wanted.
 static void begin(search *s)
 {
-    uint64_t asked_bytes = 0;
-    for (uint32_t k = 0; k < s->c->count; k++) {
-        const program *p = s->c->programs[k];
-        asked_bytes = max_of(asked_bytes, p == NULL ? 0 : program_peak_bytes(p));
-    }
+    const uint64_t asked_bytes = s->c->asked_bytes;
     s->too_small = max_of(s->c->failed_bytes, asked_bytes == 0 ? 0 : asked_bytes - 1);
     s->unit_bytes = LEAST_UNIT_BYTES;
     while (s->unit_bytes < s->too_small / FINER) {
@@ -82,7 +76,7 @@ static hr_status close_in_from_below(search *s, hr_err *err)
     return HR_OK;
 }
 
-hr_status play_smallest_limit(const play_case *c, uint64_t *fits_bytes, hr_err *err)
+hr_status limit_smallest(const limit_case *c, uint64_t *fits_bytes, hr_err *err)
 {
     search s = {.c = c};
     *fits_bytes = 0;
@@ -104,4 +98,27 @@ hr_status play_smallest_limit(const play_case *c, uint64_t *fits_bytes, hr_err *
     }
     *fits_bytes = s.enough == PLENTY_BYTES ? 0 : s.enough;
     return HR_OK;
+}
+
+// ---- of programs ----------------------------------------------------------------------------------------------
+
+static hr_status play(void *context, uint64_t limit_bytes, limit_outcome *out, hr_err *err)
+{
+    const play_case *c = context;
+    play_result played;
+    HR_TRY(play_programs(c->device, c->device_context, c->knobs, limit_bytes, c->programs, c->count, c->steps,
+                         &played, err));
+    *out = (limit_outcome){played.fits, played.stats.peak_in_use_bytes, played.stats.peak_pool_bytes};
+    return HR_OK;
+}
+
+hr_status play_smallest_limit(const play_case *c, uint64_t *fits_bytes, hr_err *err)
+{
+    play_case own = *c;
+    limit_case of_programs = {.play = play, .context = &own, .failed_bytes = c->failed_bytes};
+    for (uint32_t k = 0; k < c->count; k++) {
+        const program *p = c->programs[k];
+        of_programs.asked_bytes = max_of(of_programs.asked_bytes, p == NULL ? 0 : program_peak_bytes(p));
+    }
+    return limit_smallest(&of_programs, fits_bytes, err);
 }

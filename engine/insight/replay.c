@@ -33,7 +33,8 @@ static hr_status name_chunks(const replay_player *p, heap_snapshot *snapshot, hr
 {
     for (uint32_t k = 0; k < snapshot->chunks.count; k++) {
         heap_chunk *c = &snapshot->chunks.data[k];
-        const char *name = p->plans ? replay_name(p->t, c->tensor) : intern_text(&p->t->names, c->tensor);
+        const char *name =
+            p->tags_events ? replay_name(p->t, c->tensor) : intern_text(&p->t->names, c->tensor);
         if (!c->in_use || name == NULL) {
             c->tensor = HR_NO_ID;
             continue;
@@ -49,7 +50,7 @@ static hr_status name_chunks(const replay_player *p, heap_snapshot *snapshot, hr
 static hr_status name_refusal(const replay_player *p, heap_snapshot *snapshot, hr_err *err)
 {
     heap_refusal *r = &snapshot->refusal;
-    const char *name = p->plans ? replay_name(p->t, r->tensor) : intern_text(&p->t->names, r->tensor);
+    const char *name = p->tags_events ? replay_name(p->t, r->tensor) : intern_text(&p->t->names, r->tensor);
     r->tensor = HR_NO_ID;
     if (r->any && name != NULL) {
         r->tensor = intern_add(&snapshot->names, name, strlen(name));
@@ -197,13 +198,16 @@ static hr_status open_device(replay_player *p, uint32_t device, hr_err *err)
         return status;
     }
     d->peak.event = HR_NO_ID;
-    p->plans = allocator_plans(d->heap);
-    return p->plans ? plan_device(p, device, err) : HR_OK;
+    if (!allocator_plans(d->heap)) {
+        return HR_OK;
+    }
+    p->tags_events = true;
+    return plan_device(p, device, err);
 }
 
 hr_status replay_start(replay_player *p, const trace *t, const replay_setup *setup, hr_err *err)
 {
-    *p = (replay_player){.t = t, .setup = *setup};
+    *p = (replay_player){.t = t, .setup = *setup, .tags_events = setup->tags_events};
     p->addresses = hr_calloc((size_t)t->block_count + 1, sizeof *p->addresses);
     if (p->addresses == NULL) {
         return HR_FAIL(err, NOMEM, "replay: needed host memory for %u blocks, had none", t->block_count);
@@ -254,7 +258,8 @@ static void note_served(replay_device *d, uint32_t event, uint64_t address, uint
 static hr_status ask(replay_player *p, const trace_event *e, uint64_t *address, hr_err *err)
 {
     replay_device *d = &p->devices[e->device];
-    allocator_request r = {.bytes = e->bytes, .tensor = p->plans ? p->at : e->name, .stream = e->stream};
+    allocator_request r = {
+        .bytes = e->bytes, .tensor = p->tags_events ? p->at : e->name, .stream = e->stream};
     *address = 0;
     if (d->hopeless) {
         return HR_OK;

@@ -24,6 +24,7 @@ typedef struct replay_setup {
     bool (*stop)(void *context);
     void *stop_context;
     bool keeps_failure_heap;
+    bool tags_events; // a block's tag is the event that asked for it, not its name
 } replay_setup;
 
 // What one device has come to.
@@ -53,7 +54,7 @@ enum { REPLAY_FAILURES_MAX = HR_REPLAY_FAILURES_MAX };
 typedef struct replay_player {
     const trace *t; // borrowed
     replay_setup setup;
-    bool plans; // the allocator wants to hear of everything beforehand: tags are events then, else names
+    bool tags_events; // also where an allocator wants to hear of everything beforehand
     uint64_t *addresses;
     replay_device devices[TRACE_DEVICES_MAX];
     uint32_t at; // the next event
@@ -75,6 +76,21 @@ HR_MUST_CHECK hr_status replay_snapshot(const replay_player *p, uint32_t device,
                                         hr_err *err);
 // Name of the block that event asks for; NULL when it has none.
 const char *replay_name(const trace *t, uint32_t event);
+
+// ---- where it is played ---------------------------------------------------------------------------------------
+
+// What the knobs say of it. Stays where it is: `setup` points at `card`.
+typedef struct replay_stage {
+    replay_setup setup; // without heap and bus
+    hr_card card;
+    uint64_t limit_bytes; // as it is reported; HR_NONE: as much as needed
+} replay_stage;
+
+// What a trace brings itself: a scenario the pool on which it shows, a heap the limit that it ran into. HR_NONE: nothing.
+uint64_t replay_own_limit(const hr_replay_about *about);
+// Errors of hr_replay_run.
+HR_MUST_CHECK hr_status replay_prepare(const hr_replay *replay, const hr_knobs *set, replay_stage *out,
+                                       hr_err *err);
 
 // ---- what the public door is made of --------------------------------------------------------------------------
 

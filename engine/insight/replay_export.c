@@ -7,7 +7,7 @@ static void describe(void *context, const hr_event *event, event_context *out)
     const replay_player *p = ((const replay_export *)context)->player;
     uint32_t tag = event->u.memory.tensor;
     if (p->t != NULL) {
-        out->tensor = p->plans ? replay_name(p->t, tag) : intern_text(&p->t->names, tag);
+        out->tensor = p->tags_events ? replay_name(p->t, tag) : intern_text(&p->t->names, tag);
     }
 }
 

@@ -34,8 +34,7 @@ typedef struct memory_size {
     uint64_t limit_bytes;
 } memory_size;
 
-// What a trace brings itself: a scenario the pool on which it shows, a heap the limit that it ran into.
-static uint64_t own_limit(const hr_replay_about *about)
+uint64_t replay_own_limit(const hr_replay_about *about)
 {
     if (about->scenario != NULL && about->scenario->limit_bytes > 0) {
         return about->scenario->limit_bytes;
@@ -55,8 +54,15 @@ static hr_status find_limit(const hr_knobs *knobs, uint64_t own_bytes, memory_si
     if (out->has_card) {
         HR_TRY(hr_card_load(hr_knob_text(knobs, HR_KNOB_DEVICE_CARD), &out->card, err));
     }
-    return is_set ? hr_device_limit_bytes(knobs, out->has_card ? &out->card : NULL, &out->limit_bytes, err)
-                  : HR_OK;
+    if (!is_set) {
+        return HR_OK;
+    }
+    HR_TRY(hr_device_limit_bytes(knobs, out->has_card ? &out->card : NULL, &out->limit_bytes, err));
+    if (hr_limit_is_none(out->limit_bytes)) { // the card without an end
+        out->is_limited = false;
+        out->limit_bytes = NO_LIMIT_BYTES;
+    }
+    return HR_OK;
 }
 
 // ---- results --------------------------------------------------------------------------------------------------
@@ -211,9 +217,8 @@ static hr_status take_peak_heap(const hr_replay *r, const replay_setup *setup, u
 
 typedef struct run {
     const hr_replay *replay;
-    replay_setup setup;
+    replay_stage *stage;
     hr_replay_options options;
-    uint64_t limit_bytes;                    // as it is reported
     uint64_t reach_bytes[TRACE_DEVICES_MAX]; // of the last time
 } run;
 
@@ -224,14 +229,14 @@ static hr_status play_all(run *r, const char *trace_file, uint32_t *peak_event, 
     replay_player p;
     replay_export file;
     const trace *t = &r->replay->trace;
-    replay_setup setup = r->setup;
+    replay_setup setup = r->stage->setup;
     HR_TRY(replay_export_open(&file, trace_file, &p, t->device_count, &setup, err));
     hr_status status = replay_start(&p, t, &setup, err);
     if (status == HR_OK) {
         status = replay_play(&p, UINT32_MAX, err);
     }
     if (status == HR_OK) {
-        status = take_result(r->replay, &p, r->limit_bytes, out, err);
+        status = take_result(r->replay, &p, r->stage->limit_bytes, out, err);
     }
     if (status == HR_OK) {
         status = replay_export_close(&file, err);
@@ -250,41 +255,53 @@ static hr_status run_once(run *r, bool is_last, hr_replay_result *out, hr_err *e
     uint32_t peak_event = HR_NO_ID;
     HR_TRY(play_all(r, is_last ? r->options.trace_file : NULL, &peak_event, out, err));
     if (is_last && r->options.wants_peak_heap && peak_event != HR_NO_ID) {
-        replay_setup again = r->setup;
+        replay_setup again = r->stage->setup;
         again.keeps_failure_heap = false;
         return take_peak_heap(r->replay, &again, peak_event, out, err);
     }
     return HR_OK;
 }
 
+// Nothing is left behind by a failure.
+static hr_status try_once(run *r, hr_replay_result *out, hr_err *err)
+{
+    *out = (hr_replay_result){0};
+    const hr_status status = run_once(r, false, out, err);
+    if (status != HR_OK) {
+        hr_replay_result_deinit(out);
+    }
+    return status;
+}
+
 // One region of no limit would be a pool of no size. How far an endless region is used says about how large one has to
 // be; in one of that size the rest at its end fits requests that it was too large for before, so that it may turn out
 // a little too small: then a little more is tried.
-static hr_status run_in_one_region(run *r, hr_replay_result *out, hr_err *err)
+static hr_status find_region(run *r, hr_err *err)
 {
     enum { TRIES_MAX = 64, FINER = 64 };
     uint64_t endless_failures[TRACE_DEVICES_MAX];
-    uint64_t *limits = r->setup.limit_bytes;
+    uint64_t *limits = r->stage->setup.limit_bytes;
     const uint32_t count = r->replay->trace.device_count;
-    HR_TRY(run_once(r, false, out, err));
+    hr_replay_result tried;
+    HR_TRY(try_once(r, &tried, err));
     for (uint32_t k = 0; k < count; k++) {
-        endless_failures[k] = out->devices[k].failures;
+        endless_failures[k] = tried.devices[k].failures;
         limits[k] = (r->reach_bytes[k] + HR_KIB - 1) & ~(HR_KIB - 1);
     }
     bool settled = false;
     for (int tries = 0; tries < TRIES_MAX && !settled; tries++) {
-        hr_replay_result_deinit(out);
-        HR_TRY(run_once(r, false, out, err));
+        hr_replay_result_deinit(&tried);
+        HR_TRY(try_once(r, &tried, err));
         settled = true;
         for (uint32_t k = 0; k < count; k++) {
-            if (out->devices[k].failures > endless_failures[k]) {
+            if (tried.devices[k].failures > endless_failures[k]) {
                 limits[k] += (limits[k] / FINER + HR_KIB) & ~(HR_KIB - 1);
                 settled = false;
             }
         }
     }
-    hr_replay_result_deinit(out);
-    return run_once(r, true, out, err);
+    hr_replay_result_deinit(&tried);
+    return HR_OK;
 }
 
 // What a scenario is played with, where the caller has not set that knob and the allocator has it.
@@ -306,32 +323,45 @@ static hr_status take_setting(const hr_replay_about *about, const hr_knobs *set,
     return HR_OK;
 }
 
+static hr_status prepare(const hr_replay *replay, const hr_knobs *set, const hr_replay_options *options,
+                         replay_stage *out, hr_err *err)
+{
+    memory_size size;
+    hr_knobs knobs;
+    *out = (replay_stage){0};
+    HR_TRY(take_setting(&replay->about, set, &knobs, err));
+    HR_TRY(check_knobs(&knobs, err));
+    HR_TRY(find_limit(&knobs, replay_own_limit(&replay->about), &size, err));
+    out->card = size.card;
+    out->limit_bytes = size.is_limited ? size.limit_bytes : HR_NONE;
+    out->setup = (replay_setup){.config = play_allocator_config(&knobs, size.limit_bytes),
+                                .card = size.has_card ? &out->card : NULL,
+                                .stop = options->stop,
+                                .stop_context = options->stop_context};
+    out->setup.config.growth =
+        hr_knob_is(&knobs, HR_KNOB_ALLOCATOR_GROWTH, "on"); // without a limit: find_region
+    const bool endless_region =
+        !size.is_limited && hr_knob_is(&knobs, HR_KNOB_ALLOCATOR_KIND, "bfc") && !out->setup.config.growth;
+    run r = {.replay = replay, .stage = out, .options = *options};
+    return endless_region ? find_region(&r, err) : HR_OK;
+}
+
+hr_status replay_prepare(const hr_replay *replay, const hr_knobs *set, replay_stage *out, hr_err *err)
+{
+    return prepare(replay, set, &(hr_replay_options){0}, out, err);
+}
+
 hr_status hr_replay_run(hr_replay *replay, const hr_knobs *set, const hr_replay_options *options,
                         hr_replay_result *out, hr_err *err)
 {
-    memory_size size;
-    hr_knobs played;
-    const hr_knobs *knobs = &played;
-    *out = (hr_replay_result){0};
-    HR_TRY(take_setting(&replay->about, set, &played, err));
-    HR_TRY(check_knobs(knobs, err));
-    HR_TRY(find_limit(knobs, own_limit(&replay->about), &size, err));
+    replay_stage stage;
     run r = {
-        .replay = replay,
-        .options = options == NULL ? (hr_replay_options){0} : *options,
-        .limit_bytes = size.is_limited ? size.limit_bytes : HR_NONE,
-        .setup = {.config = play_allocator_config(knobs, size.limit_bytes),
-                  .card = size.has_card ? &size.card : NULL,
-                  .keeps_failure_heap = true},
-    };
-    r.setup.config.growth =
-        hr_knob_is(knobs, HR_KNOB_ALLOCATOR_GROWTH, "on"); // without a limit: run_in_one_region
-    r.setup.stop = r.options.stop;
-    r.setup.stop_context = r.options.stop_context;
-    bool endless_region =
-        !size.is_limited && hr_knob_is(knobs, HR_KNOB_ALLOCATOR_KIND, "bfc") && !r.setup.config.growth;
-    hr_status status = endless_region ? run_in_one_region(&r, out, err) : run_once(&r, true, out, err);
-    (void)text_copy(out->name, sizeof out->name, hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND));
+        .replay = replay, .stage = &stage, .options = options == NULL ? (hr_replay_options){0} : *options};
+    *out = (hr_replay_result){0};
+    HR_TRY(prepare(replay, set, &r.options, &stage, err));
+    stage.setup.keeps_failure_heap = true;
+    hr_status status = run_once(&r, true, out, err);
+    (void)text_copy(out->name, sizeof out->name, hr_knob_text(set, HR_KNOB_ALLOCATOR_KIND));
     if (status != HR_OK) {
         hr_replay_result_deinit(out);
     }

@@ -33,6 +33,7 @@ struct hr_preset {
     char path[SEARCH_PATH_MAX]; // of the file that was asked for; "": it was no file
     char *imported;             // what that file is as a preset's model, where it is none of ours; owned
     bool trusts;
+    bool is_trace; // there is no model
     hr_knobs knobs;
     hr_origin origin[HR_KNOB_COUNT];
     VEC(yaml_file *) files; // owned; the first is the one that was asked for
@@ -553,6 +554,29 @@ hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **p
     (void)text_copy((*out)->path, sizeof(*out)->path, path);
     (*out)->trusts = trust;
     return HR_OK;
+}
+
+hr_status hr_preset_of_trace(const char *path, const hr_knobs *knobs, hr_preset **out, hr_err *err)
+{
+    hr_preset *preset = hr_calloc(1, sizeof *preset);
+    *out = NULL;
+    if (preset == NULL || !text_copy(preset->path, sizeof preset->path, path)) {
+        hr_free(preset);
+        return preset == NULL ? HR_FAIL(err, NOMEM, "%.200s: no memory for the preset", path)
+                              : HR_FAIL(err, READ, "%.64s…: the path is too long", path);
+    }
+    preset->self = preset;
+    atomic_init(&preset->holders, 1);
+    preset->knobs = *knobs;
+    preset->is_trace = true;
+    set_name(preset, path);
+    *out = preset;
+    return HR_OK;
+}
+
+bool hr_preset_is_trace(const hr_preset *preset)
+{
+    return preset->is_trace;
 }
 
 hr_status preset_open_text(const char *name, const char *words, hr_preset **out, hr_err *err)

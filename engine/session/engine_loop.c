@@ -9,8 +9,8 @@
 #include "base/host_mem.h"
 #include "memory/heap_snapshot.h"
 #include "session/autosave.h"
+#include "session/driven.h"
 #include "session/pace.h"
-#include "train/inside.h"
 
 enum {
     REPORT_NS = 250 * 1000 * 1000,
@@ -23,8 +23,7 @@ enum {
 struct engine_loop {
     open_request request;
     const session_callbacks *out;
-    hr_preset *preset;
-    hr_engine *engine;
+    driven d;
     pace pace;
     autosave save;
     char path[PATH_MAX]; // of the preset, whole, to go on from the save elsewhere
@@ -35,6 +34,11 @@ struct engine_loop {
     hr_status ending;
     hr_err ending_error;
 };
+
+static const hr_knobs *knobs_of(const engine_loop *l)
+{
+    return l->d.ops->knobs(l->d.self);
+}
 
 static void beat(engine_loop *l)
 {
@@ -52,7 +56,7 @@ static void on_event(void *context, const hr_event *event)
     engine_loop *l = context;
     hr_event told = *event;
     bool asks = event->kind == HR_EVENT_BUILD || l->pace.out == NULL;
-    bool simulates = asks && hr_knob_is(hr_engine_knobs(l->engine), HR_KNOB_DEVICE_KIND, "plan");
+    bool simulates = asks && hr_knob_is(knobs_of(l), HR_KNOB_DEVICE_KIND, "plan");
     told.time_ns = pace_event(&l->pace, event, simulates);
     if (event->kind == HR_EVENT_STATE) {
         l->state_changed = true;
@@ -68,16 +72,19 @@ static void on_event(void *context, const hr_event *event)
 
 // ---- create, destroy ------------------------------------------------------------------------------------------
 
-static hr_status open_engine(engine_loop *l, hr_err *err)
+static hr_status open_driven(engine_loop *l, hr_err *err)
 {
     open_request *r = &l->request;
-    const hr_engine_options options = {
-        .sink = on_event, .sink_context = l, .position = &l->out->heartbeat->position};
+    const driven_options options = {.preset = r->preset,
+                                    .trusts = r->trusts,
+                                    .knobs = &r->knobs,
+                                    .sink = on_event,
+                                    .sink_context = l,
+                                    .position = &l->out->heartbeat->position};
     if (r->resume_path[0] != '\0') {
         HR_TRY(hr_knobs_set(&r->knobs, HR_KNOB_TRAIN_RESUME, r->resume_path, err));
     }
-    HR_TRY(hr_preset_open(r->preset, r->trusts, &l->preset, NULL, err));
-    return hr_engine_create(l->preset, &r->knobs, &options, &l->engine, err);
+    return driven_open(&options, &l->d, err);
 }
 
 hr_status engine_loop_create(const open_request *request, const session_callbacks *out, engine_loop **loop,
@@ -97,7 +104,7 @@ hr_status engine_loop_create(const open_request *request, const session_callback
     autosave_begin(&l->save, l->request.autosave_path,
                    &(save_origin){is_file ? l->path : l->request.preset, request->trusts});
     be_patient(l, TIMEOUT_S);
-    hr_status status = open_engine(l, err);
+    hr_status status = open_driven(l, err);
     if (status != HR_OK) {
         engine_loop_destroy(l);
         return status;
@@ -109,8 +116,7 @@ hr_status engine_loop_create(const open_request *request, const session_callback
 void engine_loop_destroy(engine_loop *l)
 {
     if (l != NULL) {
-        hr_engine_destroy(l->engine);
-        hr_preset_close(l->preset);
+        driven_close(&l->d);
         hr_free(l);
     }
 }
@@ -121,7 +127,7 @@ void engine_loop_report(engine_loop *l)
 {
     hr_report fresh;
     const uint64_t begin_ns = clock_now_ns();
-    if (hr_engine_report(l->engine, &fresh, NULL) == HR_OK) {
+    if (l->d.ops->report(l->d.self, &fresh, NULL) == HR_OK) {
         l->out->report(l->out->context, &fresh);
         hr_report_deinit(&fresh);
     }
@@ -133,9 +139,9 @@ void engine_loop_report(engine_loop *l)
 // A knob may lead from one out-of-memory straight to the next: what counts is that the state moved.
 static void publish(engine_loop *l)
 {
-    hr_engine_state state = hr_engine_get_state(l->engine);
+    hr_engine_state state = l->d.ops->state(l->d.self);
     if (l->state_changed && (state == HR_ENGINE_OOM || state == HR_ENGINE_FAILED)) {
-        l->out->error(l->out->context, hr_engine_error(l->engine));
+        l->out->error(l->out->context, l->d.ops->error(l->d.self));
     }
     bool due = l->pace.out != NULL && state == HR_ENGINE_RUNNING && clock_now_ns() >= l->report_due_ns;
     if (l->state_changed || due) {
@@ -145,22 +151,22 @@ static void publish(engine_loop *l)
 
 static hr_session_chunk chunk_of(const engine_loop *l, const heap_chunk *c)
 {
-    return (hr_session_chunk){.address = c->address,
+    hr_session_chunk chunk = {.address = c->address,
                               .size_bytes = c->size_bytes,
                               .requested_bytes = c->requested_bytes,
                               .region_address = c->region_address,
                               .region_bytes = c->region_bytes,
-                              .tensor = c->tensor,
-                              .category = (uint8_t)engine_category(l->engine, c->tensor),
                               .in_use = c->in_use,
                               .pending = c->pending};
+    l->d.ops->holder(l->d.self, c->tensor, &chunk.tensor, &chunk.category);
+    return chunk;
 }
 
 static void tell_heap(engine_loop *l)
 {
     heap_snapshot snapshot = {0};
-    hr_session_heap heap = {.seq = engine_next_seq(l->engine)};
-    const allocator *a = engine_heap(l->engine);
+    hr_session_heap heap = {.seq = l->d.ops->next_seq(l->d.self)};
+    const allocator *a = l->d.ops->heap(l->d.self);
     if (a != NULL && heap_snapshot_of(a, &snapshot, NULL) != HR_OK) {
         return; // it will be asked for again
     }
@@ -188,15 +194,19 @@ static void obey(engine_loop *l, const hr_command *command)
     if (writes && l->out->writing != NULL) {
         l->out->writing(l->out->context, true);
     }
-    hr_status status =
-        keeps ? autosave_now(&l->save, l->engine, l->out, &err) : hr_engine_command(l->engine, command, &err);
+    hr_status status = HR_OK;
+    if (keeps && l->d.engine != NULL) {
+        status = autosave_now(&l->save, l->d.engine, l->out, &err);
+    } else if (!keeps) {
+        status = l->d.ops->command(l->d.self, command, &err);
+    }
     if (writes && l->out->writing != NULL) {
         l->out->writing(l->out->context, false);
     }
     if (status != HR_OK) {
         l->out->error(l->out->context, &err);
     } else if (command->kind == HR_COMMAND_KNOB) {
-        l->out->knobs(l->out->context, hr_engine_knobs(l->engine));
+        l->out->knobs(l->out->context, knobs_of(l));
     }
     if (command->kind == HR_COMMAND_QUIT) {
         l->over = true;
@@ -230,9 +240,10 @@ static void obey_all(engine_loop *l)
 // The save that was gone on from is as good as one of ours, when it is the file that is kept.
 static void note_resumed(engine_loop *l)
 {
-    if (l->resumes && hr_engine_steps(l->engine) > 0) {
+    const uint64_t steps = engine_loop_steps(l);
+    if (l->resumes && steps > 0) {
         if (strcmp(l->request.resume_path, l->request.autosave_path) == 0) {
-            autosave_note(&l->save, hr_engine_steps(l->engine), l->out->heartbeat);
+            autosave_note(&l->save, steps, l->out->heartbeat);
         }
         l->resumes = false;
     }
@@ -241,8 +252,8 @@ static void note_resumed(engine_loop *l)
 // Nothing of this process reaches a lost device again: the worker ends, and says why.
 static bool has_lost_device(engine_loop *l)
 {
-    const hr_err *err = hr_engine_error(l->engine);
-    if (hr_engine_get_state(l->engine) != HR_ENGINE_FAILED || err->status != HR_DEVICE_LOST) {
+    const hr_err *err = l->d.ops->error(l->d.self);
+    if (l->d.ops->state(l->d.self) != HR_ENGINE_FAILED || err->status != HR_DEVICE_LOST) {
         return false;
     }
     l->over = true;
@@ -258,16 +269,18 @@ bool engine_loop_turn(engine_loop *l, bool *idle)
     if (l->over) {
         return false;
     }
-    be_patient(l, engine_needs_build(l->engine) ? TIMEOUT_BUILD_S : TIMEOUT_S);
+    be_patient(l, l->d.ops->needs_build(l->d.self) ? TIMEOUT_BUILD_S : TIMEOUT_S);
     pace_begin_step(&l->pace);
-    hr_engine_advance(l->engine, idle);
+    l->d.ops->advance(l->d.self, idle);
     note_resumed(l);
     publish(l);
     if (has_lost_device(l)) {
         return false;
     }
     be_patient(l, TIMEOUT_BUILD_S);
-    autosave_keep(&l->save, l->engine, l->out);
+    if (l->d.engine != NULL) {
+        autosave_keep(&l->save, l->d.engine, l->out);
+    }
     be_patient(l, TIMEOUT_S);
     if (!*idle) {
         pace_end_step(&l->pace);
@@ -285,9 +298,14 @@ void engine_loop_run(engine_loop *l)
     }
 }
 
-hr_engine *engine_loop_engine(engine_loop *l)
+uint64_t engine_loop_steps(const engine_loop *l)
 {
-    return l->engine;
+    return l->d.ops->steps(l->d.self);
+}
+
+const hr_knobs *engine_loop_knobs(const engine_loop *l)
+{
+    return knobs_of(l);
 }
 
 hr_status engine_loop_ending(const engine_loop *l, hr_err *err)

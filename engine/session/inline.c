@@ -164,7 +164,7 @@ static hr_session_life get_life(hr_session *session, hr_session_end *end)
         return HR_SESSION_LIVE;
     }
     *end = (hr_session_end){.by_us = true,
-                            .step = hr_engine_steps(engine_loop_engine(self(session)->loop)),
+                            .step = engine_loop_steps(self(session)->loop),
                             .instr = HR_NO_ID,
                             .saved_step = HR_NONE,
                             .sentence = "the training was ended"};
@@ -215,7 +215,7 @@ static hr_status open_inline(inline_session *s, const hr_session_options *option
     HR_TRY(session_open(&s->base, &ops, false, err));
     HR_TRY(session_request(options, &s->request, err));
     HR_TRY(engine_loop_create(&s->request, &s->out, &s->loop, err));
-    on_knobs(s, hr_engine_knobs(engine_loop_engine(s->loop)));
+    on_knobs(s, engine_loop_knobs(s->loop));
     engine_loop_report(s->loop);
     return HR_OK;
 }

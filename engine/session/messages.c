@@ -154,7 +154,7 @@ static void walk_chunk(codec *c, hr_session_chunk *chunk)
     codec_u64(c, &chunk->region_address);
     codec_u64(c, &chunk->region_bytes);
     codec_u32(c, &chunk->tensor);
-    codec_row(c, &category, HR_CATEGORY_COUNT);
+    codec_row(c, &category, HR_CATEGORY_COUNT + 1);
     codec_bool(c, &chunk->in_use);
     codec_bool(c, &chunk->pending);
     chunk->category = (uint8_t)category;
@@ -259,8 +259,8 @@ static bool is_text(const char *words, size_t size)
 
 bool event_is_valid(const hr_event *e)
 {
-    if (e->version != HR_EVENT_VERSION || e->kind >= HR_EVENT_COUNT || e->category >= HR_CATEGORY_COUNT ||
-        e->phase >= HR_PHASE_COUNT) {
+    if (e->version != HR_EVENT_VERSION || e->kind >= HR_EVENT_COUNT || e->category > HR_CATEGORY_COUNT ||
+        e->phase > HR_PHASE_COUNT) {
         return false;
     }
     switch ((hr_event_kind)e->kind) {

@@ -3,10 +3,13 @@
 
 #include <string.h>
 
+#include "headroom/file_kind.h"
+
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "insight/fit_sweep.h"
 #include "insight/planner.h"
+#include "insight/replay_plan.h"
 
 // One kind's question while it is answered.
 typedef struct matter {
@@ -28,7 +31,8 @@ struct planner_queue {
     bool trusts;
     bool has_read;       // the preset, or tried to
     hr_preset *opened;   // what `planner` was read from
-    hr_planner *planner; // NULL: it could not be read, `reading` says why
+    hr_planner *planner; // NULL: it could not be read, `reading` says why, or it is a trace
+    hr_replay *replay;   // a recorded step in a preset's place; NULL: it is none
     finding reading;
     matter matters[HR_QUESTION_COUNT];
     bool has_present; // of TURNS
@@ -62,6 +66,8 @@ static void close_preset(planner_queue *d)
     }
     hr_planner_close(d->planner);
     hr_preset_close(d->opened);
+    hr_replay_close(d->replay);
+    d->replay = NULL;
     d->planner = NULL;
     d->opened = NULL;
     d->has_read = false;
@@ -102,6 +108,10 @@ static void refuse(hr_answer *answer, hr_status status, const hr_err *err)
 static void plan(const planner_queue *d, const planning_question *q, const hr_knobs *knobs, finding *f)
 {
     *f = (finding){.status = HR_OK};
+    if (d->replay != NULL) {
+        f->status = replay_whatif(d->replay, knobs, &f->plan, &f->err);
+        return;
+    }
     f->status = q->exact ? hr_planner_plan(d->planner, knobs, &f->plan, &f->err)
                          : planner_estimate(d->planner, knobs, &f->plan, &f->estimated, &f->err);
 }
@@ -125,7 +135,8 @@ static void plan_turn(planner_queue *d, const planning_question *q, const hr_tur
         *f = *present_of(d, q);
         return;
     }
-    f->status = hr_knobs_set(&turned, turn->knob, turn->value, &f->err);
+    f->status = d->replay == NULL ? HR_OK : hr_replay_check_turn(turn->knob, turn->value, &f->err);
+    f->status = f->status == HR_OK ? hr_knobs_set(&turned, turn->knob, turn->value, &f->err) : f->status;
     if (f->status != HR_OK) {
         return;
     }
@@ -142,7 +153,9 @@ static void plan_turn(planner_queue *d, const planning_question *q, const hr_tur
 static planning_work answer_stands(planner_queue *d, matter *m, hr_answer *answer)
 {
     hr_err err = {0};
-    refuse(answer, hr_engine_rehearse(d->opened, &m->q.knobs, &err), &err);
+    const hr_status status = d->replay != NULL ? hr_knobs_validate(&m->q.knobs, &err)
+                                               : hr_engine_rehearse(d->opened, &m->q.knobs, &err);
+    refuse(answer, status, &err);
     answer->last = true;
     return PLANNING_ANSWERED;
 }
@@ -161,10 +174,25 @@ static planning_work answer_turn(planner_queue *d, matter *m, hr_answer *answer)
 static planning_work answer_step_plan(planner_queue *d, matter *m, hr_answer *answer)
 {
     hr_err err = {0};
-    hr_status status = m->q.exact ? hr_planner_step_plan(d->planner, &m->q.knobs, &answer->step_plan, &err)
-                                  : planner_estimate_step_plan(d->planner, &m->q.knobs, &answer->step_plan,
-                                                               &answer->estimated, &err);
+    hr_status status = d->replay != NULL ? replay_step_plan(d->replay, &m->q.knobs, &answer->step_plan, &err)
+                       : m->q.exact ? hr_planner_step_plan(d->planner, &m->q.knobs, &answer->step_plan, &err)
+                                    : planner_estimate_step_plan(d->planner, &m->q.knobs, &answer->step_plan,
+                                                                 &answer->estimated, &err);
     refuse(answer, status, &err);
+    answer->last = true;
+    return PLANNING_ANSWERED;
+}
+
+// What needs a program: its listing, and what trades memory for time.
+static planning_work refuse_recorded(hr_answer *answer)
+{
+    hr_err err = {0};
+    refuse(
+        answer,
+        HR_FAIL(&err, STATE,
+                "a recorded step has no program to be turned into another one: 1 and 4 show what cards and "
+                "allocators would do"),
+        &err);
     answer->last = true;
     return PLANNING_ANSWERED;
 }
@@ -172,6 +200,9 @@ static planning_work answer_step_plan(planner_queue *d, matter *m, hr_answer *an
 static planning_work answer_diff(planner_queue *d, matter *m, hr_answer *answer)
 {
     hr_err err = {0};
+    if (d->replay != NULL) {
+        return refuse_recorded(answer);
+    }
     hr_status status = hr_planner_diff(d->planner, &m->q.knobs, &m->q.after, &answer->text, &err);
     refuse(answer, status, &err);
     answer->last = true;
@@ -181,6 +212,9 @@ static planning_work answer_diff(planner_queue *d, matter *m, hr_answer *answer)
 static planning_work answer_fit(planner_queue *d, matter *m, hr_answer *answer)
 {
     hr_err err = {0};
+    if (d->replay != NULL) {
+        return refuse_recorded(answer);
+    }
     hr_status status =
         d->sweep == NULL ? fit_sweep_create(&m->q.knobs, m->q.permission, &d->sweep, &err) : HR_OK;
     fit_sweep_result result = FIT_SWEEP_REFUSED;
@@ -201,6 +235,10 @@ static void read_preset(planner_queue *d)
     finding *f = &d->reading;
     *f = (finding){.status = HR_OK};
     d->has_read = true;
+    if (hr_file_kind_of(d->preset) == HR_FILE_TRACE) {
+        f->status = replay_open_step(d->preset, &d->replay, &f->err);
+        return;
+    }
     f->status = hr_preset_open(d->preset, d->trusts, &d->opened, &problems, &f->err);
     hr_preset_problems_free(problems);
     if (f->status == HR_OK) {
@@ -239,7 +277,7 @@ static planning_work answer_one(planner_queue *d, matter *m, hr_answer *answer)
         [HR_QUESTION_DIFF] = answer_diff,
         [HR_QUESTION_FIT] = answer_fit,
     };
-    if (d->planner == NULL) {
+    if (d->planner == NULL && d->replay == NULL) {
         refuse(answer, d->reading.status, &d->reading.err);
         answer->last = true;
         return PLANNING_ANSWERED;

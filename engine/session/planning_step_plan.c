@@ -72,7 +72,7 @@ static bool is_instr(const hr_step_plan *p, const hr_step_plan_instr *i, uint32_
     return are_flags(&i->is_alloc, 1) && are_flags(&i->is_free, 1) && are_flags(&i->again, 1) &&
            i->name < p->texts_bytes && i->line < p->texts_bytes && i->impl < p->texts_bytes &&
            is_index(i->layer, p->layer_count) && is_index(i->tensor, p->tensor_count) &&
-           (i->is_alloc || i->is_free) == (i->tensor != HR_NO_ID) && i->phase < HR_PHASE_COUNT &&
+           (i->is_alloc || i->is_free) == (i->tensor != HR_NO_ID) && i->phase <= HR_PHASE_COUNT &&
            i->lane < HR_LANE_COUNT && i->event >= event_before && i->event <= p->event_count &&
            is_time(i->seconds);
 }
@@ -80,7 +80,7 @@ static bool is_instr(const hr_step_plan *p, const hr_step_plan_instr *i, uint32_
 static bool is_tensor(const hr_step_plan *p, const hr_step_plan_tensor *t)
 {
     return are_flags(&t->persistent, 1) && are_flags(&t->saved, 1) && t->name < p->texts_bytes &&
-           t->dtype < p->texts_bytes && t->shape < p->texts_bytes && t->category < HR_CATEGORY_COUNT &&
+           t->dtype < p->texts_bytes && t->shape < p->texts_bytes && t->category <= HR_CATEGORY_COUNT &&
            is_index(t->layer, p->layer_count) && t->owner < p->tensor_count &&
            is_index(t->born, p->instr_count) && is_index(t->died, p->instr_count);
 }
@@ -94,7 +94,7 @@ static bool is_layer(const hr_step_plan *p, const hr_step_plan_layer *l)
 static bool is_event(const hr_step_plan *p, const hr_event *e)
 {
     return e->version == HR_EVENT_VERSION && e->kind >= HR_EVENT_ALLOC && e->kind <= HR_EVENT_OOM &&
-           e->category < HR_CATEGORY_COUNT && e->phase < HR_PHASE_COUNT &&
+           e->category <= HR_CATEGORY_COUNT && e->phase <= HR_PHASE_COUNT &&
            is_index(e->instr, p->instr_count) && is_index(e->u.memory.tensor, p->tensor_count);
 }
 

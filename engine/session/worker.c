@@ -149,7 +149,7 @@ static hr_status work(worker *w, hr_err *err)
         on_error(w, err);
         return status;
     }
-    on_knobs(w, hr_engine_knobs(engine_loop_engine(w->loop)));
+    on_knobs(w, engine_loop_knobs(w->loop));
     engine_loop_report(w->loop);
     engine_loop_run(w->loop);
     return engine_loop_ending(w->loop, err);

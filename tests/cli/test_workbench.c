@@ -67,6 +67,19 @@ START_TEST(five_tasks_are_done_with_keys_that_the_screen_shows)
 }
 END_TEST
 
+// A step of the demo, as a run recorded it.
+START_TEST(a_recorded_step_is_turned_with_keys_that_the_screen_shows)
+{
+    char *keys = slurp("tests/cli/scripts/recorded.keys");
+    enter(keys);
+    play("run demo -s device.kind=plan --steps 1 --trace step.hrt", 0);
+    play("step.hrt --script a.keys", 0);
+    said("step.hrt --script a.keys -s batch.size=64", 2,
+         "batch.size cannot be turned: this is a recorded step");
+    free(keys);
+}
+END_TEST
+
 static const char walk[] =
     "wait seconds 2\nkeys b <Left>\nwait steps 20\n:theme safe\nkeys <Tab>?\nwait seconds 1\n"
     "keys <Esc> 5 . 0 8 9 3 4 1\nwait seconds 1\nsave-display b.svg\nsave-display b.txt\n"
@@ -245,6 +258,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         five_tasks_are_done_with_keys_that_the_screen_shows,
+        a_recorded_step_is_turned_with_keys_that_the_screen_shows,
         the_same_script_gives_the_same_bytes_whatever_the_environment,
         a_cast_is_a_header_and_output_in_the_order_of_time,
         a_cast_replaces_a_cast_and_nothing_else,

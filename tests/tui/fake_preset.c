@@ -6,6 +6,7 @@
 
 #include "headroom/card.h"
 #include "headroom/knob_export.h"
+#include "headroom/replay.h"
 
 #include "tests/tui/fake_engine.h"
 
@@ -77,6 +78,17 @@ hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **p
         }
     }
     return HR_FAIL(err, PRESET, "no preset is called '%s'", name);
+}
+
+bool hr_preset_is_trace(const hr_preset *preset)
+{
+    (void)preset;
+    return false;
+}
+
+hr_status hr_replay_open_preset(const char *word, bool trust, hr_preset **out, char **problems, hr_err *err)
+{
+    return hr_preset_open(word, trust, out, problems, err);
 }
 
 void hr_preset_problems_free(char *problems)

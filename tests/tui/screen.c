@@ -47,7 +47,8 @@ void screen_close(app *a)
 static void answer_whatif(app *a)
 {
     static hr_turn turns[HR_TURNS_MAX];
-    const whatif_question question = {a->feed.knobs, feed_knob(&a->feed), a->feed.live.limit_bytes};
+    const whatif_question question = {
+        .knobs = a->feed.knobs, .first = feed_knob(&a->feed), .when_unset_bytes = a->feed.live.limit_bytes};
     const size_t count = whatif_begin(&a->feed.whatif, &question, turns);
     a->feed.answers.question = 0; // all of them anew
     for (size_t k = 0; k < count; k++) {

@@ -15,7 +15,8 @@ static whatif asked;
 
 static whatif_question question_of(hr_knob_id first)
 {
-    return (whatif_question){*hr_preset_knobs(fake_preset()), first, UINT64_C(64) << 20};
+    return (whatif_question){
+        .knobs = *hr_preset_knobs(fake_preset()), .first = first, .when_unset_bytes = UINT64_C(64) << 20};
 }
 
 static bool neighbour_of(const whatif_question *q, hr_knob_id id, int side, char value[HR_KNOB_TEXT_MAX])

@@ -114,10 +114,10 @@ static inline hr_session *use_start(const hr_session_options *options)
 }
 
 static inline void use_send(hr_session *s, hr_command_kind kind, uint64_t count, hr_knob_id knob,
-                            const char *text)
+                            const char *words)
 {
     hr_command c = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count, .knob = knob};
-    (void)snprintf(c.text, sizeof c.text, "%s", text);
+    (void)snprintf(c.text, sizeof c.text, "%s", words);
     ck_assert(hr_session_send(s, &c));
 }
 

@@ -40,7 +40,7 @@ static void write_report(wire_out *out)
     r.host.stage_count = roll(10);
     r.oom.fix_count = roll(HR_FIXES_MAX + 1);
     r.oom.cause = (hr_oom_cause)roll(HR_OOM_CAUSE_COUNT);
-    r.memory.at_peak.phase = (hr_phase)roll(HR_PHASE_COUNT);
+    r.memory.at_peak.phase = (hr_phase)roll(HR_PHASE_COUNT + 1);
     r.model.layers = hr_calloc(r.model.layer_count, sizeof *r.model.layers);
     r.memory.at_peak.tensors = hr_calloc(r.memory.at_peak.tensor_count, sizeof *r.memory.at_peak.tensors);
     for (size_t k = 0; k < r.model.layer_count; k++) {
@@ -49,7 +49,7 @@ static void write_report(wire_out *out)
     }
     for (size_t k = 0; k < r.memory.at_peak.tensor_count; k++) {
         fill_words(r.memory.at_peak.tensors[k].name, sizeof r.memory.at_peak.tensors[k].name);
-        r.memory.at_peak.tensors[k].category = (hr_category)roll(HR_CATEGORY_COUNT);
+        r.memory.at_peak.tensors[k].category = (hr_category)roll(HR_CATEGORY_COUNT + 1);
     }
     put_report(out, &r);
     hr_report_deinit(&r);
@@ -61,11 +61,11 @@ static bool read_report(const wire_message *m, wire_out *again)
     bool valid = get_report(m, &r);
     if (valid) {
         ck_assert_uint_lt(r.oom.cause, HR_OOM_CAUSE_COUNT);
-        ck_assert_uint_lt(r.memory.at_peak.phase, HR_PHASE_COUNT);
+        ck_assert_uint_le(r.memory.at_peak.phase, HR_PHASE_COUNT);
         ck_assert_uint_le(r.host.stage_count, sizeof r.host.stages / sizeof *r.host.stages);
         ck_assert_uint_le(r.oom.fix_count, HR_FIXES_MAX);
         for (size_t k = 0; k < r.memory.at_peak.tensor_count; k++) {
-            ck_assert_uint_lt(r.memory.at_peak.tensors[k].category, HR_CATEGORY_COUNT);
+            ck_assert_uint_le(r.memory.at_peak.tensors[k].category, HR_CATEGORY_COUNT);
         }
         put_report(again, &r);
         hr_report_deinit(&r);
@@ -87,7 +87,7 @@ static void write_heap(wire_out *out)
                                 .region_address = begins ? address : c[-1].region_address,
                                 .region_bytes = 1 << 15,
                                 .in_use = roll(2) == 1,
-                                .category = (uint8_t)roll(HR_CATEGORY_COUNT),
+                                .category = (uint8_t)roll(HR_CATEGORY_COUNT + 1),
                                 .tensor = roll(100)};
         c->requested_bytes = c->in_use ? c->size_bytes - roll(200) : 0;
         address += c->size_bytes;
@@ -101,7 +101,7 @@ static bool read_heap(const wire_message *m, wire_out *again)
     bool valid = get_heap(m, &heap);
     for (size_t k = 0; valid && k < heap.count; k++) {
         const hr_session_chunk *c = &heap.chunks[k];
-        ck_assert_uint_lt(c->category, HR_CATEGORY_COUNT);
+        ck_assert_uint_le(c->category, HR_CATEGORY_COUNT);
         ck_assert_uint_ge(c->address, c->region_address);
         ck_assert_uint_le(c->address + c->size_bytes, c->region_address + c->region_bytes);
         ck_assert_uint_le(c->requested_bytes, c->size_bytes);
@@ -451,10 +451,13 @@ START_TEST(a_record_beyond_its_tables_is_none)
     e.version = HR_EVENT_VERSION + 1;
     ck_assert(!event_is_valid(&e));
     e = good;
-    e.category = HR_CATEGORY_COUNT;
+    e.category = HR_CATEGORY_COUNT; // of a recorded step
+    e.phase = HR_PHASE_COUNT;
+    ck_assert(event_is_valid(&e));
+    e.category++;
     ck_assert(!event_is_valid(&e));
     e = good;
-    e.phase = HR_PHASE_COUNT;
+    e.phase = HR_PHASE_COUNT + 1;
     ck_assert(!event_is_valid(&e));
     for (uint32_t kind = 0; kind < 256; kind++) {
         e = good;

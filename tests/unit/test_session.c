@@ -122,7 +122,7 @@ static bool builds_both(bool followed, bool comes)
     while (p.builds == before) {
         ck_assert(engine_loop_turn(l, &idle));
     }
-    const bool both = hr_knob_is(hr_engine_knobs(engine_loop_engine(l)), HR_KNOB_EXECUTION_MODE, "graph");
+    const bool both = hr_knob_is(engine_loop_knobs(l), HR_KNOB_EXECUTION_MODE, "graph");
     engine_loop_destroy(l);
     return both;
 }

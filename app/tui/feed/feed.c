@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/feed/feed.h"
 
+#include "headroom/replay.h"
 #include "headroom/units.h"
 
 #include "app/tui/feed/knob_edit.h"
@@ -46,6 +47,13 @@ const whatif_cell *feed_whatif(const feed *f, hr_knob_id id, int side)
 const char *feed_why_not_command(const feed *f)
 {
     return f->watched == NULL ? NULL : "this training is another process's: it can be watched, not turned";
+}
+
+const char *feed_why_not_turn(const feed *f, hr_knob_id id)
+{
+    return !hr_preset_is_trace(f->preset) || hr_replay_knob_applies(id)
+               ? NULL
+               : "a recorded step's requests are what they were: its card and its allocator can be turned";
 }
 
 bool feed_engine_lives(const feed *f)

@@ -99,6 +99,8 @@ const hr_step_plan *feed_step_plan(const feed *f);
 const whatif_cell *feed_whatif(const feed *f, hr_knob_id id, int side); // NULL: no answer yet
 // NULL, or why what is only watched cannot be commanded.
 const char *feed_why_not_command(const feed *f);
+// NULL, or why this knob cannot be turned: of a recorded step only those of its card and its allocator can.
+const char *feed_why_not_turn(const feed *f, hr_knob_id id);
 bool feed_engine_lives(const feed *f); // it was started, and has not ended
 
 // ---- say.c ----------------------------------------------------------------------------------------------------
@@ -116,7 +118,8 @@ bool feed_send_plain(feed *f, hr_command_kind kind, uint64_t count);            
 
 // Starts zeroed. Borrows the preset. No engine yet.
 void feed_init(feed *f, const hr_preset *preset, const hr_knobs *knobs);
-void feed_deinit(feed *f); // stops the engine
+void feed_deinit(feed *f);       // stops the engine
+void feed_select_first(feed *f); // the first knob of the panel that can be turned
 void feed_start_engine(feed *f);
 void feed_resume_engine(feed *f, uint64_t steps); // the same from f->autosave, which holds so many steps
 // Ends the training, and with it the engine. The status is that of its save, also when asked again: HR_OK when there

@@ -413,7 +413,7 @@ heap_change heap_change_of(const hr_event *e)
         .seq = (uint32_t)e->seq,
         .kind = e->kind,
         .category = e->category < HR_CATEGORY_COUNT ? e->category : HR_CATEGORY_COUNT,
-        .phase = e->phase < HR_PHASE_COUNT ? e->phase : HR_PHASE_BUILD,
+        .phase = e->phase < HR_PHASE_COUNT ? e->phase : HR_PHASE_COUNT,
     };
 }
 

@@ -273,12 +273,22 @@ bool feed_check_life(feed *f)
 
 // ---- beginning and end ----------------------------------------------------------------------------------------
 
+void feed_select_first(feed *f)
+{
+    size_t count;
+    const hr_knob_id *panel = knob_edit_panel(&count);
+    for (f->knob = 0; f->knob + 1 < count && feed_why_not_turn(f, panel[f->knob]) != NULL;) {
+        f->knob++;
+    }
+}
+
 void feed_init(feed *f, const hr_preset *preset, const hr_knobs *knobs)
 {
     f->preset = preset;
     f->knobs = f->applied = *knobs;
     f->saved_step = f->kept_step = HR_NONE;
     run_state_init(&f->live);
+    feed_select_first(f);
 }
 
 void feed_deinit(feed *f)

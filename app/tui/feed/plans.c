@@ -47,7 +47,10 @@ static uint64_t asked(feed *f, uint64_t number)
 static void ask_turns(feed *f)
 {
     static hr_turn turns[HR_TURNS_MAX];
-    const whatif_question question = {f->knobs, feed_knob(f), f->live.limit_bytes};
+    const whatif_question question = {.knobs = f->knobs,
+                                      .first = feed_knob(f),
+                                      .when_unset_bytes = f->live.limit_bytes,
+                                      .recorded = hr_preset_is_trace(f->preset)};
     if (f->planning == NULL) {
         f->question++; // what was answered is of other knobs
         return;

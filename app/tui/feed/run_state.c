@@ -16,7 +16,7 @@
 void run_state_init(run_state *m)
 {
     memset(m, 0, sizeof *m);
-    m->attributed = true;
+    m->attributed = m->counted = true;
     m->loss = m->accuracy = m->eval_loss = m->eval_accuracy = UNKNOWN;
     profile_clear(&m->step_now);
     profile_clear(&m->step_last);
@@ -62,7 +62,7 @@ static void forget_bands(run_state *m)
 {
     memset(m->heap.band_bytes, 0, sizeof m->heap.band_bytes);
     m->heap.requested_bytes = 0;
-    m->attributed = true;
+    m->attributed = m->counted = true;
 }
 
 // Chunks are larger than what is asked for: the rest is waste. After a gap the total is still exact, and what the known
@@ -147,7 +147,7 @@ static void on_oom(run_state *m, const hr_event *e)
 void run_state_lost(run_state *m, uint64_t events)
 {
     m->lost_events += events;
-    m->attributed = false;
+    m->attributed = m->counted = false;
 }
 
 void run_state_restart(run_state *m)
@@ -191,7 +191,7 @@ static void settle_boundary(run_state *m)
         uint64_t pool_bytes = m->heap.pool_bytes;
         m->heap = m->boundary;
         m->heap.pool_bytes = pool_bytes;
-        m->attributed = true;
+        m->attributed = m->counted = true;
     }
 }
 

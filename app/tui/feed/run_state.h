@@ -45,6 +45,7 @@ typedef struct run_state {
     heap_now heap;
     heap_now boundary; // at the last step boundary with every category known
     bool attributed;   // band_bytes are exact: BAND_UNKNOWN is waste
+    bool counted;      // requested_bytes are exact, also where no category is told
     uint64_t limit_bytes;
     uint64_t peak_bytes;                        // since the start
     uint64_t epoch_peak_bytes;                  // since the last build

@@ -37,7 +37,7 @@ static void check_tensors(hr_step_plan *p)
 {
     for (uint32_t k = 0; k < p->tensor_count; k++) {
         hr_step_plan_tensor *t = &p->tensors[k];
-        t->category = t->category < HR_CATEGORY_COUNT ? t->category : HR_CATEGORY_OUTSIDE;
+        t->category = t->category <= HR_CATEGORY_COUNT ? t->category : HR_CATEGORY_COUNT;
         t->layer = within(t->layer, p->layer_count);
         t->owner = t->owner < p->tensor_count ? t->owner : k;
         t->born = within(t->born, p->instr_count);
@@ -67,7 +67,7 @@ static void check_instrs(hr_step_plan *p)
         instr->tensor = within(instr->tensor, p->tensor_count);
         instr->is_alloc = instr->is_alloc && instr->tensor != HR_NO_ID;
         instr->is_free = instr->is_free && instr->tensor != HR_NO_ID && !instr->is_alloc;
-        instr->phase = instr->phase < HR_PHASE_COUNT ? instr->phase : HR_PHASE_BUILD;
+        instr->phase = instr->phase < HR_PHASE_COUNT ? instr->phase : HR_PHASE_COUNT;
         uint64_t *const bytes[] = {&instr->in_use_bytes, &instr->pool_bytes, &instr->requested_bytes,
                                    &instr->bytes_moved, &instr->flops};
         for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
@@ -88,7 +88,7 @@ void step_check(hr_step_plan *p)
     check_instrs(p);
     for (size_t e = 0; e < p->event_count; e++) {
         hr_event *event = &p->events[e];
-        event->category = event->category < HR_CATEGORY_COUNT ? event->category : HR_CATEGORY_OUTSIDE;
+        event->category = event->category <= HR_CATEGORY_COUNT ? event->category : HR_CATEGORY_COUNT;
         event->instr = within(event->instr, p->instr_count);
         if (event->kind >= HR_EVENT_ALLOC && event->kind <= HR_EVENT_OOM) {
             event->u.memory.tensor = within(event->u.memory.tensor, p->tensor_count);

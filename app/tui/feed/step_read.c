@@ -15,8 +15,10 @@ const char *step_short_line(const hr_step_plan *p, uint32_t instr, char *text, s
     const hr_step_plan_instr *i = &p->instrs[instr];
     if (i->is_alloc || i->is_free) {
         const hr_step_plan_tensor *t = &p->tensors[i->tensor];
-        snprintf(text, size, "%s %s[%s %s]", i->is_alloc ? "alloc" : "free", hr_step_plan_text(p, t->name),
-                 hr_step_plan_text(p, t->dtype), hr_step_plan_text(p, t->shape));
+        const char *dtype = hr_step_plan_text(p, t->dtype), *shape = hr_step_plan_text(p, t->shape);
+        const bool typed = dtype[0] != '\0'; // of a recorded step bytes are bytes
+        snprintf(text, size, "%s %s%s%s%s%s%s", i->is_alloc ? "alloc" : "free", hr_step_plan_text(p, t->name),
+                 typed ? "[" : "", dtype, typed ? " " : "", typed ? shape : "", typed ? "]" : "");
     } else {
         snprintf(text, size, "%s%s", i->again ? "again: " : "", step_line(p, instr));
     }
@@ -37,6 +39,11 @@ const char *step_tensor_name(const hr_step_plan *p, uint32_t tensor)
 const char *step_layer_name(const hr_step_plan *p, uint32_t layer)
 {
     return layer < p->layer_count ? hr_step_plan_text(p, p->layers[layer].name) : "—";
+}
+
+bool step_tells_categories(const hr_step_plan *p)
+{
+    return p->tensor_count == 0 || p->tensors[0].category < HR_CATEGORY_COUNT;
 }
 
 bool step_is_reached(const hr_step_plan *p, uint32_t instr)

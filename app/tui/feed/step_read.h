@@ -16,6 +16,8 @@ const char *step_line(const hr_step_plan *p, uint32_t instr);
 const char *step_short_line(const hr_step_plan *p, uint32_t instr, char *text, size_t size);
 const char *step_tensor_name(const hr_step_plan *p, uint32_t tensor);
 const char *step_layer_name(const hr_step_plan *p, uint32_t layer); // "—" for none
+// Whether it says what tensors are for: a recorded step does not.
+bool step_tells_categories(const hr_step_plan *p);
 // Whether that instruction was reached at all.
 bool step_is_reached(const hr_step_plan *p, uint32_t instr);
 // What people call it: the tensor that it takes or frees, or its layer and operation.

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/replay.h"
+
 #include "app/tui/feed/knob_edit.h"
 
 static bool is_hot(hr_knob_id id)
@@ -27,7 +29,8 @@ static void add_neighbour(whatif *w, const whatif_question *q, hr_knob_id id, in
     hr_knobs turned = q->knobs;
     whatif_cell *cell = &w->begun.cell[id][side];
     const int direction = side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
-    const bool legal = knob_edit_neighbour(&q->knobs, id, direction, q->when_unset_bytes, value) &&
+    const bool can_be = !q->recorded || hr_replay_knob_applies(id);
+    const bool legal = can_be && knob_edit_neighbour(&q->knobs, id, direction, q->when_unset_bytes, value) &&
                        knob_edit_set(&turned, id, value, NULL) == HR_OK;
     (void)snprintf(cell->value, sizeof cell->value, "%.*s", (int)sizeof cell->value - 1, value);
     cell->known = cell->refused = !legal;

@@ -31,6 +31,7 @@ typedef struct whatif_question {
     hr_knobs knobs;
     hr_knob_id first;          // the selected knob is planned first
     uint64_t when_unset_bytes; // the limit, where device.vram is not set
+    bool recorded;             // a step of which only card and allocator can be turned
 } whatif_question;
 
 // A question under way.

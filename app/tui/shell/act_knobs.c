@@ -45,6 +45,15 @@ static bool may_command(feed *f)
     return why_not == NULL;
 }
 
+static bool may_turn(feed *f, hr_knob_id id)
+{
+    const char *why_not = feed_why_not_turn(f, id);
+    if (why_not != NULL) {
+        feed_say(f, MESSAGE_NOTE, "%s: %s", hr_knob_rows(NULL)[id].key, why_not);
+    }
+    return why_not == NULL;
+}
+
 static bool stays(feed *f, hr_knob_id id)
 {
     char same[HR_KNOB_TEXT_MAX];
@@ -58,7 +67,7 @@ bool app_turn(feed *f, hr_knob_id id, const char *text)
 {
     hr_err err;
     char now[HR_KNOB_TEXT_MAX];
-    if (!may_command(f)) {
+    if (!may_command(f) || !may_turn(f, id)) {
         return false;
     }
     if (strcmp(hr_knob_format(&f->knobs, id, now), text) == 0) {

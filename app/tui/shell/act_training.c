@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "headroom/replay.h"
 #include "headroom/words.h"
 
 #include "app/tui/shell/act.h"
@@ -169,7 +170,7 @@ static bool opens(feed *f, const char *name)
     hr_preset *opened;
     char *problems = NULL;
     hr_err err;
-    hr_status status = hr_preset_open(name, false, &opened, &problems, &err);
+    hr_status status = hr_replay_open_preset(name, false, &opened, &problems, &err);
     hr_preset_problems_free(problems);
     if (status == HR_OK) {
         status = hr_knobs_validate(hr_preset_knobs(opened), &err);

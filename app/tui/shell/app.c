@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "headroom/card.h"
+#include "headroom/replay.h"
 #include "headroom/units.h"
 
 // ---- life -----------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ static bool open_next(app *a)
 {
     char *problems = NULL;
     hr_err err;
-    hr_status status = hr_preset_open(a->next.preset, false, &a->next.opened, &problems, &err);
+    hr_status status = hr_replay_open_preset(a->next.preset, false, &a->next.opened, &problems, &err);
     hr_preset_problems_free(problems);
     if (status != HR_OK) {
         a->next.opened = NULL;
@@ -183,6 +184,7 @@ static void switch_preset(app *a)
     a->next.opened = NULL;
     feed_forget_plans(&a->feed);
     a->feed.knobs = a->feed.applied = *hr_preset_knobs(a->feed.preset);
+    feed_select_first(&a->feed);
     run_state_init(&a->feed.live);
     heap_record_clear(&a->feed.heap);
     heap_scene_clear(&a->memory.scene);

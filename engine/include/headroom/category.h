@@ -39,6 +39,7 @@ typedef enum hr_phase {
         HR_PHASE_COUNT
 } hr_phase;
 
+// Of HR_CATEGORY_COUNT, HR_PHASE_COUNT, which is what a recorded step says: "unknown", '?' and "recorded".
 const char *hr_category_name(hr_category category);
 char hr_category_letter(hr_category category);
 const char *hr_phase_name(hr_phase phase);

@@ -132,8 +132,8 @@ typedef struct hr_event_health {
 typedef struct hr_event {
     uint16_t version;
     uint8_t kind;     // hr_event_kind
-    uint8_t category; // hr_category of the tensor
-    uint8_t phase;    // hr_phase
+    uint8_t category; // hr_category of the tensor; HR_CATEGORY_COUNT: a recorded step does not say it
+    uint8_t phase;    // hr_phase; HR_PHASE_COUNT: it does not say it
     uint8_t device;
     uint16_t reserved;
     uint32_t step;    // training steps completed before this event

@@ -34,6 +34,11 @@ HR_MUST_CHECK hr_status hr_preset_open(const char *preset, bool trust, hr_preset
 // Whether its model is right too: MODEL error with *problems and *err as above.
 HR_MUST_CHECK hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err *err);
 void hr_preset_problems_free(char *problems);
+// What stands in a preset's place where the step is a recorded one (headroom/replay.h): a name, a path and knobs, and no
+// model. Sessions and planners know the file by itself. NOMEM.
+HR_MUST_CHECK hr_status hr_preset_of_trace(const char *path, const hr_knobs *knobs, hr_preset **out,
+                                           hr_err *err);
+bool hr_preset_is_trace(const hr_preset *preset);
 void hr_preset_close(hr_preset *preset);
 
 const char *hr_preset_name(const hr_preset *preset);

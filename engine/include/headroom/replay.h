@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "headroom/knobs.h"
+#include "headroom/preset.h"
 #include "headroom/report.h"
 #include "headroom/scenario.h"
 #include "headroom/status.h"
@@ -151,8 +152,17 @@ typedef struct hr_replay_result {
 
 // The knobs a replay begins with: defaults, and what a replay is not about out of the way.
 void hr_replay_knobs_init(hr_knobs *knobs);
+// Those of a trace: the allocator whose memory it was (of PyTorch's snapshots `caching`; others do not say, and theirs is the
+// table's), and the limit that it brings itself, or the card without an end.
+void hr_replay_knobs_of(const hr_replay *replay, hr_knobs *knobs);
+// A trace's name, path and such knobs in a preset's place; any other word as hr_preset_open has it. Errors of
+// hr_replay_open too.
+HR_MUST_CHECK hr_status hr_replay_open_preset(const char *word, bool trust, hr_preset **out, char **problems,
+                                              hr_err *err);
 // Whether a replay listens to the knob at all: allocator.*, and of device.* what makes the limit.
 bool hr_replay_knob_applies(hr_knob_id id);
+// KNOB error, where a recorded step has no such knob, whose requests are what they were, or a replay no such value.
+HR_MUST_CHECK hr_status hr_replay_check_turn(hr_knob_id id, const char *value, hr_err *err);
 // Whether an allocator of this kind does.
 bool hr_replay_knob_concerns(hr_knob_id id, const char *allocator_kind);
 // Whether there is a replay on allocators of this kind: on all but the driver's own pool.

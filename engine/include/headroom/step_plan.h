@@ -17,7 +17,7 @@ typedef struct hr_step_plan_instr {
     uint32_t impl;       // text: who computes it; "" where nobody does
     uint32_t layer;      // index of layers, HR_NO_ID
     uint32_t tensor;     // alloc and free: index of tensors; else HR_NO_ID
-    uint8_t phase, lane; // hr_phase, hr_lane
+    uint8_t phase, lane; // hr_phase (HR_PHASE_COUNT: a recorded step does not say it), hr_lane
     bool is_alloc, is_free;
     bool again;     // a recomputation
     uint32_t event; // events before it, the first time it is executed
@@ -31,7 +31,7 @@ typedef struct hr_step_plan_instr {
 
 typedef struct hr_step_plan_tensor {
     uint32_t name, dtype, shape; // texts
-    uint8_t category;            // hr_category
+    uint8_t category;            // hr_category; HR_CATEGORY_COUNT: a recorded step does not say it
     bool persistent, saved;      // saved: kept from forward to backward
     uint32_t layer;              // HR_NO_ID
     uint32_t owner; // tensor whose bytes it lies in (a view, a result in place); its own id when it owns them

@@ -72,9 +72,9 @@ double counter_value(const bench_state *bench, counter_id id)
     case COUNTER_POOL:
         return (double)m->heap.pool_bytes;
     case COUNTER_REQUESTED:
-        return m->attributed ? (double)m->heap.requested_bytes : UNKNOWN;
+        return m->counted ? (double)m->heap.requested_bytes : UNKNOWN;
     case COUNTER_WASTE:
-        return m->attributed ? (double)m->heap.in_use_bytes - (double)m->heap.requested_bytes : UNKNOWN;
+        return m->counted ? (double)m->heap.in_use_bytes - (double)m->heap.requested_bytes : UNKNOWN;
     case COUNTER_LARGEST_FREE:
         return report == NULL ? UNKNOWN : known(report->largest_free_bytes);
     case COUNTER_FRAGMENTATION:

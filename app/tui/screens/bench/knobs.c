@@ -196,7 +196,7 @@ static int draw_knob(const canvas *whole, int y, const feed *f, hr_knob_id id, b
     const canvas *c = &cut;
     int width = list_width(c->area.w), each = plan_width(look_of(c->area.w));
     int rows = selected ? selected_rows(f, c->glyphs, c->area.w) : 1;
-    role r = selected ? ROLE_SELECT : ROLE_TEXT;
+    role r = selected ? ROLE_SELECT : feed_why_not_turn(f, id) != NULL ? ROLE_DIM : ROLE_TEXT;
     cut.said_later = !selected;
     say_shown(f, id, selected, shown);
     if (selected) {

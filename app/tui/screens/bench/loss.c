@@ -128,7 +128,7 @@ static int draw_number(const canvas *c, int y, const char *label, const char *va
 
 static const char *source_letter(const feed *f)
 {
-    return f->has_report && f->report.device.simulated ? "s" : "m";
+    return f->has_report && f->report.device.simulated && !f->report.step.measured ? "s" : "m";
 }
 
 // Under loss scaling, what it is, and what it cost; where float16 would flush or overflow, the worst layer's share.

@@ -53,6 +53,12 @@ static uint64_t waste_of(const hr_report_oom *oom)
     return oom->in_use_bytes > sum_bytes ? oom->in_use_bytes - sum_bytes : 0;
 }
 
+// Of a recorded step no category is told, and all of it is the rest.
+static const char *rest_name(const hr_report_oom *oom)
+{
+    return waste_of(oom) < oom->in_use_bytes ? "waste" : "unknown";
+}
+
 // One cell; what has no letter is a sum of others.
 static void draw_close(const canvas *c, int y, int x, unsigned band, const char *name, const char *bytes)
 {
@@ -96,7 +102,7 @@ static void draw_categories_close(const canvas *c, int y, const hr_report_oom *o
     for (int i = 0; i < shown; i++) {
         const unsigned band = order[i];
         draw_close(c, y + i / beside, i % beside * CLOSE_EACH, band,
-                   band < BAND_UNKNOWN ? hr_category_name((hr_category)band) : "waste",
+                   band < BAND_UNKNOWN ? hr_category_name((hr_category)band) : rest_name(oom),
                    format_bytes(bytes[band], unit, text));
     }
     if (others_bytes > 0 && shown >= 0) {
@@ -140,7 +146,7 @@ static int draw_categories(const canvas *c, int y, const hr_report_oom *oom, byt
         }
         y++;
     }
-    paint_text(c, y, 2, NAME_WIDTH, ROLE_DIM, "waste");
+    paint_text(c, y, 2, NAME_WIDTH, ROLE_DIM, rest_name(oom));
     paint_right(c, y, 2 + NAME_WIDTH, BYTES_WIDTH, ROLE_TEXT, format_bytes(waste_of(oom), unit, text));
     return y + 1;
 }

@@ -224,7 +224,7 @@ static void draw_step(const parts *at, const step_view *step, uint64_t pinned_by
     int columns = at->plot.area.w < TIMELINE_COLUMNS_MAX ? at->plot.area.w : TIMELINE_COLUMNS_MAX;
     stack_columns(step, columns, &s);
     graph_scale scale = graph_scale_of(pinned_bytes, p->limit_bytes, p->peak_in_use_bytes);
-    scale.rest_is_waste = true;
+    scale.rest_is_waste = step_tells_categories(p);
     graph_axis(&at->axis, &scale, unit);
     graph_draw(&at->plot, &scale, s.column, s.count);
     draw_phases(&at->below, step->feed, &s);
@@ -252,8 +252,9 @@ static void draw_title(const canvas *c, const step_view *step, bool focused)
     if (p != NULL && p->instr_count > 0) {
         format_bytes(p->peak_in_use_bytes, unit, peak);
         format_bytes(p->limit_bytes, unit, limit);
-        snprintf(right, sizeof right, "%" PRIu32 "…%" PRIu32 " of %zu · peak %s of %s %s p", w->first,
-                 w->first + (w->count > 0 ? w->count - 1 : 0), p->instr_count, peak, limit, unit.name);
+        snprintf(right, sizeof right, "%" PRIu32 "…%" PRIu32 " of %zu · peak %s%s%s %s p", w->first,
+                 w->first + (w->count > 0 ? w->count - 1 : 0), p->instr_count, peak,
+                 p->limit_bytes > 0 ? " of " : "", p->limit_bytes > 0 ? limit : "", unit.name);
     }
     paint_rule(c, focused, pane_title(PANE_STACK), step_shows_run(step) ? "the whole run" : right);
 }
