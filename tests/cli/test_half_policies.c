@@ -36,7 +36,7 @@ static void turn(hr_knobs *knobs, const char *key, const char *value)
     ck_assert_msg(hr_knobs_set_pair(knobs, pair, &err) == HR_OK, "%s", err.sentence);
 }
 
-static finding train(const hr_preset *preset, int optimizer, const char *policy)
+static finding train(const hr_preset *preset, int optimizer, const char *policy, uint64_t steps)
 {
     hr_knobs knobs = *hr_preset_knobs(preset);
     hr_err err = {0};
@@ -49,12 +49,12 @@ static finding train(const hr_preset *preset, int optimizer, const char *policy)
     turn(&knobs, "optimizer.learning_rate", optimizers[optimizer].rate);
     ck_assert_msg(hr_engine_create(preset, &knobs, &(hr_engine_options){0}, &engine, &err) == HR_OK, "%s",
                   err.sentence);
-    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = STEPS};
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps};
     ck_assert_int_eq(hr_engine_command(engine, &run, &err), HR_OK);
     for (bool idle = false; !idle;) {
         hr_engine_advance(engine, &idle);
     }
-    ck_assert_msg(hr_engine_steps(engine) == STEPS, "%s, %s: %s", policy, optimizers[optimizer].kind,
+    ck_assert_msg(hr_engine_steps(engine) == steps, "%s, %s: %s", policy, optimizers[optimizer].kind,
                   hr_engine_error(engine)->sentence);
     ck_assert_int_eq(hr_engine_report(engine, &report, &err), HR_OK);
     const finding f = {.first = report.train.loss_first,
@@ -78,7 +78,7 @@ START_TEST(losses_of_two_byte_variables_fall_and_stay_finite)
 {
     hr_preset *preset = open_model(models[_i]);
     for (int k = 0; k < OPTIMIZERS; k++) {
-        const finding brain = train(preset, k, "bfloat16"), half = train(preset, k, "float16");
+        const finding brain = train(preset, k, "bfloat16", STEPS), half = train(preset, k, "float16", STEPS);
         ck_assert_msg(isfinite(brain.last) && isfinite(half.last), "%s, %s: %g and %g", models[_i],
                       optimizers[k].kind, brain.last, half.last);
         ck_assert_msg(!optimizers[k].falls || brain.last < brain.first, "%s, %s: %g became %g", models[_i],
@@ -96,8 +96,8 @@ START_TEST(slots_of_two_byte_variables_take_two_bytes)
     } holds[] = {{0, 0}, {1, 1}, {2, 2}};
     hr_preset *preset = open_model(models[_i]);
     for (size_t k = 0; k < sizeof holds / sizeof *holds; k++) {
-        const finding single = train(preset, holds[k].optimizer, "float32"),
-                      brain = train(preset, holds[k].optimizer, "bfloat16");
+        const finding single = train(preset, holds[k].optimizer, "float32", 1),
+                      brain = train(preset, holds[k].optimizer, "bfloat16", 1);
         ck_assert_uint_eq(2 * brain.weights_bytes, single.weights_bytes);
         ck_assert_uint_eq(brain.slots_bytes, holds[k].slots * brain.weights_bytes);
         ck_assert_uint_eq(single.slots_bytes, holds[k].slots * single.weights_bytes);

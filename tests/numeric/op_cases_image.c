@@ -313,10 +313,11 @@ op_trial op_case_binary(hr_op op, op_draw *d)
 op_trial op_case_group_norm(hr_op op, op_draw *d)
 {
     const int64_t groups = op_draw_int(d, 1, 2 * d->size), size = d->size;
-    const int64_t channels =
-        groups * (op_draw_int(d, 0, 9) == 0 ? 300 / groups + 1 : op_draw_int(d, 1, size));
+    const bool of_devices = size > OP_DRAW_DIFFERENCES;
+    const bool many = op_draw_int(d, 0, 9) == 0 && of_devices;
+    const int64_t channels = groups * (many ? 300 / groups + 1 : op_draw_int(d, 1, size));
     const int64_t h = op_draw_int(d, 2, size + 1), w = op_draw_int(d, 2, size + 1);
-    const bool few = channels * h * w < 150; // then also more samples than the cpu sums up at a time
+    const bool few = of_devices && channels * h * w < 150; // also more samples than the cpu sums up at a time
     const int64_t n = few ? op_draw_int(d, 63, 130) : op_draw_int(d, 1, 3);
     op_trial t = op_trial_make(op, (op_attr){.groups = (int32_t)groups, .epsilon = 1e-5});
     const bool flat = op_draw_int(d, 0, 2) == 0;

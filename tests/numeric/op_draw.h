@@ -16,6 +16,9 @@ typedef struct op_draw {
     bool wide;    // channels in multiples of OP_DRAW_LANES
 } op_draw;
 
+// The size at which central differences are drawn: each element is two runs, and what only a device's blocks need is left out.
+enum { OP_DRAW_DIFFERENCES = 3 };
+
 // A trial of `op`, ready to run.
 typedef op_trial (*op_draw_case)(hr_op op, op_draw *d);
 
