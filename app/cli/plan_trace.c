@@ -30,93 +30,34 @@ hr_status plan_trace_holds(hr_replay *replay, const hr_knobs *knobs, hr_replay_m
     return HR_OK;
 }
 
-// What a training can be started with, of this allocator or another.
-static const char *const remedies[] = {"allocator.expandable_segments=on", "allocator.kind=async"};
+static const hr_replay_options interruptible = {.stop = replay_is_interrupted};
 
 static hr_status print_remedy(hr_replay *replay, const replay_column *c, hr_err *err)
 {
-    for (size_t k = 0; k < sizeof remedies / sizeof *remedies; k++) {
-        hr_knobs knobs = c->knobs;
-        hr_replay_memory memory;
-        bool whole = false;
-        char key[64], left[HR_BYTES_TEXT_MAX];
-        (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(remedies[k], "="), remedies[k]);
-        const hr_knob_row *row = hr_knob_find(key, NULL);
-        if (row == NULL ||
-            (row->id != HR_KNOB_ALLOCATOR_KIND && !hr_replay_knob_concerns(row->id, c->kind))) {
-            continue;
-        }
-        HR_TRY(hr_knobs_set_pair(&knobs, remedies[k], err));
-        HR_TRY(plan_trace_holds(replay, &knobs, &memory, &whole, err));
-        if (whole) {
-            printf("  with %s it fits, and %s are left\n", remedies[k],
-                   hr_bytes_human(memory.limit_bytes - memory.peak_in_use_bytes, left));
-            return HR_OK;
-        }
-    }
-    return HR_OK;
-}
-
-static int by_memory(const void *a, const void *b)
-{
-    const hr_card *x = a, *y = b;
-    return x->vram_bytes == y->vram_bytes ? strcmp(x->name, y->name) : x->vram_bytes < y->vram_bytes ? -1 : 1;
-}
-
-// Those that have at least so many bytes, the smallest first; *cards is the caller's to free.
-static hr_status load_cards(uint64_t least_bytes, hr_card **cards, size_t *count, hr_err *err)
-{
-    hr_preset_entry *entries = NULL;
-    size_t entry_count = 0;
-    *count = 0;
-    HR_TRY(hr_preset_list("cards", &entries, &entry_count, err));
-    *cards = calloc(entry_count + 1, sizeof **cards);
-    for (size_t k = 0; *cards != NULL && k < entry_count; k++) {
-        hr_card *card = &(*cards)[*count];
-        // One of the user's own that cannot be read hides no other.
-        *count += hr_card_load(entries[k].name, card, NULL) == HR_OK && card->vram_bytes >= least_bytes &&
-                  !hr_limit_is_none(card->vram_bytes);
-    }
-    hr_preset_list_free(entries);
-    if (*cards == NULL) {
-        return HR_FAIL(err, NOMEM, "plan: no host memory for %zu cards", entry_count);
-    }
-    qsort(*cards, *count, sizeof **cards, by_memory);
-    return HR_OK;
-}
-
-static hr_status find_smallest(hr_replay *replay, const hr_knobs *knobs, const hr_card *cards, size_t count,
-                               const hr_card **smallest, hr_replay_memory *memory, hr_err *err)
-{
-    hr_knobs on_card = *knobs;
-    *smallest = NULL;
-    HR_TRY(hr_knobs_set(&on_card, HR_KNOB_DEVICE_VRAM, "", err));
-    for (size_t k = 0; k < count && *smallest == NULL; k++) {
-        bool whole = false;
-        HR_TRY(hr_knobs_set(&on_card, HR_KNOB_DEVICE_CARD, cards[k].name, err));
-        HR_TRY(plan_trace_holds(replay, &on_card, memory, &whole, err));
-        *smallest = whole ? &cards[k] : NULL;
+    hr_replay_fix fix;
+    uint32_t count = 0;
+    char left[HR_BYTES_TEXT_MAX];
+    HR_TRY(hr_replay_remedies(replay, &c->knobs, &interruptible, &fix, 1, &count, err));
+    if (count > 0) {
+        printf("  with %s it fits, and %s are left\n", fix.pair,
+               hr_bytes_human(fix.memory.limit_bytes - fix.memory.peak_in_use_bytes, left));
     }
     return HR_OK;
 }
 
 static hr_status print_smallest_card(hr_replay *replay, const replay_table *t, hr_err *err)
 {
-    hr_card *cards = NULL;
-    const hr_card *smallest = NULL;
-    hr_replay_memory memory;
-    size_t count = 0;
+    hr_replay_fix fix;
+    bool serves = false;
     char left[HR_BYTES_TEXT_MAX];
-    HR_TRY(load_cards(t->about->peak_requested_bytes, &cards, &count, err));
-    hr_status status = find_smallest(replay, &t->columns[0].knobs, cards, count, &smallest, &memory, err);
-    if (status == HR_OK && smallest == NULL) {
+    HR_TRY(hr_replay_smallest_card(replay, &t->columns[0].knobs, &interruptible, &fix, &serves, err));
+    if (!serves) {
         puts("  no card of `headroom cards` holds it");
-    } else if (status == HR_OK) {
-        printf("  the smallest card that holds it is %s, with %s left\n", smallest->name,
-               hr_bytes_human(memory.limit_bytes - memory.peak_in_use_bytes, left));
+        return HR_OK;
     }
-    free(cards);
-    return status;
+    printf("  the smallest card that holds it is %s, with %s left\n", strchr(fix.pair, '=') + 1,
+           hr_bytes_human(fix.memory.limit_bytes - fix.memory.peak_in_use_bytes, left));
+    return HR_OK;
 }
 
 // ---- the answer -----------------------------------------------------------------------------------------------

@@ -109,5 +109,7 @@ struct hr_replay {
 HR_MUST_CHECK hr_status replay_of_trace(trace *t, hr_replay **out, hr_err *err);
 // What can be said of a trace without an allocator. The texts are borrowed from the tables and the trace.
 void replay_describe(const trace *t, hr_replay_about *out);
+// Most that is asked for at once on that device.
+uint64_t replay_asked_bytes(const trace *t, uint32_t device);
 
 #endif

@@ -130,3 +130,15 @@ void replay_describe(const trace *t, hr_replay_about *out)
     out->peak_requested_bytes = tallies[out->device].peak_bytes;
     describe_recorded(&tallies[out->device], t->heaps[out->device], out);
 }
+
+uint64_t replay_asked_bytes(const trace *t, uint32_t device)
+{
+    tally of_device = {0};
+    hr_replay_about unused = {0};
+    for (uint32_t k = 0; k < t->events.count; k++) {
+        if (t->events.data[k].device == device) {
+            count_event(&of_device, &t->events.data[k], &unused);
+        }
+    }
+    return of_device.peak_bytes;
+}

@@ -48,6 +48,11 @@ HR_MUST_CHECK hr_status replay_step_plan(hr_replay *replay, const hr_knobs *knob
 HR_MUST_CHECK hr_status replay_report(hr_replay *replay, const hr_knobs *knobs, const char *name,
                                       hr_report *out, hr_err *err);
 
+// Whether the knobs with this pair serve the whole trace on every device: then *fix says so. A pair that a rule about
+// knobs refuses serves nothing. Other errors of hr_replay_run.
+HR_MUST_CHECK hr_status replay_try(hr_replay *replay, const hr_knobs *knobs, const char *pair,
+                                   const hr_replay_options *options, hr_replay_fix *fix, bool *serves,
+                                   hr_err *err);
 // The smallest limit that was tried and serves the whole trace; 0: none did. `failed_bytes` does not.
 HR_MUST_CHECK hr_status replay_smallest_limit(hr_replay *replay, const hr_knobs *knobs, uint64_t failed_bytes,
                                               uint64_t *fits_bytes, hr_err *err);

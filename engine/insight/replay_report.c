@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "headroom/card.h"
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
@@ -81,132 +80,50 @@ static hr_status fill_memory(const hr_replay_result *result, hr_report_memory *m
 
 // ---- what would serve it --------------------------------------------------------------------------------------
 
-typedef struct search {
-    hr_replay *replay;
-    const hr_knobs *knobs;
-    hr_report_oom *oom;
-} search;
-
-// True: it serves the whole trace, and is a fix now.
-static hr_status try_pair(const search *s, const char *pair, bool *serves, hr_err *err)
+static void add_fix(hr_report_oom *oom, const hr_replay_fix *from)
 {
-    hr_knobs turned = *s->knobs;
-    hr_replay_result result;
-    *serves = false;
-    HR_TRY(hr_knobs_set_pair(&turned, pair, err));
-    HR_TRY(hr_replay_run(s->replay, &turned, NULL, &result, err));
-    const hr_replay_memory m = result.memory;
-    hr_replay_result_deinit(&result);
-    *serves = m.failures == 0;
-    if (*serves) {
-        hr_report_fix *fix = &s->oom->fixes[s->oom->fix_count++];
-        *fix = (hr_report_fix){.peak_bytes = m.peak_in_use_bytes,
-                               .limit_bytes = m.limit_bytes,
-                               .host_bytes = HR_NONE,
-                               .seconds = (double)NAN};
-        (void)text_copy(fix->knobs, sizeof fix->knobs, pair);
-    }
-    return HR_OK;
-}
-
-// What a training can be started with: of this allocator, or another one.
-static hr_status try_allocators(const search *s, uint32_t most, hr_err *err)
-{
-    static const char *const pairs[] = {"allocator.expandable_segments=on", "allocator.kind=async"};
-    const char *kind = hr_knob_text(s->knobs, HR_KNOB_ALLOCATOR_KIND);
-    for (size_t k = 0; k < sizeof pairs / sizeof *pairs && s->oom->fix_count < most; k++) {
-        const char *value = strchr(pairs[k], '=') + 1;
-        const bool is_kind = strncmp(pairs[k], "allocator.kind=", strlen("allocator.kind=")) == 0;
-        bool serves = false;
-        if (is_kind ? strcmp(kind, value) != 0
-                    : hr_replay_knob_concerns(HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, kind) &&
-                          !hr_knob_is(s->knobs, HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, value)) {
-            HR_TRY(try_pair(s, pairs[k], &serves, err));
-        }
-    }
-    return HR_OK;
-}
-
-typedef struct card_size {
-    char name[sizeof((hr_preset_entry *)NULL)->name];
-    uint64_t bytes;
-} card_size;
-
-static int by_size(const void *left, const void *right)
-{
-    const card_size *a = left, *b = right;
-    return a->bytes != b->bytes ? (a->bytes < b->bytes ? -1 : 1) : strcmp(a->name, b->name);
-}
-
-// Those that have at least so much, the smallest first. One of the user's own that cannot be read hides no other.
-static hr_status list_cards(uint64_t least_bytes, card_size **out, size_t *count, hr_err *err)
-{
-    hr_preset_entry *entries = NULL;
-    size_t entry_count = 0;
-    *count = 0;
-    HR_TRY(hr_preset_list("cards", &entries, &entry_count, err));
-    *out = hr_calloc(entry_count + 1, sizeof **out);
-    for (size_t k = 0; *out != NULL && k < entry_count; k++) {
-        hr_card card;
-        if (hr_card_load(entries[k].name, &card, NULL) == HR_OK && card.vram_bytes >= least_bytes &&
-            !hr_limit_is_none(card.vram_bytes)) {
-            (*out)[*count].bytes = card.vram_bytes;
-            (void)text_copy((*out)[(*count)++].name, sizeof(*out)->name, entries[k].name);
-        }
-    }
-    hr_preset_list_free(entries);
-    if (*out == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for %zu cards", entry_count);
-    }
-    qsort(*out, *count, sizeof **out, by_size);
-    return HR_OK;
-}
-
-// The smallest card that serves it.
-static hr_status try_cards(const search *s, hr_err *err)
-{
-    card_size *cards = NULL;
-    size_t count = 0;
-    bool serves = false;
-    HR_TRY(list_cards(s->replay->about.peak_requested_bytes, &cards, &count, err));
-    hr_status status = HR_OK;
-    for (size_t k = 0; k < count && !serves && status == HR_OK; k++) {
-        char pair[HR_KNOB_TEXT_MAX];
-        (void)snprintf(pair, sizeof pair, "device.card=%s", cards[k].name);
-        status = try_pair(s, pair, &serves, err);
-    }
-    hr_free(cards);
-    return status;
+    hr_report_fix *fix = &oom->fixes[oom->fix_count++];
+    *fix = (hr_report_fix){.peak_bytes = from->memory.peak_in_use_bytes,
+                           .limit_bytes = from->memory.limit_bytes,
+                           .host_bytes = HR_NONE,
+                           .seconds = (double)NAN};
+    (void)text_copy(fix->knobs, sizeof fix->knobs, from->pair);
 }
 
 // A stated size goes before every card: then that is what has to be more.
-static hr_status try_more(const search *s, uint64_t fits_bytes, hr_err *err)
+static hr_status try_more(hr_replay *replay, const hr_knobs *knobs, uint64_t fits_bytes, hr_replay_fix *fix,
+                          bool *serves, hr_err *err)
 {
     char pair[HR_KNOB_TEXT_MAX], size[HR_BYTES_TEXT_MAX];
-    bool serves = false;
-    if (!hr_knob_is_set(s->knobs, HR_KNOB_DEVICE_VRAM)) {
-        return try_cards(s, err);
+    if (!hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM)) {
+        return hr_replay_smallest_card(replay, knobs, NULL, fix, serves, err);
     }
+    *serves = false;
     if (fits_bytes == 0) {
         return HR_OK;
     }
     (void)snprintf(pair, sizeof pair, "device.vram=%s", hr_bytes_exact(fits_bytes, size));
-    return try_pair(s, pair, &serves, err);
+    return replay_try(replay, knobs, pair, NULL, fix, serves, err);
+}
+
+static hr_status find_fixes(hr_replay *replay, const hr_knobs *knobs, uint64_t fits_bytes, hr_report_oom *oom,
+                            hr_err *err)
+{
+    hr_replay_fix fixes[HR_FIXES_MAX];
+    uint32_t count = 0;
+    bool serves = false;
+    HR_TRY(hr_replay_remedies(replay, knobs, NULL, fixes, HR_FIXES_MAX - 1, &count, err));
+    HR_TRY(try_more(replay, knobs, fits_bytes, &fixes[count], &serves, err));
+    count += serves;
+    for (uint32_t k = 0; k < count; k++) {
+        add_fix(oom, &fixes[k]);
+    }
+    return HR_OK;
 }
 
 _Static_assert((int)HR_HOLES_MAX == (int)HEAP_ROOM_HOLES, "holes are copied");
 
 // ---- the verdict ----------------------------------------------------------------------------------------------
-
-static const hr_replay_failure *failure_of(const hr_replay *replay, const hr_replay_result *result)
-{
-    for (uint32_t k = 0; k < result->failure_count; k++) {
-        if (result->failures[k].device == replay->about.device) {
-            return &result->failures[k];
-        }
-    }
-    return NULL;
-}
 
 static void take_failure(const hr_replay_failure *f, hr_report_oom *oom)
 {
@@ -228,13 +145,23 @@ static void say_hint(hr_report_oom *oom)
     }
 }
 
+// Where there are several, screens show but one of them.
+static void name_device(const hr_replay_about *about, uint32_t device, hr_report_oom *oom)
+{
+    char words[sizeof oom->sentence];
+    if (about->device_count > 1) {
+        (void)text_copy(words, sizeof words, oom->sentence);
+        (void)snprintf(oom->sentence, sizeof oom->sentence, "device %u: %.*s", device,
+                       (int)sizeof oom->sentence - 32, words);
+    }
+}
+
 static hr_status fill_oom(hr_replay *replay, const hr_knobs *knobs, const hr_replay_result *result,
                           hr_report_oom *oom, hr_err *err)
 {
-    const hr_replay_failure *f = failure_of(replay, result);
-    const search s = {replay, knobs, oom};
+    const hr_replay_failure *f = &result->failures[0];
     uint64_t fits_bytes = 0;
-    if (f == NULL) {
+    if (result->failure_count == 0) {
         return HR_OK;
     }
     take_failure(f, oom);
@@ -245,12 +172,12 @@ static hr_status fill_oom(hr_replay *replay, const hr_knobs *knobs, const hr_rep
         oom->hole_count = room.hole_count;
         memcpy(oom->hole_bytes, room.holes, sizeof oom->hole_bytes);
     }
-    const step_needs needs = {.asked_bytes = replay->about.peak_requested_bytes,
+    const step_needs needs = {.asked_bytes = replay_asked_bytes(&replay->trace, f->device),
                               .limit_bytes = fits_bytes,
                               .waste_bytes = room.waste_bytes};
     diagnose_oom(&needs, &room, NULL, oom);
-    HR_TRY(try_allocators(&s, HR_FIXES_MAX - 1, err));
-    HR_TRY(try_more(&s, fits_bytes, err));
+    name_device(&replay->about, f->device, oom);
+    HR_TRY(find_fixes(replay, knobs, fits_bytes, oom, err));
     say_hint(oom);
     return HR_OK;
 }

@@ -212,7 +212,7 @@ static hr_status play_events(draft *d, replay_player *p, hr_err *err)
         if (!was_over) {
             HR_TRY(replay_play(p, k + 1, err));
         }
-        if (!was_over && device->failures > 0) {
+        if (!was_over && p->failure_count > 0) {
             d->over = true;
             d->out->refused_instr = d->at;
         }
@@ -238,7 +238,7 @@ static hr_status play(draft *d, const hr_knobs *knobs, hr_err *err)
     if (status == HR_OK) {
         d->over = p.failure_count > 0; // the plan of all of it does not fit
         status = play_events(d, &p, err);
-        d->out->fits = p.devices[d->r->about.device].failures == 0;
+        d->out->fits = p.failure_count == 0;
     }
     replay_close(&p);
     d->out->limit_bytes = stage.limit_bytes == HR_NONE ? 0 : stage.limit_bytes;

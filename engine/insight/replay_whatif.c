@@ -11,19 +11,29 @@ typedef struct limit_play {
     replay_stage stage;
 } limit_play;
 
+static uint64_t max_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+// Every device has that limit.
 static hr_status play_under(void *context, uint64_t limit_bytes, limit_outcome *out, hr_err *err)
 {
     limit_play *l = context;
-    const uint32_t device = l->replay->about.device;
+    const trace *t = &l->replay->trace;
     replay_player p;
-    l->stage.setup.limit_bytes[device] = limit_bytes;
-    hr_status status = replay_start(&p, &l->replay->trace, &l->stage.setup, err);
+    for (uint32_t k = 0; k < t->device_count; k++) {
+        l->stage.setup.limit_bytes[k] = limit_bytes;
+    }
+    hr_status status = replay_start(&p, t, &l->stage.setup, err);
     if (status == HR_OK) {
         status = replay_play(&p, UINT32_MAX, err);
     }
-    const replay_device *d = &p.devices[device];
-    if (status == HR_OK && d->heap != NULL) {
-        *out = (limit_outcome){d->failures == 0, d->peak.in_use_bytes, d->heap->counters.peak_pool_bytes};
+    out->fits = status == HR_OK && p.failure_count == 0;
+    for (uint32_t k = 0; status == HR_OK && k < t->device_count; k++) {
+        const replay_device *d = &p.devices[k];
+        out->in_use_bytes = max_of(out->in_use_bytes, d->peak.in_use_bytes);
+        out->pool_bytes = max_of(out->pool_bytes, d->heap == NULL ? 0 : d->heap->counters.peak_pool_bytes);
     }
     replay_close(&p);
     return status;
@@ -49,8 +59,9 @@ hr_status replay_whatif(hr_replay *replay, const hr_knobs *knobs, hr_whatif *out
     uint64_t fits_bytes = 0;
     HR_TRY(hr_replay_run(replay, knobs, NULL, &result, err));
     const hr_replay_memory m = result.memory;
+    const bool fits = result.failures_total == 0;
     hr_replay_result_deinit(&result);
-    *out = (hr_whatif){.fits = m.failures == 0,
+    *out = (hr_whatif){.fits = fits,
                        .limit_bytes = m.limit_bytes == HR_NONE ? 0 : m.limit_bytes,
                        .peak_in_use_bytes = m.peak_in_use_bytes,
                        .step_seconds = (double)NAN,

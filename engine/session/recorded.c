@@ -189,7 +189,7 @@ static hr_status build(recorded *e, hr_err *err)
 
 static bool is_refused(const recorded *e)
 {
-    return e->player.devices[e->replay->about.device].failures > 0;
+    return e->player.failure_count > 0;
 }
 
 static hr_status play(recorded *e, hr_err *err)

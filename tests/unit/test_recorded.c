@@ -212,6 +212,51 @@ START_TEST(a_step_plan_of_a_trace_has_its_requests_and_the_allocators_bytes)
 }
 END_TEST
 
+// ---- what no fix may be ---------------------------------------------------------------------------------------
+
+static void check_fixes(hr_replay *r, const hr_knobs *knobs, const hr_report *report)
+{
+    for (uint32_t k = 0; k < report->oom.fix_count; k++) {
+        hr_knobs mended = *knobs;
+        hr_replay_result result;
+        turn(&mended, report->oom.fixes[k].knobs);
+        ck_assert_int_eq(hr_replay_run(r, &mended, NULL, &result, NULL), HR_OK);
+        ck_assert_uint_eq(result.failures_total, 0);
+        ck_assert_uint_eq(result.memory.peak_in_use_bytes, report->oom.fixes[k].peak_bytes);
+        hr_replay_result_deinit(&result);
+    }
+}
+
+// growth goes with bfc alone, and expandable segments with handles of 2 MiB.
+START_TEST(what_a_rule_refuses_is_no_fix_and_no_failure)
+{
+    static const struct {
+        const char *kind, *setting, *no_fix;
+    } rows[] = {{"bfc", "allocator.growth=on", "allocator.kind=async"},
+                {"caching", "allocator.large_segment=21MiB", "allocator.expandable_segments=on"}};
+    hr_knobs knobs;
+    hr_replay *r = open_trace(&knobs);
+    const uint64_t asked_bytes = hr_replay_get_about(r)->peak_requested_bytes;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        hr_knobs tight = knobs_with(&knobs, rows[k].kind, asked_bytes / 2);
+        hr_err err = {0};
+        hr_report report;
+        turn(&tight, rows[k].setting);
+        hr_knobs refused = tight;
+        turn(&refused, rows[k].no_fix);
+        ck_assert_int_eq(hr_knobs_validate(&refused, NULL), HR_CONSTRAINT);
+        ck_assert_msg(replay_report(r, &tight, "step", &report, &err) == HR_OK, "%s", err.sentence);
+        ck_assert_uint_gt(report.oom.fix_count, 0);
+        for (uint32_t i = 0; i < report.oom.fix_count; i++) {
+            ck_assert_str_ne(report.oom.fixes[i].knobs, rows[k].no_fix);
+        }
+        check_fixes(r, &tight, &report);
+        hr_report_deinit(&report);
+    }
+    hr_replay_close(r);
+}
+END_TEST
+
 // ---- sessions -------------------------------------------------------------------------------------------------
 
 typedef struct told {
@@ -319,19 +364,71 @@ START_TEST(what_does_not_fit_is_told_why_and_every_fix_serves_it)
         ck_assert_int_eq(t.state, fits ? HR_ENGINE_IDLE : HR_ENGINE_OOM);
         ck_assert_int_eq(report.oom.cause != HR_OOM_NONE, !fits);
         ck_assert_int_eq(report.oom.sentence[0] != '\0', !fits);
-        for (uint32_t i = 0; i < report.oom.fix_count; i++) {
-            hr_knobs mended = tight;
-            turn(&mended, report.oom.fixes[i].knobs);
-            const hr_replay_memory m = replayed(r, &mended);
-            ck_assert_uint_eq(m.failures, 0);
-            ck_assert_uint_eq(m.peak_in_use_bytes, report.oom.fixes[i].peak_bytes);
-        }
+        check_fixes(r, &tight, &report);
         fixes += report.oom.fix_count;
         ck_assert(fits || report.oom.fix_count > 0);
         hr_report_deinit(&report);
         ck_assert_int_eq(hr_session_stop(s, NULL), HR_OK);
     }
     ck_assert_uint_ge(fixes, 3);
+    hr_replay_close(r);
+}
+END_TEST
+
+// Device 0 asks for more in all, device 1 for it in two pieces that a pool of that size has not beside each other.
+static void write_two_devices(void)
+{
+    FILE *f = fopen(use_file("step.csv", path), "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("time_ns,step,event,address,requested_bytes,allocated_bytes,tensor,device\n"
+          "0,0,alloc,4096,8388608,8388608,a/w,0\n1,0,alloc,4096,2097152,2097152,c,1\n"
+          "2,0,alloc,8388608,1048576,1048576,d,1\n3,0,free,4096,2097152,2097152,c,1\n"
+          "4,0,alloc,16777216,6291456,6291456,e,1\n5,0,free,4096,8388608,8388608,a/w,0\n",
+          f);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void check_verdict(hr_replay *r, const hr_knobs *knobs, bool fits, bool on_other)
+{
+    hr_whatif whatif;
+    hr_step_plan plan;
+    hr_report report;
+    told t = {.state = HR_ENGINE_PAUSED};
+    ck_assert_int_eq(replay_whatif(r, knobs, &whatif, NULL), HR_OK);
+    ck_assert_int_eq(whatif.fits, fits);
+    ck_assert_int_eq(whatif.missing_bytes > 0, !fits);
+    ck_assert_int_eq(replay_step_plan(r, knobs, &plan, NULL), HR_OK);
+    ck_assert_int_eq(plan.fits, fits);
+    hr_step_plan_deinit(&plan);
+    hr_session *s = start(knobs);
+    use_send(s, HR_COMMAND_RUN, 0, HR_KNOB_COUNT, "");
+    advance(s, &t);
+    ck_assert_int_eq(t.state, fits ? HR_ENGINE_IDLE : HR_ENGINE_OOM);
+    report = report_of(s);
+    ck_assert_int_eq(report.oom.cause != HR_OOM_NONE, !fits);
+    ck_assert_int_eq(strncmp(report.oom.sentence, "device 1: ", 10) == 0, on_other);
+    check_fixes(r, knobs, &report);
+    hr_report_deinit(&report);
+    ck_assert_int_eq(hr_session_stop(s, NULL), HR_OK);
+}
+
+START_TEST(a_step_fits_when_every_device_serves_its_part)
+{
+    hr_knobs knobs;
+    int others = 0;
+    write_two_devices();
+    hr_replay *r = open_trace(&knobs);
+    for (uint64_t mib = 6; mib <= 12; mib++) {
+        const hr_knobs turned = knobs_with(&knobs, "bfc", mib * HR_MIB);
+        hr_replay_result want;
+        ck_assert_int_eq(hr_replay_run(r, &turned, NULL, &want, NULL), HR_OK);
+        const bool fits = want.failures_total == 0;
+        const bool on_other = !fits && want.failures[0].device == 1;
+        others += on_other && want.memory.failures == 0;
+        hr_replay_result_deinit(&want);
+        check_verdict(r, &turned, fits, on_other);
+    }
+    ck_assert_int_gt(others, 0);
     hr_replay_close(r);
 }
 END_TEST
@@ -493,6 +590,8 @@ static Suite *make_suite(void)
     tcase_add_test(c, a_step_plan_of_a_trace_has_its_requests_and_the_allocators_bytes);
     tcase_add_test(c, a_session_on_a_trace_plays_it_under_every_turn);
     tcase_add_test(c, what_does_not_fit_is_told_why_and_every_fix_serves_it);
+    tcase_add_test(c, what_a_rule_refuses_is_no_fix_and_no_failure);
+    tcase_add_test(c, a_step_fits_when_every_device_serves_its_part);
     tcase_add_test(c, what_a_record_has_not_cannot_be_turned);
     tcase_add_test(c, a_planner_answers_of_a_trace_by_replays);
     tcase_add_test(c, a_record_that_asks_for_nothing_is_refused);

@@ -179,4 +179,22 @@ HR_MUST_CHECK hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs,
                                       const hr_replay_options *options, hr_replay_result *out, hr_err *err);
 void hr_replay_result_deinit(hr_replay_result *result);
 
+// ---- what would serve it --------------------------------------------------------------------------------------
+
+// A change of one knob with which a replay serves the whole trace on every device.
+typedef struct hr_replay_fix {
+    char pair[HR_KNOB_TEXT_MAX]; // "allocator.kind=async"
+    hr_replay_memory memory;
+} hr_replay_fix;
+
+// Settings that a training can be started with, of this allocator or another one, which serve it: at most `max`. What a
+// rule about knobs refuses beside the others is none. Errors of hr_replay_run.
+HR_MUST_CHECK hr_status hr_replay_remedies(hr_replay *replay, const hr_knobs *knobs,
+                                           const hr_replay_options *options, hr_replay_fix *fixes,
+                                           uint32_t max, uint32_t *count, hr_err *err);
+// The smallest card there is that serves it, device.vram apart.
+HR_MUST_CHECK hr_status hr_replay_smallest_card(hr_replay *replay, const hr_knobs *knobs,
+                                                const hr_replay_options *options, hr_replay_fix *fix,
+                                                bool *serves, hr_err *err);
+
 #endif

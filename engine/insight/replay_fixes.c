@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What would serve a trace that is not served: other settings, other cards. Each is proved by a replay.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/card.h"
+
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "insight/replay_plan.h"
+
+// ---- one setting ----------------------------------------------------------------------------------------------
+
+hr_status replay_try(hr_replay *replay, const hr_knobs *knobs, const char *pair,
+                     const hr_replay_options *options, hr_replay_fix *fix, bool *serves, hr_err *err)
+{
+    hr_knobs turned = *knobs;
+    hr_replay_result result;
+    *serves = false;
+    HR_TRY(hr_knobs_set_pair(&turned, pair, err));
+    const hr_status status = hr_replay_run(replay, &turned, options, &result, err);
+    if (status != HR_OK) {
+        return status == HR_CONSTRAINT ? HR_OK : status;
+    }
+    fix->memory = result.memory;
+    (void)text_copy(fix->pair, sizeof fix->pair, pair);
+    *serves = result.failures_total == 0;
+    hr_replay_result_deinit(&result);
+    return HR_OK;
+}
+
+// ---- allocators -----------------------------------------------------------------------------------------------
+
+typedef struct remedy {
+    hr_knob_id id;
+    const char *value;
+} remedy;
+
+static const remedy remedies[] = {{HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, "on"},
+                                  {HR_KNOB_ALLOCATOR_KIND, "async"}};
+
+hr_status hr_replay_remedies(hr_replay *replay, const hr_knobs *knobs, const hr_replay_options *options,
+                             hr_replay_fix *fixes, uint32_t max, uint32_t *count, hr_err *err)
+{
+    const char *kind = hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND);
+    *count = 0;
+    for (size_t k = 0; k < sizeof remedies / sizeof *remedies && *count < max; k++) {
+        const remedy *r = &remedies[k];
+        char pair[HR_KNOB_TEXT_MAX];
+        bool serves = false;
+        if (hr_knob_is(knobs, r->id, r->value) || !hr_replay_knob_concerns(r->id, kind)) {
+            continue;
+        }
+        (void)snprintf(pair, sizeof pair, "%s=%s", hr_knob_rows(NULL)[r->id].key, r->value);
+        HR_TRY(replay_try(replay, knobs, pair, options, &fixes[*count], &serves, err));
+        *count += serves;
+    }
+    return HR_OK;
+}
+
+// ---- cards ----------------------------------------------------------------------------------------------------
+
+typedef struct card_size {
+    char name[sizeof((hr_preset_entry *)NULL)->name];
+    uint64_t bytes;
+} card_size;
+
+static int by_size(const void *left, const void *right)
+{
+    const card_size *a = left, *b = right;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? -1 : 1) : strcmp(a->name, b->name);
+}
+
+// Those that have at least so much, the smallest first. One of the user's own that cannot be read hides no other.
+static hr_status list_cards(uint64_t least_bytes, card_size **out, size_t *count, hr_err *err)
+{
+    hr_preset_entry *entries = NULL;
+    size_t entry_count = 0;
+    *count = 0;
+    HR_TRY(hr_preset_list("cards", &entries, &entry_count, err));
+    *out = hr_calloc(entry_count + 1, sizeof **out);
+    for (size_t k = 0; *out != NULL && k < entry_count; k++) {
+        hr_card card;
+        if (hr_card_load(entries[k].name, &card, NULL) == HR_OK && card.vram_bytes >= least_bytes &&
+            !hr_limit_is_none(card.vram_bytes)) {
+            (*out)[*count].bytes = card.vram_bytes;
+            (void)text_copy((*out)[(*count)++].name, sizeof(*out)->name, entries[k].name);
+        }
+    }
+    hr_preset_list_free(entries);
+    if (*out == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for %zu cards", entry_count);
+    }
+    qsort(*out, *count, sizeof **out, by_size);
+    return HR_OK;
+}
+
+hr_status hr_replay_smallest_card(hr_replay *replay, const hr_knobs *knobs, const hr_replay_options *options,
+                                  hr_replay_fix *fix, bool *serves, hr_err *err)
+{
+    hr_knobs on_card = *knobs;
+    card_size *cards = NULL;
+    size_t count = 0;
+    *serves = false;
+    HR_TRY(hr_knobs_set(&on_card, HR_KNOB_DEVICE_VRAM, "", err));
+    HR_TRY(list_cards(replay->about.peak_requested_bytes, &cards, &count, err));
+    hr_status status = HR_OK;
+    for (size_t k = 0; k < count && !*serves && status == HR_OK; k++) {
+        char pair[HR_KNOB_TEXT_MAX];
+        (void)snprintf(pair, sizeof pair, "device.card=%s", cards[k].name);
+        status = replay_try(replay, &on_card, pair, options, fix, serves, err);
+    }
+    hr_free(cards);
+    return status;
+}
