@@ -18,6 +18,31 @@
 
 // ---- what it is opened on -------------------------------------------------------------------------------------
 
+static const hr_knob_row *row_of(const char *pair)
+{
+    char key[64];
+    (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(pair, "="), pair);
+    return hr_knob_find(key, NULL);
+}
+
+static bool is_named(const cli_args *args, hr_knob_id id)
+{
+    bool named = false;
+    for (unsigned k = 0; k < args->set_count; k++) {
+        const hr_knob_row *row = row_of(args->sets[k]);
+        named = named || (row != NULL && row->id == id);
+    }
+    return named;
+}
+
+// The limit that a trace brings itself is not that of a card that is named.
+static hr_status take_card(const cli_args *args, hr_knobs *knobs, hr_err *err)
+{
+    const bool takes = is_named(args, HR_KNOB_DEVICE_CARD) && !is_named(args, HR_KNOB_DEVICE_VRAM) &&
+                       hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
+    return takes ? hr_knobs_set(knobs, HR_KNOB_DEVICE_VRAM, "", err) : HR_OK;
+}
+
 // A recorded step, with the --set of args: of those there are none but of its card and its allocator.
 static hr_status open_trace(const cli_args *args, const char *name, cli_subject *out, hr_err *err)
 {
@@ -26,14 +51,13 @@ static hr_status open_trace(const cli_args *args, const char *name, cli_subject 
     out->knobs = *hr_preset_knobs(out->preset);
     hr_status status = HR_OK;
     for (unsigned k = 0; k < args->set_count && status == HR_OK; k++) {
-        char key[64];
-        (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(args->sets[k], "="), args->sets[k]);
-        const hr_knob_row *row = hr_knob_find(key, NULL);
+        const hr_knob_row *row = row_of(args->sets[k]);
         status = hr_knobs_set_pair(&out->knobs, args->sets[k], err);
         if (status == HR_OK && row != NULL) {
             status = hr_replay_check_turn(row->id, hr_knob_text(&out->knobs, row->id), err);
         }
     }
+    status = status == HR_OK ? take_card(args, &out->knobs, err) : status;
     if (status != HR_OK) {
         cli_close(out);
     }

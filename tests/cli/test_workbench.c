@@ -80,6 +80,38 @@ START_TEST(a_recorded_step_is_turned_with_keys_that_the_screen_shows)
 }
 END_TEST
 
+// A log whose heap ran into 2 KiB: that limit is its own, and none of a card that is named.
+START_TEST(a_named_card_has_its_own_limit_in_plan_and_on_the_screen)
+{
+    char *log = slurp("tests/fuzz/corpus/tensorflow_log/age_2016.log");
+    enter("wait seconds 2\nexpect OUT OF MEMORY\nexpect 2.00 KiB\n");
+    write_text("heap.log", log);
+    play("plan heap.log", 1);
+    play("heap.log --script a.keys", 0);
+    write_text("a.keys", "wait seconds 2\nexpect idle, step 1\n");
+    play("plan heap.log -s device.card=rtx4080-16g", 0);
+    play("heap.log --script a.keys -s device.card=rtx4080-16g", 0);
+    write_text("a.keys", "wait seconds 2\nexpect OUT OF MEMORY\n");
+    play("plan heap.log -s device.card=rtx4080-16g -s device.vram=16KiB", 1);
+    play("heap.log --script a.keys -s device.card=rtx4080-16g -s device.vram=16KiB", 0);
+    free(log);
+}
+END_TEST
+
+// growth=on goes with bfc alone: kind=async is no way out, and no error.
+START_TEST(a_fix_that_a_rule_refuses_takes_no_answer_down)
+{
+    static const char tight[] = "step.hrt -s allocator.growth=on -s device.vram=40MiB";
+    char words[160];
+    enter("wait seconds 2\nexpect OUT OF MEMORY\nexpect ▸device.vram=\n");
+    play("run demo -s device.kind=plan --steps 1 --trace step.hrt", 0);
+    (void)snprintf(words, sizeof words, "plan %s", tight);
+    play(words, 1);
+    (void)snprintf(words, sizeof words, "%s --script a.keys", tight);
+    play(words, 0);
+}
+END_TEST
+
 static const char walk[] =
     "wait seconds 2\nkeys b <Left>\nwait steps 20\n:theme safe\nkeys <Tab>?\nwait seconds 1\n"
     "keys <Esc> 5 . 0 8 9 3 4 1\nwait seconds 1\nsave-display b.svg\nsave-display b.txt\n"
@@ -259,6 +291,8 @@ int main(void)
     const TTest *const tests[] = {
         five_tasks_are_done_with_keys_that_the_screen_shows,
         a_recorded_step_is_turned_with_keys_that_the_screen_shows,
+        a_named_card_has_its_own_limit_in_plan_and_on_the_screen,
+        a_fix_that_a_rule_refuses_takes_no_answer_down,
         the_same_script_gives_the_same_bytes_whatever_the_environment,
         a_cast_is_a_header_and_output_in_the_order_of_time,
         a_cast_replaces_a_cast_and_nothing_else,
