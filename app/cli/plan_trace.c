@@ -129,12 +129,7 @@ hr_status plan_trace_open(const cli_args *args, const char *name, hr_replay **re
     t->about = hr_replay_get_about(*replay);
     t->recorded = hr_replay_recorded_heap(*replay);
     t->kind_unnamed = kind_of(t->about);
-    if (t->about->peak_requested_bytes == 0) {
-        const hr_status status =
-            HR_FAIL(err, USAGE, "%.200s: needed requests for memory to plan, had none", name);
-        hr_err_try(err, "headroom replay '%.200s', for what is in it", name);
-        return status;
-    }
+    HR_TRY(hr_replay_check_requests(*replay, name, err));
     return replay_make_columns(args, t, err);
 }
 

@@ -30,17 +30,25 @@ void hr_replay_knobs_of(const hr_replay *replay, hr_knobs *knobs)
     }
 }
 
+hr_status hr_replay_check_requests(const hr_replay *replay, const char *name, hr_err *err)
+{
+    if (replay->about.peak_requested_bytes > 0) {
+        return HR_OK;
+    }
+    const hr_status status =
+        HR_FAIL(err, USAGE, "%.200s: needed requests for memory to plan, had none", name);
+    hr_err_try(err, "headroom replay '%.200s', for what is in it", name);
+    return status;
+}
+
 hr_status replay_open_step(const char *path, hr_replay **out, hr_err *err)
 {
     HR_TRY(hr_replay_open(path, out, err));
-    if ((*out)->about.peak_requested_bytes > 0) {
-        return HR_OK;
+    const hr_status status = hr_replay_check_requests(*out, path, err);
+    if (status != HR_OK) {
+        hr_replay_close(*out);
+        *out = NULL;
     }
-    hr_replay_close(*out);
-    *out = NULL;
-    const hr_status status =
-        HR_FAIL(err, USAGE, "%.200s: needed requests for memory to plan, had none", path);
-    hr_err_try(err, "headroom replay '%.200s', for what is in it", path);
     return status;
 }
 

@@ -102,7 +102,9 @@ static bool list_instrs(draft *d)
         }
         if (d->tensors.instr_of[k] != HR_NO_ID) {
             hr_step_plan_instr *to = &d->out->instrs[d->tensors.instr_of[k]];
-            to->requested_bytes = requested_bytes;
+            to->requested_bytes =
+                requested_bytes +
+                (e->kind == TRACE_REFUSED ? d->out->tensors[d->tensors.of_event[k]].bytes : 0);
             if (!describe_instr(d, k, to)) {
                 return false;
             }
@@ -191,14 +193,23 @@ static void hear(void *context, const hr_event *event)
     note(d, kept);
 }
 
+// What the record was refused and is served here is given back at once: its instruction has what was in use with it.
 static void fill_instr(draft *d, const replay_player *p, uint32_t before)
 {
     const allocator *heap = p->devices[d->r->about.device].heap;
-    if (d->at != HR_NO_ID) {
-        hr_step_plan_instr *to = &d->out->instrs[d->at];
-        to->event = before;
-        to->in_use_bytes = d->over ? 0 : heap->counters.in_use_bytes;
-        to->pool_bytes = d->over ? 0 : heap->counters.pool_bytes;
+    if (d->at == HR_NO_ID) {
+        return;
+    }
+    hr_step_plan_instr *to = &d->out->instrs[d->at];
+    to->event = before;
+    to->in_use_bytes = d->over ? 0 : heap->counters.in_use_bytes;
+    to->pool_bytes = d->over ? 0 : heap->counters.pool_bytes;
+    for (uint32_t k = before; to->is_alloc && !d->over && k < d->events.count; k++) {
+        const hr_event *e = &d->events.data[k];
+        if (e->kind == HR_EVENT_ALLOC) {
+            to->in_use_bytes = e->u.memory.in_use_bytes;
+            to->pool_bytes = e->u.memory.pool_bytes;
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "headroom/knob_export.h"
+#include "headroom/preset.h"
 
 #include "base/file.h"
 #include "base/host_mem.h"
@@ -113,6 +114,13 @@ hr_status hr_knob_export(const char *form, const hr_preset *preset, const hr_kno
     *words = NULL;
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         write = strcmp(forms[k].name, form) == 0 ? forms[k].write : write;
+    }
+    if (hr_preset_is_trace(preset)) {
+        const hr_status status = HR_FAIL(
+            err, USAGE,
+            "a recorded step is requests for memory, and no training: it has no configuration to export");
+        hr_err_try(err, ":preset NAME, and then :export");
+        return status;
     }
     if (write == NULL) {
         return HR_FAIL(err, USAGE, "needed preset, pytorch or keras, had '%.64s'", form);

@@ -103,7 +103,7 @@ hr_status engine_loop_create(const open_request *request, const session_callback
     const bool is_file = realpath(request->preset, l->path) != NULL;
     autosave_begin(&l->save, l->request.autosave_path,
                    &(save_origin){is_file ? l->path : l->request.preset, request->trusts});
-    be_patient(l, TIMEOUT_S);
+    be_patient(l, TIMEOUT_BUILD_S); // until the first turn: of a record, the file and its first report
     hr_status status = open_driven(l, err);
     if (status != HR_OK) {
         engine_loop_destroy(l);

@@ -23,6 +23,7 @@
 #define APART_NS UINT64_C(1000)
 
 typedef struct recorded {
+    char *path; // of the record, as it was named
     hr_replay *replay;
     replay_tensors tensors;
     hr_knobs knobs;
@@ -172,8 +173,10 @@ static void forget_play(recorded *e)
     e->begin_ns = e->now_ns + APART_NS;
 }
 
+// What is made once for its knobs, over any number of plays.
 static hr_status build(recorded *e, hr_err *err)
 {
+    e->needs_build = true;
     if (e->has_report) {
         hr_report_deinit(&e->report);
         e->has_report = false;
@@ -213,7 +216,11 @@ static void say_refused(recorded *e)
 {
     const hr_report_oom *oom = &e->report.oom;
     hr_status status = HR_FAIL(&e->error, OOM, "%s", oom->sentence);
-    hr_err_try(&e->error, "%s", oom->fix_count > 0 ? oom->hint : "headroom cards --fit TRACE");
+    if (oom->fix_count > 0) {
+        hr_err_try(&e->error, "%s", oom->hint);
+    } else {
+        hr_err_try(&e->error, "headroom cards --fit '%.200s'", e->path);
+    }
     (void)status;
     fail(e, HR_ENGINE_OOM);
 }
@@ -226,7 +233,7 @@ static void advance(void *self, bool *idle)
         return;
     }
     forget_play(e);
-    hr_status status = build(e, &e->error);
+    hr_status status = e->needs_build ? build(e, &e->error) : HR_OK;
     note(e, HR_EVENT_BUILD, e->tensors.instr_count, "a recorded step");
     status = status == HR_OK ? play(e, &e->error) : status;
     if (status != HR_OK) {
@@ -305,6 +312,7 @@ static void destroy(void *self)
     }
     replay_tensors_deinit(&e->tensors);
     hr_replay_close(e->replay);
+    hr_free(e->path);
     hr_free(e);
 }
 
@@ -347,7 +355,8 @@ static hr_status report(void *self, hr_report *out, hr_err *err)
 
 static bool needs_build(const void *self)
 {
-    return ((const recorded *)self)->needs_build;
+    const recorded *e = self;
+    return e->needs_build || hr_knob_is(&e->knobs, HR_KNOB_ALLOCATOR_KIND, "static"); // it packs every play
 }
 
 static const allocator *heap(const void *self)
@@ -389,6 +398,7 @@ hr_status recorded_open(const driven_options *options, driven *out, hr_err *err)
     if (e == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a recorded step");
     }
+    e->path = hr_strdup(options->preset);
     e->knobs = *options->knobs;
     e->sink = options->sink;
     e->sink_context = options->sink_context;
@@ -399,7 +409,8 @@ hr_status recorded_open(const driven_options *options, driven *out, hr_err *err)
     e->bus.simulated = true;
     e->bus.phase = HR_PHASE_COUNT;
     (void)trace_attach(&e->bus, hear, e);
-    hr_status status = replay_open_step(options->preset, &e->replay, err);
+    hr_status status = e->path != NULL ? replay_open_step(e->path, &e->replay, err)
+                                       : HR_FAIL(err, NOMEM, "no host memory for a recorded step");
     status = status == HR_OK ? replay_tensors_of(e->replay, &e->tensors, err) : status;
     if (status != HR_OK) {
         destroy(e);

@@ -98,6 +98,21 @@ START_TEST(a_named_card_has_its_own_limit_in_plan_and_on_the_screen)
 }
 END_TEST
 
+START_TEST(what_a_record_has_not_is_promised_nowhere)
+{
+    static const char head[] = "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor\n";
+    char words[160];
+    enter("wait seconds 2\nexpect OUT OF MEMORY\nexpect No turn of its card or its allocator\n");
+    (void)snprintf(words, sizeof words, "%s0,0,alloc,4096,18446744073709551000,18446744073709551000,a/w\n",
+                   head);
+    write_text("endless.csv", words);
+    play("endless.csv --script a.keys", 0);
+    write_text("empty.csv", head);
+    said("plan empty.csv", 2, "empty.csv: needed requests for memory to plan, had none");
+    said("empty.csv --script a.keys", 2, "empty.csv: needed requests for memory to plan, had none");
+}
+END_TEST
+
 // growth=on goes with bfc alone: kind=async is no way out, and no error.
 START_TEST(a_fix_that_a_rule_refuses_takes_no_answer_down)
 {
@@ -292,6 +307,7 @@ int main(void)
         five_tasks_are_done_with_keys_that_the_screen_shows,
         a_recorded_step_is_turned_with_keys_that_the_screen_shows,
         a_named_card_has_its_own_limit_in_plan_and_on_the_screen,
+        what_a_record_has_not_is_promised_nowhere,
         a_fix_that_a_rule_refuses_takes_no_answer_down,
         the_same_script_gives_the_same_bytes_whatever_the_environment,
         a_cast_is_a_header_and_output_in_the_order_of_time,

@@ -6,6 +6,7 @@
 
 #include "base/host_mem.h"
 #include "insight/replay_plan.h"
+#include "session/engine_loop.h"
 #include "session/planning_wire.h"
 #include "unit/session_use.h"
 
@@ -146,6 +147,7 @@ static void check_plan(const hr_step_plan *p, const hr_replay_memory *want)
         ck_assert_uint_eq(i->is_alloc ? t->born : t->died, k);
         live_bytes = i->is_alloc ? live_bytes + t->bytes : live_bytes - t->bytes;
         ck_assert_uint_eq(i->requested_bytes, live_bytes);
+        live_bytes -= i->is_alloc && t->died == k ? t->bytes : 0; // refused when it was recorded
         ck_assert(i->in_use_bytes == 0 || i->in_use_bytes >= live_bytes);
         peak_bytes = i->in_use_bytes > peak_bytes ? i->in_use_bytes : peak_bytes;
     }
@@ -206,6 +208,34 @@ START_TEST(a_step_plan_of_a_trace_has_its_requests_and_the_allocators_bytes)
         check_plan(&p, &want);
         check_wire(&p);
         check_layers(&p);
+        hr_step_plan_deinit(&p);
+    }
+    hr_replay_close(r);
+}
+END_TEST
+
+// Recorded as refused, served here, and given back at once: nothing else is in use then. A request of no bytes is nothing.
+START_TEST(a_request_that_the_record_refused_has_what_was_in_use_with_it)
+{
+    hr_knobs knobs;
+    FILE *f = fopen(use_file("step.csv", path), "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("time_ns,step,event,address,requested_bytes,allocated_bytes,tensor\n"
+          "0,0,alloc,4096,1000,1000,a/w\n1,0,refused,0,3000000,0,w\n2,0,refused,0,0,0,z\n"
+          "3,0,alloc,8192,5,5,b\n4,0,free,8192,5,5,b\n5,0,free,4096,1000,1000,a/w\n",
+          f);
+    ck_assert_int_eq(fclose(f), 0);
+    hr_replay *r = open_trace(&knobs);
+    for (int k = 0; k < ALLOCATORS; k++) {
+        const hr_knobs turned = knobs_with(&knobs, allocators[k], 0);
+        const hr_replay_memory want = replayed(r, &turned);
+        hr_step_plan p;
+        ck_assert_int_eq(replay_step_plan(r, &turned, &p, NULL), HR_OK);
+        check_plan(&p, &want);
+        ck_assert_uint_eq(p.peak_instr, 1);
+        ck_assert_uint_eq(p.instrs[1].requested_bytes, 3001000);
+        ck_assert_uint_ge(p.instrs[1].in_use_bytes, 3001000);
+        ck_assert_uint_ge(p.instrs[1].pool_bytes, p.instrs[1].in_use_bytes);
         hr_step_plan_deinit(&p);
     }
     hr_replay_close(r);
@@ -412,6 +442,104 @@ static void check_verdict(hr_replay *r, const hr_knobs *knobs, bool fits, bool o
     ck_assert_int_eq(hr_session_stop(s, NULL), HR_OK);
 }
 
+typedef struct patience {
+    trace_heartbeat heartbeat;
+    hr_command waiting;
+    bool has_waiting;
+    uint32_t least_report_s, reports;
+} patience;
+
+static void patience_event(void *context, const hr_event *event)
+{
+    (void)context, (void)event;
+}
+
+static void patience_report(void *context, const hr_report *report)
+{
+    patience *p = context;
+    const uint32_t timeout_s = atomic_load(&p->heartbeat.timeout_s);
+    (void)report;
+    p->reports++;
+    p->least_report_s = p->reports == 1 || timeout_s < p->least_report_s ? timeout_s : p->least_report_s;
+}
+
+static bool patience_take(void *context, hr_command *command)
+{
+    patience *p = context;
+    const bool had = p->has_waiting;
+    *command = p->waiting;
+    p->has_waiting = false;
+    return had;
+}
+
+static bool patience_wants_heap(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static void patience_knobs(void *context, const hr_knobs *knobs)
+{
+    (void)context, (void)knobs;
+}
+
+static void patience_error(void *context, const hr_err *err)
+{
+    (void)context, (void)err;
+}
+
+// The commands' play, and how often it asked for host memory.
+static uint64_t requests_of(engine_loop *l, patience *p, const hr_command *command)
+{
+    bool idle = false;
+    p->waiting = *command;
+    p->has_waiting = true;
+    (void)hr_host_mem_fail_at(UINT64_MAX);
+    while (!idle || p->has_waiting) {
+        ck_assert(engine_loop_turn(l, &idle));
+    }
+    return hr_host_mem_fail_at(0);
+}
+
+// A report is replays by the dozen. It is made when the record is opened, and when a knob was turned, under the patience of a
+// build; another play of the same knobs is one play.
+START_TEST(a_report_is_made_once_for_its_knobs_and_patiently)
+{
+    static open_request request;
+    patience p = {0};
+    const session_callbacks out = {.context = &p,
+                                   .event = patience_event,
+                                   .report = patience_report,
+                                   .error = patience_error,
+                                   .knobs = patience_knobs,
+                                   .wants_heap = patience_wants_heap,
+                                   .take = patience_take,
+                                   .heartbeat = &p.heartbeat};
+    const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 1};
+    hr_command turn_back = {
+        .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = HR_KNOB_ALLOCATOR_KIND};
+    hr_knobs knobs;
+    engine_loop *l = NULL;
+    hr_replay *r = open_trace(&knobs);
+    request =
+        (open_request){.knobs = knobs_with(&knobs, "bfc", hr_replay_get_about(r)->peak_requested_bytes / 2)};
+    (void)snprintf(request.preset, sizeof request.preset, "%s", path);
+    (void)snprintf(turn_back.text, sizeof turn_back.text, "caching");
+    ck_assert_int_eq(engine_loop_create(&request, &out, &l, NULL), HR_OK);
+    engine_loop_report(l);
+    ck_assert_uint_eq(p.reports, 1);
+    ck_assert_uint_ge(p.least_report_s, 60);
+    const uint64_t first = requests_of(l, &p, &run), second = requests_of(l, &p, &run);
+    const uint64_t turned = requests_of(l, &p, &turn_back), third = requests_of(l, &p, &run);
+    ck_assert_uint_gt(first, 0);
+    ck_assert_uint_lt(3 * first, turned);
+    ck_assert_uint_lt(3 * second, turned);
+    ck_assert_uint_lt(3 * third, turned);
+    engine_loop_destroy(l);
+    hr_replay_close(r);
+}
+END_TEST
+
 START_TEST(a_step_fits_when_every_device_serves_its_part)
 {
     hr_knobs knobs;
@@ -590,6 +718,8 @@ static Suite *make_suite(void)
     tcase_add_test(c, a_step_plan_of_a_trace_has_its_requests_and_the_allocators_bytes);
     tcase_add_test(c, a_session_on_a_trace_plays_it_under_every_turn);
     tcase_add_test(c, what_does_not_fit_is_told_why_and_every_fix_serves_it);
+    tcase_add_test(c, a_request_that_the_record_refused_has_what_was_in_use_with_it);
+    tcase_add_test(c, a_report_is_made_once_for_its_knobs_and_patiently);
     tcase_add_test(c, what_a_rule_refuses_is_no_fix_and_no_failure);
     tcase_add_test(c, a_step_fits_when_every_device_serves_its_part);
     tcase_add_test(c, what_a_record_has_not_cannot_be_turned);

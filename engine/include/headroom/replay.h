@@ -155,8 +155,10 @@ void hr_replay_knobs_init(hr_knobs *knobs);
 // Those of a trace: the allocator whose memory it was (of PyTorch's snapshots `caching`; others do not say, and theirs is the
 // table's), and the limit that it brings itself, or the card without an end.
 void hr_replay_knobs_of(const hr_replay *replay, hr_knobs *knobs);
+// USAGE error where nothing of it asks for memory: then there is nothing to plan.
+HR_MUST_CHECK hr_status hr_replay_check_requests(const hr_replay *replay, const char *name, hr_err *err);
 // A trace's name, path and such knobs in a preset's place; any other word as hr_preset_open has it. Errors of
-// hr_replay_open too.
+// hr_replay_open and hr_replay_check_requests too.
 HR_MUST_CHECK hr_status hr_replay_open_preset(const char *word, bool trust, hr_preset **out, char **problems,
                                               hr_err *err);
 // Whether a replay listens to the knob at all: allocator.*, and of device.* what makes the limit.

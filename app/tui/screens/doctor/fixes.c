@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/preset.h"
+
 #include "app/tui/feed/short_pairs.h"
 #include "app/tui/screens/doctor/doctor.h"
 
@@ -318,6 +320,14 @@ static bool is_planning(const feed *f)
 
 static const char being_planned[] = "What other knobs would do is still being planned.";
 
+// What stands in place of rows; NULL: the table's own words. A recorded step has no turns of several knobs.
+static const char *words_for_none(const feed *f)
+{
+    return is_planning(f)                  ? being_planned
+           : hr_preset_is_trace(f->preset) ? "No turn of its card or its allocator is planned to help."
+                                           : NULL;
+}
+
 // Otherwise the step fits already.
 static bool wants_fit(const feed *f)
 {
@@ -329,10 +339,11 @@ static void draw(const canvas *c, const pane_view *v)
     char right[96];
     snprintf(right, sizeof right, "%s%s · %s · a applies", is_of_host(v->feed) ? "host · " : "",
              feed_unit(v->feed).name, wants_fit(v->feed) ? "planned to fit" : "need less");
-    if (count(v->feed) == 0 && is_planning(v->feed)) {
+    const char *words_there = words_for_none(v->feed);
+    if (count(v->feed) == 0 && words_there != NULL) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         pane_table_rule(c, v, right);
-        paint_wrapped(&words, 0, ROLE_DIM, being_planned);
+        paint_wrapped(&words, 0, ROLE_DIM, words_there);
     } else {
         pane_draw_table(c, v, right);
     }
@@ -360,7 +371,7 @@ static void say(const pane_view *v, char text[PANE_TEXT_MAX])
     char words[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
     const size_t fixes = doctor_fixes(f, rows), at = table_selected(&v->tables[v->pane]);
     if (at >= fixes) {
-        snprintf(text, PANE_TEXT_MAX, "%s", is_planning(f) ? being_planned : source.empty);
+        snprintf(text, PANE_TEXT_MAX, "%s", words_for_none(f) != NULL ? words_for_none(f) : source.empty);
         return;
     }
     const byte_unit unit = feed_unit(f);
