@@ -120,6 +120,7 @@ static bool list_layers(draft *d)
     for (size_t k = 0; d->out->layers != NULL && k < d->out->layer_count; k++) {
         hr_step_plan_layer *to = &d->out->layers[k];
         to->seconds = (double)NAN;
+        to->parameters = to->parameter_bytes = to->saved_bytes = to->flops = HR_NONE;
         if (!add_text(d, intern_text(&d->layers, (uint32_t)k), &to->name)) {
             return false;
         }
@@ -128,8 +129,7 @@ static bool list_layers(draft *d)
         const hr_step_plan_tensor *t = &d->out->tensors[k];
         if (t->layer != HR_NO_ID) {
             hr_step_plan_layer *to = &d->out->layers[t->layer];
-            to->parameter_bytes += t->persistent ? t->bytes : 0;
-            to->activation_bytes += t->persistent ? 0 : t->bytes;
+            to->activation_bytes += t->bytes;
         }
     }
     return d->out->layers != NULL;

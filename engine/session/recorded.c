@@ -225,6 +225,17 @@ static void say_refused(recorded *e)
     fail(e, HR_ENGINE_OOM);
 }
 
+static void say_built(recorded *e)
+{
+    char words[64] = "a recorded step";
+    const hr_replay_about *about = &e->replay->about;
+    if (about->device_count > 1) {
+        (void)snprintf(words, sizeof words, "device %u of %u of a recorded step", about->device,
+                       about->device_count);
+    }
+    note(e, HR_EVENT_BUILD, e->tensors.instr_count, words);
+}
+
 static void advance(void *self, bool *idle)
 {
     recorded *e = self;
@@ -234,7 +245,7 @@ static void advance(void *self, bool *idle)
     }
     forget_play(e);
     hr_status status = e->needs_build ? build(e, &e->error) : HR_OK;
-    note(e, HR_EVENT_BUILD, e->tensors.instr_count, "a recorded step");
+    say_built(e);
     status = status == HR_OK ? play(e, &e->error) : status;
     if (status != HR_OK) {
         fail(e, HR_ENGINE_FAILED);

@@ -178,6 +178,12 @@ static void check_layers(const hr_step_plan *p)
         ck_assert_str_eq(owner, strcmp(name, "head") == 0 ? "head" : "layer1");
         bytes += p->tensors[k].bytes;
     }
+    for (size_t k = 0; k < p->layer_count; k++) { // a record says none of it
+        ck_assert_uint_eq(p->layers[k].parameters, HR_NONE);
+        ck_assert_uint_eq(p->layers[k].parameter_bytes, HR_NONE);
+        ck_assert_uint_eq(p->layers[k].saved_bytes, HR_NONE);
+        ck_assert_uint_eq(p->layers[k].flops, HR_NONE);
+    }
     ck_assert_uint_eq(bytes, p->layers[0].activation_bytes + p->layers[1].activation_bytes);
 }
 
@@ -292,6 +298,7 @@ END_TEST
 typedef struct told {
     uint64_t peak_bytes, steps, ooms, states;
     hr_engine_state state;
+    char built[HR_NAME_MAX];
 } told;
 
 static void take_all(hr_session *s, told *t)
@@ -306,6 +313,7 @@ static void take_all(hr_session *s, told *t)
             const hr_event *e = &events[k];
             if (e->kind == HR_EVENT_BUILD) {
                 t->peak_bytes = 0;
+                (void)snprintf(t->built, sizeof t->built, "%.*s", (int)sizeof e->u.note.text, e->u.note.text);
             } else if (e->kind == HR_EVENT_ALLOC && e->u.memory.in_use_bytes > t->peak_bytes) {
                 t->peak_bytes = e->u.memory.in_use_bytes;
             } else if (e->kind == HR_EVENT_STATE) {
@@ -434,6 +442,7 @@ static void check_verdict(hr_replay *r, const hr_knobs *knobs, bool fits, bool o
     use_send(s, HR_COMMAND_RUN, 0, HR_KNOB_COUNT, "");
     advance(s, &t);
     ck_assert_int_eq(t.state, fits ? HR_ENGINE_IDLE : HR_ENGINE_OOM);
+    ck_assert_str_eq(t.built, "device 0 of 2 of a recorded step");
     report = report_of(s);
     ck_assert_int_eq(report.oom.cause != HR_OOM_NONE, !fits);
     ck_assert_int_eq(strncmp(report.oom.sentence, "device 1: ", 10) == 0, on_other);

@@ -168,7 +168,8 @@ void act_sort(app *a, int unused)
     const table_source *s = source_of(a);
     table_sort_next(v, s, pane_width(a));
     feed_say(&a->feed, MESSAGE_NOTE, "sorted by %s; O turns it round",
-             v->sort == TABLE_OWN_ORDER ? "its own order" : s->columns[v->sort].term);
+             v->sort == TABLE_OWN_ORDER ? "its own order"
+                                        : table_heading(s, pane_rows(a, a->focus), (unsigned)v->sort));
 }
 
 void act_reverse(app *a, int unused)

@@ -233,13 +233,20 @@ static const char *direction_mark(const table_view *v, const table_source *s)
     return s->columns[v->sort].number == v->reversed ? "▴" : "▾";
 }
 
-static void draw_headings(const canvas *c, int y, const table_source *s, const table_view *v,
+const char *table_heading(const table_source *s, const void *of, unsigned column)
+{
+    const char *own = s->heading == NULL ? NULL : s->heading(of, column);
+    return own != NULL ? own : s->columns[column].term;
+}
+
+static void draw_headings(const canvas *c, int y, const void *of, const table_source *s, const table_view *v,
                           const placing *p)
 {
     for (unsigned i = 0; i < s->column_count; i++) {
         char heading[TABLE_CELL_MAX];
         bool sorted = v->sort == (int)i;
-        snprintf(heading, sizeof heading, "%s%s", s->columns[i].term, sorted ? direction_mark(v, s) : "");
+        snprintf(heading, sizeof heading, "%s%s", table_heading(s, of, i),
+                 sorted ? direction_mark(v, s) : "");
         if (p->width[i] == 0) {
             continue;
         }
@@ -268,7 +275,7 @@ void table_look(const table_view *v, const table_source *s, const void *of, int 
     }
     size_t used = length > 0 ? (size_t)length : 0;
     if (sorted && !heading_says(v, s, rows, pane_width)) {
-        snprintf(text + used, TABLE_LOOK_MAX - used, " · by %s%s", s->columns[v->sort].term,
+        snprintf(text + used, TABLE_LOOK_MAX - used, " · by %s%s", table_heading(s, of, (unsigned)v->sort),
                  direction_mark(v, s));
     } else if (!sorted && v->reversed) {
         snprintf(text + used, TABLE_LOOK_MAX - used, " · last row first");
@@ -337,7 +344,7 @@ static const char *cut_cells(const table_view *v, const table_source *s, const v
         s->cell(of, row, i, cell);
         if (glyphs_width(g, cell) > p.width[i]) {
             used += (size_t)snprintf(text + used, DETAIL_MAX - used, "%s%s: %s", used > 0 ? " · " : "",
-                                     s->columns[i].term, cell);
+                                     table_heading(s, of, i), cell);
         }
     }
     return text;
@@ -395,7 +402,7 @@ static void draw_list(const canvas *c, const void *of, const table_source *s, co
     placing p = place_columns(v, s, c->area.w);
     int y = 0;
     if (is_headed(c->area.h)) {
-        draw_headings(c, y++, s, v, &p);
+        draw_headings(c, y++, of, s, v, &p);
     }
     size_t top = first_shown(v, c->area.h - y), rows = s->count(of);
     for (size_t i = top; i < v->count && y < c->area.h; i++, y++) {

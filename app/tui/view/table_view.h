@@ -47,7 +47,9 @@ typedef struct table_source {
     // Its letter's band, shown in the first two columns of the screen; −1: none. NULL: no row has one.
     int (*band)(const void *of, size_t row);
     role (*role_of)(const void *of, size_t row); // NULL: ROLE_TEXT
-    const char *empty;                           // what stands there without rows: a whole sentence
+    // What heads a column that shows something else than its term says; NULL, or gives NULL: its term.
+    const char *(*heading)(const void *of, unsigned column);
+    const char *empty; // what stands there without rows: a whole sentence
     bool selects; // its selected row is shown without the focus too: `a` applies it, or another pane moves it
 } table_source;
 
@@ -82,6 +84,8 @@ typedef struct table_view {
     bool made_reversed;
 } table_view;
 
+// What heads a column of these rows.
+const char *table_heading(const table_source *s, const void *of, unsigned column);
 // What a column explains itself with: its own line, or its term's.
 const char *table_column_line(const table_column *column);
 

@@ -42,12 +42,14 @@ typedef struct hr_step_plan_tensor {
 } hr_step_plan_tensor;
 
 typedef struct hr_step_plan_layer {
-    uint32_t name, kind, output_shape; // texts; the shape is per sample
-    uint64_t parameters, parameter_bytes;
-    uint64_t activation_bytes; // activations that its forward instructions make, this batch
-    uint64_t saved_bytes;      // of its activations, what is kept for backward; each storage once
-    uint64_t flops;            // of one step, all phases
-    double seconds;            // of one step, all phases; NaN when the device cannot tell
+    uint32_t name, kind, output_shape;    // texts; the shape is per sample
+    uint64_t parameters, parameter_bytes; // HR_NONE, as below: a recorded step does not say it
+    uint64_t
+        activation_bytes; // activations that its forward instructions make, this batch; of a recorded step all that
+                          // its blocks ask for
+    uint64_t saved_bytes; // of its activations, what is kept for backward; each storage once
+    uint64_t flops;       // of one step, all phases
+    double seconds;       // of one step, all phases; NaN when the device cannot tell
 } hr_step_plan_layer;
 
 typedef struct hr_step_plan {

@@ -101,7 +101,10 @@ static void draw_layer(const canvas *c, const pane_view *v)
     const hr_step_plan *p = feed_step_plan(step->feed);
     char right[160] = "", kept[FORMAT_MAX];
     bool focused = v->focused;
-    if (p != NULL && step->layer < p->layer_count) {
+    const bool there = p != NULL && step->layer < p->layer_count;
+    if (there && p->layers[step->layer].saved_bytes == HR_NONE) {
+        snprintf(right, sizeof right, "%s", step_layer_name(p, step->layer));
+    } else if (there) {
         snprintf(right, sizeof right, "%s keeps %s %s p", step_layer_name(p, step->layer),
                  format_bytes(p->layers[step->layer].saved_bytes, layer_unit(step), kept),
                  layer_unit(step).name);
@@ -250,7 +253,7 @@ static void say_work(const pane_view *v, char text[PANE_TEXT_MAX])
     double time = p->layers[step->layer].seconds;
     snprintf(text, PANE_TEXT_MAX, "%zu instructions work for layer %s: %s FLOP, %s%s.", step->layer_instrs,
              step_layer_name(p, step->layer),
-             step_count((double)p->layers[step->layer].flops, flops, sizeof flops),
+             step_count(step_number(p->layers[step->layer].flops), flops, sizeof flops),
              step_time(step, time, seconds),
              isnan(time) ? ": headroom doctor --calibrate measures this machine" : "");
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Model: what each layer costs in a planned step.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/preset.h"
 #include "headroom/units.h"
 
 #include "app/tui/screens/step/panes.h"
@@ -40,11 +42,6 @@ static size_t count(const void *of)
     return p == NULL ? 0 : p->layer_count;
 }
 
-static double bytes_of(const hr_step_plan_layer *layer)
-{
-    return (double)layer->parameter_bytes + (double)layer->activation_bytes;
-}
-
 byte_unit layer_unit(const step_view *step)
 {
     return byte_unit_for(step->largest_layer);
@@ -56,19 +53,19 @@ static double number(const void *of, size_t row, unsigned column)
     const hr_step_plan_layer *layer = &step->feed->step_plan.layers[row];
     switch (column) {
     case PARAMETERS:
-        return (double)layer->parameters;
+        return step_number(layer->parameters);
     case WEIGHTS:
-        return (double)layer->parameter_bytes;
+        return step_number(layer->parameter_bytes);
     case ACTIVATIONS:
-        return (double)layer->activation_bytes;
+        return step_number(layer->activation_bytes);
     case KEPT:
-        return (double)layer->saved_bytes;
+        return step_number(layer->saved_bytes);
     case FLOPS:
-        return (double)layer->flops;
+        return step_number(layer->flops);
     case TIME:
         return layer->seconds;
     default:
-        return bytes_of(layer);
+        return (double)step_layer_bytes(layer);
     }
 }
 
@@ -82,7 +79,8 @@ static void number_cell(const step_view *step, size_t row, unsigned column, char
     } else if (column == TIME) {
         shown = format_seconds(value, words);
     } else {
-        shown = value == 0 ? "" : format_cell_bytes((uint64_t)value, layer_unit(step), words);
+        const uint64_t bytes = isnan(value) ? HR_NONE : (uint64_t)value;
+        shown = bytes == 0 ? "" : format_cell_bytes(bytes, layer_unit(step), words);
     }
     snprintf(text, TABLE_CELL_MAX, "%s", shown);
 }
@@ -125,6 +123,17 @@ static uint64_t version(const void *of)
     return step->feed->step_plan_version << 2 | (uint64_t)step->glyphs->set;
 }
 
+// What a recorded step's blocks are for it does not say.
+static bool says_requests(const step_view *step)
+{
+    return hr_preset_is_trace(step->feed->preset);
+}
+
+static const char *heading(const void *of, unsigned column)
+{
+    return column == ACTIVATIONS && says_requests(of) ? "requested" : NULL;
+}
+
 static const table_source source = {
     .columns = columns,
     .column_count = sizeof columns / sizeof *columns,
@@ -133,6 +142,7 @@ static const table_source source = {
     .number = number,
     .key = key,
     .version = version,
+    .heading = heading,
     .empty = "The model has no layers.",
 };
 
@@ -152,7 +162,7 @@ static totals add_up(const hr_step_plan *p)
         (void)hr_add_bytes(sum.parameter_bytes, layer->parameter_bytes, &sum.parameter_bytes);
         (void)hr_add_bytes(sum.activation_bytes, layer->activation_bytes, &sum.activation_bytes);
         (void)hr_add_bytes(sum.saved_bytes, layer->saved_bytes, &sum.saved_bytes);
-        sum.flops += (double)layer->flops;
+        sum.flops += step_number(layer->flops);
     }
     return sum;
 }
@@ -164,6 +174,10 @@ static const char *totals_text(const step_view *step, char *text, size_t size)
     byte_unit unit = layer_unit(step);
     char parameters[16], flops[16], weights[FORMAT_MAX], activations[FORMAT_MAX], kept[FORMAT_MAX];
     char seconds[FORMAT_MAX];
+    if (says_requests(step)) {
+        snprintf(text, size, "all: requested %s", format_bytes(sum.activation_bytes, unit, activations));
+        return text;
+    }
     snprintf(text, size, "all: W %s · A %s, kept %s · %s · %s FLOP · %s parameters",
              format_bytes(sum.parameter_bytes, unit, weights),
              format_bytes(sum.activation_bytes, unit, activations), format_bytes(sum.saved_bytes, unit, kept),
@@ -225,6 +239,12 @@ void model_say(const pane_view *v, char text[PANE_TEXT_MAX])
     }
     const hr_step_plan_layer *layer = &p->layers[row];
     char weights[HR_BYTES_TEXT_MAX], activations[HR_BYTES_TEXT_MAX], kept[HR_BYTES_TEXT_MAX];
+    if (says_requests(step)) {
+        snprintf(text, PANE_TEXT_MAX,
+                 "Blocks with a name of %s ask for %s in a step; what they are for is not recorded.",
+                 hr_step_plan_text(p, layer->name), hr_bytes_human(layer->activation_bytes, activations));
+        return;
+    }
     snprintf(text, PANE_TEXT_MAX,
              "Layer %s, a %s, has %" PRIu64
              " parameters in %s; a step makes %s of activations there, %s of which "

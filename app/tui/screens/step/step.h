@@ -148,6 +148,8 @@ void step_compare(const hr_step_plan *before, const hr_step_plan *now, step_chan
 // Whether two step plans show the same.
 bool step_is_same(const hr_step_plan *one, const hr_step_plan *other);
 
+uint64_t step_layer_bytes(const hr_step_plan_layer *layer); // of all that it has
+double step_number(uint64_t number);                        // NaN for HR_NONE
 // "1.23 G": three digits and a letter.
 const char *step_count(double value, char *text, size_t size);
 

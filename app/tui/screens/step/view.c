@@ -78,8 +78,7 @@ static bool make_tables(step_view *v, hr_step_plan *p)
     }
     sort_tensors(v, p);
     for (size_t k = 0; k < p->layer_count; k++) {
-        uint64_t bytes;
-        (void)hr_add_bytes(p->layers[k].parameter_bytes, p->layers[k].activation_bytes, &bytes);
+        const uint64_t bytes = step_layer_bytes(&p->layers[k]);
         v->largest_layer = bytes > v->largest_layer ? bytes : v->largest_layer;
     }
     return true;
@@ -243,6 +242,20 @@ void step_settle_layer(step_view *step, uint32_t layer)
 }
 
 // ---- texts ----------------------------------------------------------------------------------------------------
+
+uint64_t step_layer_bytes(const hr_step_plan_layer *layer)
+{
+    uint64_t bytes = layer->activation_bytes;
+    if (layer->parameter_bytes != HR_NONE) {
+        (void)hr_add_bytes(layer->parameter_bytes, layer->activation_bytes, &bytes);
+    }
+    return bytes;
+}
+
+double step_number(uint64_t number)
+{
+    return number == HR_NONE ? (double)NAN : (double)number;
+}
 
 const char *step_count(double value, char *text, size_t size)
 {
