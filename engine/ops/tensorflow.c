@@ -57,6 +57,13 @@ static uint64_t product_before_bias(const op_query *forward)
     return is_reshaped(forward) && !is_product(forward) ? like_result(forward) : 0;
 }
 
+// A Conv1D is a Conv2D of an image of one row, whose Squeeze keeps the product before its bias.
+static uint64_t row_before_bias(const op_query *forward)
+{
+    const int64_t *x = forward->in[0].shape.dim;
+    return x[1] == 1 && x[2] > 1 && forward->in_count > MATRIX ? like_result(forward) : 0;
+}
+
 // gelu is a chain of operations; its tanh form is a longer one.
 static uint64_t like_result_of_tanh(const op_query *forward)
 {
@@ -90,7 +97,8 @@ static uint64_t losses_of_rows(const op_query *forward)
 // clang-format off
 static const framework_rule rules[HR_OP_COUNT] = {
     [HR_OP_RESHAPE] = {"Reshape", .keep_in = 0x1},
-    [HR_OP_CONV2D] = {"Conv2D, DepthwiseConv2dNative, BiasAdd", .keep_in = 0x3},
+    [HR_OP_CONV2D] = {"Conv2D, DepthwiseConv2dNative, BiasAdd", .keep_in = 0x3,
+                      .extra = {{"product", EXTRA_KEPT, row_before_bias}}},
     [HR_OP_CONV2D_TRANSPOSE] = {"Conv2DBackpropInput, BiasAdd", .keep_in = 0x3},
     [HR_OP_DENSE] = {"MatMul, BiasAdd", .keep_in = 0x3, .keeps_result = is_product,
                      .extra = {{"product", EXTRA_KEPT, product_before_bias}}},

@@ -254,6 +254,30 @@ START_TEST(a_layer_keeps_what_it_is_composed_of)
 }
 END_TEST
 
+// Beside what a Conv1D reads its product before the bias, [10, 6] of a sample.
+START_TEST(a_convolution_of_a_sequence_keeps_its_product)
+{
+    static const char text[] = "device: {vram: 1GiB}\n"
+                               "model:\n"
+                               "  name: sequence\n"
+                               "  input: {shape: [12, 4]}\n"
+                               "  classes: 3\n"
+                               "  loss: softmax_cross_entropy\n"
+                               "  layers:\n"
+                               "    - {name: first, kind: conv1d, filters: 6, kernel: 3, bias: %s}\n"
+                               "    - {name: flat, kind: flatten}\n"
+                               "    - {name: head, kind: dense, units: 3}\n";
+    char on[sizeof text + 8], off[sizeof text + 8];
+    (void)snprintf(on, sizeof on, text, "true");
+    (void)snprintf(off, sizeof off, text, "false");
+    program *with = compile_with(on, NULL), *without = compile_with(off, NULL);
+    ck_assert_uint_eq(with->saved_for_backward_bytes - without->saved_for_backward_bytes,
+                      UINT64_C(10) * 6 * BATCH * REAL);
+    program_destroy(with);
+    program_destroy(without);
+}
+END_TEST
+
 static const struct {
     const char *pair;
     unsigned results;
@@ -313,6 +337,7 @@ int main(void)
     tcase_add_loop_test(tests, a_persistent_tape_keeps_everything_to_the_end, 0, MODELS);
     tcase_add_loop_test(tests, no_result_lies_over_an_operand, 0, MODELS);
     tcase_add_loop_test(tests, a_layer_keeps_what_it_is_composed_of, 0, sizeof cases / sizeof *cases);
+    tcase_add_test(tests, a_convolution_of_a_sequence_keeps_its_product);
     tcase_add_loop_test(tests, an_optimizer_makes_results_as_large_as_each_variable, 0,
                         sizeof optimizers / sizeof *optimizers);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS);
