@@ -43,6 +43,7 @@
     X(mish)                                                                                                  \
     X(softmax)                                                                                               \
     X(dropout)                                                                                               \
+    X(stochastic_depth)                                                                                      \
     X(matmul)                                                                                                \
     X(add)                                                                                                   \
     X(multiply)                                                                                              \

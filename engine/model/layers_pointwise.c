@@ -87,6 +87,17 @@ static uint32_t expand_dropout_layer(model_builder *b, const layer_spec *s)
     return expand_dropout(b, s->value[ATTR_RATE].real, flags, s->input[0], "out");
 }
 
+static uint32_t expand_stochastic_depth(model_builder *b, const layer_spec *s)
+{
+    model_node node = {.op = HR_OP_DROP_PATH, .in_count = 1, .out_count = 2, .in = {ref_value(s->input[0])}};
+    expand_rate(b, s->value[ATTR_RATE].real, &node.attr);
+    return node.attr.rate == 0 ? s->input[0]
+                               : builder_node(b, &node, (const node_out[]){{"out", true}, {"factors", true}});
+}
+
+const layer_kind layer_kind_stochastic_depth = {"stochastic_depth", 1,           1,
+                                                LAYER_NEEDS_ANY,    {ATTR_RATE}, expand_stochastic_depth};
+
 const layer_kind layer_kind_dropout = {"dropout",           1, 1, LAYER_NEEDS_ANY, {ATTR_RATE, ATTR_IN_PLACE},
                                        expand_dropout_layer};
 

@@ -31,6 +31,11 @@ hr_status dropout_check_rate(const op_attr *attr, hr_err *err)
                : HR_FAIL(err, MODEL, "dropout needs a rate from 0 to below 1, had %g", attr->rate);
 }
 
+double dropout_factor(const dropout_draw *d, uint64_t sample)
+{
+    return dropout_keeps(d, sample, 0) ? d->scale : 0.0;
+}
+
 static hr_status dropout_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
                                size_t out_count, hr_err *err)
 {
@@ -96,3 +101,46 @@ const op_row op_row_DROPOUT_BWD_MASK = {.name = "dropout_bwd_mask",
                                         .max_out = 1,
                                         .flops = two,
                                         .in_place = 1};
+
+// ---- of whole samples -------------------------------------------------------------------------------------------
+
+static hr_status drop_path_shape(const op_attr *a, const op_operand *in, size_t in_count, op_operand *out,
+                                 size_t out_count, hr_err *err)
+{
+    (void)in_count, (void)out_count;
+    HR_TRY(dropout_check_rate(a, err));
+    out[0] = in[0];
+    out[1] = (op_operand){.shape = shape_of(1, in[0].shape.dim),
+                          .dtype = op_wide_dtype(in[0].dtype),
+                          .layout = HR_LAYOUT_PLAIN};
+    return HR_OK;
+}
+
+// Stochastic depth (Huang et al. 2016), inverted.
+const op_row op_row_DROP_PATH = {
+    .name = "drop_path",
+    .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
+    .min_in = 1,
+    .max_in = 1,
+    .min_out = 2,
+    .max_out = 2,
+    .shape = drop_path_shape,
+    .in_place = 0,
+    .wide_out = 0x2,
+    .keep_out = 0x2,
+    .state_out = 0x2,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_DROP_PATH_BWD,
+              .operand_count = 2,
+              .operand = {{OP_SRC_OUT, 1}, {OP_SRC_GRAD, 0}},
+              .result_count = 1,
+              .result = {0}}},
+};
+
+const op_row op_row_DROP_PATH_BWD = {.name = "drop_path_bwd",
+                                     .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                     .min_in = 2,
+                                     .max_in = 2,
+                                     .min_out = 1,
+                                     .max_out = 1,
+                                     .in_place = 1};

@@ -27,6 +27,8 @@ typedef struct dropout_draw {
 // attr.rate lies in [0, 1).
 dropout_draw dropout_begin(const op_attr *attr, uint64_t seed, uint64_t update);
 bool dropout_keeps(const dropout_draw *d, uint64_t sample, uint64_t element);
+// What DROP_PATH multiplies a sample with.
+double dropout_factor(const dropout_draw *d, uint64_t sample);
 // MODEL error for a rate that is none.
 HR_MUST_CHECK hr_status dropout_check_rate(const op_attr *attr, hr_err *err);
 

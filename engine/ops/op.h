@@ -218,7 +218,11 @@
     X(PERMUTE,                                                                                                      \
       "permute")    /* x → y: its axes in another order, the first stays; attr.rule, see ops/permute.h */         \
     X(ROLL, "roll") /* x[N,H,W,...] → y: place h, w of y is (h + attr.pad_top) mod H, (w + attr.pad_left) \
-                                     mod W of x */
+                                     mod W of x */       \
+    X(DROP_PATH,                                                                                                    \
+      "drop_path") /* x[N,...] → y, factors[N]: x times 0 or 1 / (1 - attr.rate), drawn for each    \
+                                     sample as a DROPOUT's first element is; attr.salt */             \
+    X(DROP_PATH_BWD, "drop_path_bwd") /* factors, dy → dx */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -259,12 +263,12 @@ typedef struct op_attr {
     int32_t flags; // OP_FLAG_…
     int32_t rule;  // RELATIVE_BIAS: op_relative_rule; PERMUTE: the order of axes
     int32_t experts, choices, slots; // ROUTE, DISPATCH: experts, those of a token, slots of an expert
-    uint64_t salt;                   // DROPOUT, ATTENTION with a rate: of the layer's name
+    uint64_t salt;                   // DROPOUT, DROP_PATH, ATTENTION with a rate: of the layer's name
     double epsilon, momentum;        // normalisations, MOMENTUM, EMA; FOCAL: the weight of what is there
     double beta1, beta2;             // ADAM and its kin
     double scale; // a factor; 0 stands for 1, of attention's scores for 1/sqrt(D/heads). Losses: their weight
-    double rate;  // DROPOUT, ATTENTION: share that is dropped; LEAKY_RELU: slope; update rules: weight decay;
-                  // FOCAL: its exponent
+    double rate;  // DROPOUT, DROP_PATH, ATTENTION: share that is dropped; LEAKY_RELU: slope; FOCAL: exponent;
+                  // update rules: weight decay
     double base;  // ROTARY: of its wave lengths; RELATIVE_BIAS: the distance from which on all are alike
 } op_attr;
 

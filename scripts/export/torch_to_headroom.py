@@ -244,7 +244,10 @@ def pixels(walk, memory, runs, tensor):
 
 
 class Noise:
-    """Random factors, one for each sample: stochastic depth."""
+    """Random factors of 0 and `factor`, which they are with probability `keep`; None where it is not known."""
+
+    def __init__(self, keep=None, factor=None):
+        self.keep, self.factor = keep, factor
 
 
 # ---- the walk through the graph ---------------------------------------------------------------------------------
@@ -286,6 +289,7 @@ class Walk:
         own = path and of.startswith("torch.nn.") and kind not in ("zero_pad", "slice", "permute") and \
             not list(self.module.get_submodule(path).children())
         whole = path and params and params[0] == path + ".weight"
+        own = own or path.rpartition(".")[2] == kind == "stochastic_depth"
         return path if own or whole else (path + "." if path else "") + kind
 
     def unique(self, word):
@@ -510,8 +514,14 @@ class Walk:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and value.numel() > 1 << 26:
             raise Unsupported("a constant of %d elements" % value.numel())
-        if str(node.target).startswith("aten.bernoulli") or any(isinstance(leaf, Noise) for leaf in every([args, kwargs])):
-            return Noise()
+        word = str(node.target).replace("aten.", "").split(".")[0].rstrip("_")
+        noise = next((leaf for leaf in every([args, kwargs]) if isinstance(leaf, Noise)), None)
+        if word == "bernoulli":
+            keep = args[1] if noise is None and len(args) > 1 and isinstance(args[1], float) else None
+            return Noise(keep, 1.0)
+        if noise is not None:
+            divisor = args[1] if word == "div" and noise is args[0] and isinstance(args[1], float) else None
+            return Noise(noise.keep, noise.factor / divisor if divisor and noise.factor else None)
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise NotHeld("random numbers outside dropout", "take the noise out for the export")
         if "device" in kwargs:
@@ -1492,11 +1502,14 @@ def multiply(walk, x, y, rounding_mode=None):
 
 
 def without_noise(walk, x, noise):
-    """Stochastic depth multiplies each sample's branch by 0 or 1 / p and keeps nothing but these numbers for backward."""
+    """Stochastic depth: each sample's branch by 0 or 1 / keep. Left out are factors of another kind, which no layer draws."""
     shape = next(a.meta["val"].shape for a in walk.node.args if walk.value(a) is noise)
     if list(shape[:1]) != [walk.batch] or math.prod(shape) != walk.batch or len(shape) != len(x.dims):
         raise Unsupported("random factors other than one for each sample", "take the noise out for the export")
-    walk.note("stochastic depth is left out: branches that PyTorch drops at random always count")
+    if noise.keep and noise.factor and math.isclose(noise.keep * noise.factor, 1.0):
+        rate = float("%.10g" % (1 - noise.keep))
+        return walk.alike("stochastic_depth", x, {"rate": rate}) if rate > 0 else x
+    walk.note("random factors of samples are left out: branches that PyTorch drops at random always count")
     return x
 
 

@@ -261,6 +261,7 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_ADD_BROADCAST] = op_case_repetition,
     [HR_OP_BROADCAST] = op_case_repetition,
     [HR_OP_DROPOUT] = op_case_dropout,
+    [HR_OP_DROP_PATH] = op_case_drop_path,
 };
 
 // Cases do not change when operations are added.

@@ -83,3 +83,16 @@ op_trial op_case_dropout(hr_op op, op_draw *d)
     op_trial_infer_out(&t, (uint32_t)op_draw_int(d, 1, 2));
     return t;
 }
+
+op_trial op_case_drop_path(hr_op op, op_draw *d)
+{
+    int64_t dims[OP_MAX_RANK];
+    op_trial t = op_trial_make(op, (op_attr){.rate = (double)op_draw_int(d, 0, 9) / 10.0,
+                                             .salt = (uint64_t)op_draw_int(d, 0, INT64_MAX - 1)});
+    const int64_t features = op_draw_int(d, 0, 1) == 1 ? 64 : op_draw_int(d, 1, 20 * d->size);
+    (void)op_draw_rows(d, (uint32_t)op_draw_int(d, 1, 4), features, dims);
+    dims[0] = op_draw_int(d, 1, 9);
+    op_draw_in(d, &t, dims, -1.0, 1.0);
+    op_trial_infer_out(&t, 2);
+    return t;
+}

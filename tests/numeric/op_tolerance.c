@@ -99,6 +99,8 @@ static const struct {
     {HR_OP_ADD_BROADCAST, 0, 0, 0},
     {HR_OP_BROADCAST, 0, 0, 0},
     {HR_OP_DROPOUT, 1e-7, 0, 0},
+    {HR_OP_DROP_PATH, 1e-7, 0, 0},
+    {HR_OP_DROP_PATH_BWD, 1e-7, 0, 0},
     {HR_OP_DROPOUT_BWD, 1e-7, 0, 0},
     {HR_OP_DROPOUT_BWD_MASK, 1e-7, 0, 0},
     {HR_OP_MATMUL, 1e-6, 0, 0},

@@ -182,6 +182,13 @@ class PeerNet(Net):
         mask = self.numbers.mask(layer["name"], rate, tuple(x.shape), self.update, self.first_sample)
         return x * mask * (1 / (1 - rate))
 
+    def stochastic_depth(self, layer, x):
+        """A sample is kept as the first element of a dropout would be."""
+        if not layer["rate"]:
+            return x
+        kept = self.numbers.mask(layer["name"], layer["rate"], (x.shape[0], 1), self.update, self.first_sample)
+        return x * (kept[:, 0].to(x.dtype) / (1 - layer["rate"])).reshape(-1, *[1] * (x.ndim - 1))
+
     def dropout(self, layer, x):
         return self.dropped(layer, layer["rate"], x)
 

@@ -139,6 +139,7 @@ static const hr_op operations[] = {
     HR_OP_CLIP,
     HR_OP_REDUCE,
     HR_OP_DROPOUT,
+    HR_OP_DROP_PATH,
     HR_OP_EMBEDDING,
     HR_OP_CONCAT,
     HR_OP_STACK,

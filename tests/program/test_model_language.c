@@ -390,6 +390,8 @@ static const char image_kinds[] =
     "    - {name: patches, kind: pixel_unshuffle, size: [1, 2]}\n"
     "    - {name: shuffled, kind: channel_shuffle, groups: 3}\n"
     "    - {name: pixels, kind: pixel_shuffle, size: [1, 2]}\n"
+    "    - {name: paths, kind: stochastic_depth, rate: 0.2}\n"
+    "    - {kind: stochastic_depth, rate: 0}\n"
     "    - {name: windows, kind: window_attention, heads: 3, size: [5, 4], shift: [2, 1], dropout: 0.1}\n"
     "    - {kind: window_attention, heads: 1, size: [1, 5], bias: false}\n"
     "    - {name: merged, kind: patch_merging, size: [5, 2]}\n"
@@ -453,6 +455,7 @@ START_TEST(every_kind_of_layer_expands)
     assert_value(m, "patches/permuted", "5x10x3x1x2");
     assert_value(m, "patches/out", "1x5x10x6");
     assert_value(m, "pixels/out", "1x5x20x3");
+    assert_value(m, "paths/factors", "1");
     assert_value(m, "windows/windows", "5x20x3");
     assert_value(m, "windows/bias", "15x20x20");
     assert_value(m, "windows/scores_beside", "1x15x20x20");

@@ -18,6 +18,7 @@ static const char model_text[] = "device: {vram: 1GiB}\n"
                                  "    - {name: wide, kind: dense, units: 96}\n"
                                  "    - {name: smooth, kind: gelu}\n"
                                  "    - {name: thin, kind: dropout, rate: 0.25}\n"
+                                 "    - {name: path, kind: stochastic_depth, rate: 0.5}\n"
                                  "    - {name: out, kind: dense, units: 5}\n"
                                  "    - {name: last, kind: dropout, rate: 0.5}\n";
 
@@ -108,6 +109,19 @@ START_TEST(a_graph_draws_the_mask_again)
 }
 END_TEST
 
+START_TEST(a_number_a_sample_is_kept_of_stochastic_depth)
+{
+    program *p = compile(_i == 0 ? "execution.mode=eager" : "execution.mode=graph", PROGRAM_TRAIN);
+    const instr *forward = first(p, HR_OP_DROP_PATH), *backward = first(p, HR_OP_DROP_PATH_BWD);
+    const tensor *factors = &p->tensors[forward->out[1]];
+    ck_assert_uint_eq(factors->bytes, BATCH * sizeof(float));
+    ck_assert_int_eq(factors->category, HR_CATEGORY_STATE);
+    ck_assert(factors->saved);
+    ck_assert_uint_eq(backward->in[0], forward->out[1]);
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(layers_draw_masks_of_their_own)
 {
     program *p = compile("execution.mode=graph", PROGRAM_TRAIN);
@@ -126,6 +140,7 @@ START_TEST(an_evaluation_leaves_dropout_out)
 {
     program *p = compile(_i == 0 ? "execution.mode=eager" : "execution.mode=graph", PROGRAM_EVALUATE);
     ck_assert_uint_eq(count(p, HR_OP_DROPOUT), 0);
+    ck_assert_uint_eq(count(p, HR_OP_DROP_PATH), 0);
     const hr_op loss = _i == 0 ? HR_OP_SOFTMAX_XENT : HR_OP_SOFTMAX_XENT_STREAM;
     const tensor *read = &p->tensors[first(p, loss)->in[0]];
     ck_assert_str_eq(read->name, "out/out"); // what the last dropout would have read
@@ -138,6 +153,7 @@ int main(void)
     Suite *suite = suite_create("program_dropout");
     TCase *all = tcase_create("programs");
     tcase_add_test(all, the_eager_tape_keeps_a_mask);
+    tcase_add_loop_test(all, a_number_a_sample_is_kept_of_stochastic_depth, 0, 2);
     tcase_add_test(all, a_graph_draws_the_mask_again);
     tcase_add_test(all, layers_draw_masks_of_their_own);
     tcase_add_loop_test(all, an_evaluation_leaves_dropout_out, 0, 2);

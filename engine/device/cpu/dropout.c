@@ -160,6 +160,72 @@ static void run_dropout_bwd_mask(const cpu_run *r)
     workers_for(r->device->workers, cpu_elements_of(&r->query->out[0]), GRAIN, masked_body, &j);
 }
 
+// ---- of whole samples -----------------------------------------------------------------------------------------
+
+typedef struct path_job {
+    const void *x;
+    void *y;
+    hr_dtype type; // of both
+    const float *factors;
+    int64_t per_sample, pieces; // elements, and pieces of PIECE elements of a sample
+} path_job;
+
+CPU_HOT static void scale_range(float *y, const float *x, float factor, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        y[i] = x[i] * factor;
+    }
+}
+
+static void path_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const path_job *j = argument;
+    float scratch[PIECE];
+    (void)worker;
+    for (int64_t piece = begin; piece < end; piece++) {
+        const int64_t sample = piece / j->pieces, first = piece % j->pieces * PIECE;
+        const int64_t left = j->per_sample - first, at = sample * j->per_sample + first;
+        const int64_t count = left < PIECE ? left : PIECE;
+        if (j->type == HR_F32) {
+            scale_range((float *)j->y + at, (const float *)j->x + at, j->factors[sample], count);
+            continue;
+        }
+        cast_widen(scratch, (const uint16_t *)j->x + at, j->type, count);
+        scale_range(scratch, scratch, j->factors[sample], count);
+        cast_narrow((uint16_t *)j->y + at, j->type, scratch, count);
+    }
+}
+
+static void multiply_samples(const cpu_run *r, const void *x, const float *factors)
+{
+    const op_operand *y = &r->query->out[0];
+    const int64_t samples = y->shape.dim[0], per_sample = cpu_elements_of(y) / samples;
+    const path_job j = {.x = x,
+                        .y = r->out[0],
+                        .type = (hr_dtype)y->dtype,
+                        .factors = factors,
+                        .per_sample = per_sample,
+                        .pieces = (per_sample + PIECE - 1) / PIECE};
+    workers_for(r->device->workers, samples * j.pieces, GRAIN / PIECE, path_body, &j);
+}
+
+static void run_drop_path(const cpu_run *r)
+{
+    const dropout_draw d = dropout_begin(&r->query->attr, r->io->seed, r->io->update);
+    float *factors = r->out[1];
+    for (int64_t n = 0; n < r->query->out[1].shape.dim[0]; n++) {
+        factors[n] = (float)dropout_factor(&d, r->io->first_sample + (uint64_t)n);
+    }
+    multiply_samples(r, r->in[0], factors);
+}
+
+static void run_drop_path_bwd(const cpu_run *r)
+{
+    multiply_samples(r, r->in[1], r->in[0]);
+}
+
+const cpu_impl cpu_drop_path = {.name = "philox", .types = CPU_ANY_TYPE, .run = run_drop_path};
+const cpu_impl cpu_drop_path_bwd = {.name = "loops", .types = CPU_ANY_TYPE, .run = run_drop_path_bwd};
 const cpu_impl cpu_dropout = {.name = "philox", .types = CPU_ANY_TYPE, .run = run_draw};
 const cpu_impl cpu_dropout_bwd = {.name = "philox", .types = CPU_ANY_TYPE, .run = run_draw};
 const cpu_impl cpu_dropout_bwd_mask = {.name = "loops", .run = run_dropout_bwd_mask};

@@ -62,7 +62,69 @@ static hr_status run_masked(const cuda_run *r, hr_err *err)
                        sizeof a, err);
 }
 
+// ---- of whole samples -----------------------------------------------------------------------------------------
+
+static bool is_path_gradient(const op_query *q)
+{
+    return q->op == HR_OP_DROP_PATH_BWD;
+}
+
+// Factors are float32 whatever x is.
+static bool path_fits(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    const op_operand *x = &q->in[is_path_gradient(q) ? 1 : 0];
+    const op_operand *factors = is_path_gradient(q) ? &q->in[0] : &q->out[1];
+    return x->dtype == q->out[0].dtype && x->dtype == cuda_type(q) && factors->dtype == HR_F32;
+}
+
+static int64_t path_lanes(const op_query *q)
+{
+    const int64_t per_sample = (int64_t)cuda_elements(&q->out[0]) / q->out[0].shape.dim[0];
+    return per_sample % lanes_of(q) == 0 ? lanes_of(q) : 1;
+}
+
+static void path_name(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "drop_path_%s_%s", path_lanes(q) > 1 ? "wide" : "narrow",
+                   cuda_suffix(cuda_type(q)));
+}
+
+static hr_status run_path(const cuda_run *r, hr_err *err)
+{
+    const op_query *q = r->query;
+    const bool backward = is_path_gradient(q);
+    const dropout_draw d = dropout_begin(&q->attr, 0, 0); // rate and scale are any step's
+    const int64_t count = (int64_t)cuda_elements(&q->out[0]) / path_lanes(q);
+    const drop_path_args a = {.x = (const void *)r->in[backward ? 1 : 0],
+                              .out = (void *)r->out[0],
+                              .drawn = backward ? NULL : (float *)r->out[1],
+                              .factors = backward ? (const float *)r->in[0] : NULL,
+                              .scalars = backward ? NULL : (const dropout_scalars *)r->scalars,
+                              .count = count,
+                              .vectors = divisor_of(count / q->out[0].shape.dim[0]),
+                              .threshold = d.threshold,
+                              .scale = (float)d.scale};
+    return cuda_launch(r, r->function, cuda_grid_over(r->device, (uint64_t)count, 1, THREADS), &a, sizeof a,
+                       err);
+}
+
 static const cuda_impl impls[] = {
+    {.op = HR_OP_DROP_PATH,
+     .types = CUDA_REAL,
+     .name = "drop_path",
+     .fits = path_fits,
+     .module = "dropout",
+     .kernel = path_name,
+     .scalars = cuda_dropout_scalars,
+     .run = run_path},
+    {.op = HR_OP_DROP_PATH_BWD,
+     .types = CUDA_REAL,
+     .name = "drop_path_bwd",
+     .fits = path_fits,
+     .module = "dropout",
+     .kernel = path_name,
+     .run = run_path},
     {.op = HR_OP_DROPOUT,
      .types = CUDA_REAL,
      .name = "dropout",

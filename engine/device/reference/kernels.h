@@ -78,6 +78,8 @@ void reference_reduce_bwd(const reference_call *call);
 void reference_zeros(const reference_call *call);
 void reference_zero_pad(const reference_call *call);
 void reference_zero_pad_bwd(const reference_call *call);
+void reference_drop_path(const reference_call *call);
+void reference_drop_path_bwd(const reference_call *call);
 void reference_permute(const reference_call *call);
 void reference_roll(const reference_call *call);
 void reference_upsample(const reference_call *call);

@@ -158,6 +158,8 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_DROPOUT] = {reference_dropout, 0},
     [HR_OP_DROPOUT_BWD] = {reference_dropout_bwd, 0},
     [HR_OP_DROPOUT_BWD_MASK] = {reference_dropout_bwd_mask, 0},
+    [HR_OP_DROP_PATH] = {reference_drop_path, 0},
+    [HR_OP_DROP_PATH_BWD] = {reference_drop_path_bwd, 0},
 };
 
 // ---- target ---------------------------------------------------------------------------------------------------

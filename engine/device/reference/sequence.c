@@ -195,3 +195,26 @@ void reference_dropout_bwd_mask(const reference_call *call)
         dx[i] = mask[i] != 0 ? dy[i] * scale : 0.0;
     }
 }
+
+static void multiply_samples(const reference_call *call, const double *x, const double *factors)
+{
+    const uint64_t per_sample = call->out_count[0] / (uint64_t)call->query->out[0].shape.dim[0];
+    for (uint64_t i = 0; i < call->out_count[0]; i++) {
+        ((double *)call->out[0])[i] = x[i] * factors[i / per_sample];
+    }
+}
+
+void reference_drop_path(const reference_call *call)
+{
+    const dropout_draw d = dropout_begin(&call->query->attr, call->io->seed, call->io->update);
+    double *factors = call->out[1];
+    for (uint64_t n = 0; n < call->out_count[1]; n++) {
+        factors[n] = dropout_factor(&d, call->io->first_sample + n);
+    }
+    multiply_samples(call, call->in[0], factors);
+}
+
+void reference_drop_path_bwd(const reference_call *call)
+{
+    multiply_samples(call, call->in[1], call->in[0]);
+}

@@ -375,7 +375,7 @@ static op_attr attr_here(const draft *d, const model_node *node)
 // Readers of a layer that does nothing here read its input.
 static bool left_out(const draft *d, const model_node *node)
 {
-    if (d->mode != PROGRAM_EVALUATE || node->op != HR_OP_DROPOUT) {
+    if (d->mode != PROGRAM_EVALUATE || (node->op != HR_OP_DROPOUT && node->op != HR_OP_DROP_PATH)) {
         return false;
     }
     d->value_tensor[node->out[0]] = d->value_tensor[node->in[0].index];

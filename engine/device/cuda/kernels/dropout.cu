@@ -115,10 +115,49 @@ struct kept_of {
     }
 };
 
+// ---- of whole samples -------------------------------------------------------------------------------------------
+
+// As a sample's first element would be kept.
+__device__ __forceinline__ float factor_of(const drop_path_args &a, int64_t sample)
+{
+    if (a.drawn == nullptr) {
+        return a.factors[sample];
+    }
+    const philox_words words =
+        philox(a.scalars->key[0], a.scalars->key[1], 0, a.scalars->first_sample + (uint64_t)sample);
+    return words.word[0] >= a.threshold ? a.scale : 0.0f;
+}
+
+template <typename T, int N> __device__ __forceinline__ void multiply_samples(const drop_path_args &a)
+{
+    const pack<T, N> *x = static_cast<const pack<T, N> *>(a.x);
+    for (int64_t i = grid_thread(); i < a.count; i += grid_width()) {
+        const int64_t sample = (int64_t)quotient((uint64_t)i, a.vectors);
+        const float factor = factor_of(a, sample);
+        pack<T, N> values = x[i];
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            values.at[k] = narrow<T>(widen(values.at[k]) * factor);
+        }
+        static_cast<pack<T, N> *>(a.out)[i] = values;
+        if (a.drawn != nullptr && i == sample * a.vectors.by) {
+            a.drawn[sample] = factor;
+        }
+    }
+}
+
 #define OF_TYPE(suffix, type)                                                                                \
     extern "C" __global__ void dropout_##suffix(dropout_args a)                                              \
     {                                                                                                        \
         dropout<type>(a);                                                                                    \
+    }                                                                                                        \
+    extern "C" __global__ void drop_path_wide_##suffix(drop_path_args a)                                     \
+    {                                                                                                        \
+        multiply_samples<type, lanes<type>::count>(a);                                                       \
+    }                                                                                                        \
+    extern "C" __global__ void drop_path_narrow_##suffix(drop_path_args a)                                   \
+    {                                                                                                        \
+        multiply_samples<type, 1>(a);                                                                        \
     }                                                                                                        \
     extern "C" __global__ void dropout_bwd_mask_##suffix(dropout_mask_args a)                                \
     {                                                                                                        \

@@ -23,6 +23,18 @@ typedef struct dropout_args {
     float scale;
 } dropout_args;
 
+typedef struct drop_path_args {
+    const void *x; // dy of a backward
+    void *out;     // may be x
+    float *drawn;  // written; NULL: `factors` are read
+    const float *factors;
+    const dropout_scalars *scalars; // of what is drawn
+    int64_t count;                  // vectors in all
+    divisor vectors;                // of a sample
+    uint32_t threshold;
+    float scale;
+} drop_path_args;
+
 typedef struct dropout_mask_args {
     const uint8_t *mask;
     const void *dy;
