@@ -388,7 +388,8 @@ static const struct {
     {"Flatten", flatten, 1},
     {"Reshape", reshape, 1},
     {"Embedding", keras_embedding, 1},
-    {"LSTM", keras_lstm, 1},
+    {"LSTM", keras_recurrence, 1},
+    {"GRU", keras_recurrence, 1},
     {"MultiHeadAttention", keras_attention, 4},
 };
 

@@ -16,7 +16,7 @@ uint32_t keras_zero_pad(keras_walk *w);
 uint32_t keras_upsample(keras_walk *w);
 // keras_sequences.c
 uint32_t keras_embedding(keras_walk *w);
-uint32_t keras_lstm(keras_walk *w);
+uint32_t keras_recurrence(keras_walk *w);
 uint32_t keras_attention(keras_walk *w);
 uint32_t keras_mean_of_places(keras_walk *w);
 

@@ -31,8 +31,8 @@ uint32_t keras_embedding(keras_walk *w)
     return line;
 }
 
-// Whether it is the LSTM that ours is.
-static bool is_plain_lstm(keras_walk *w)
+// Whether it is the LSTM, or GRU, that ours is.
+static bool is_plain_recurrence(keras_walk *w)
 {
     static const char *const off[] = {"go_backwards", "return_state", "stateful", "time_major"};
     bool plain = keras_flag(w, "use_bias", true) && keras_real(w, "dropout", 0, 0, 1) == 0 &&
@@ -45,14 +45,20 @@ static bool is_plain_lstm(keras_walk *w)
     return plain;
 }
 
-uint32_t keras_lstm(keras_walk *w)
+// LSTM and GRU.
+uint32_t keras_recurrence(keras_walk *w)
 {
+    const bool gru = strcmp(w->layer->class_name, "GRU") == 0;
     const keras_shape in = keras_input(w, 0)->shape;
     const int64_t units = keras_int(w, "units", 0, 1, MODEL_TEXT_COUNT);
-    if (!is_plain_lstm(w)) {
+    if (gru && !keras_flag(w, "reset_after", true)) {
+        return keras_refuse(w, "a GRU that resets before its product; try: reset_after=True");
+    }
+    if (!is_plain_recurrence(w)) {
         return keras_refuse(w,
-                            "an LSTM with other gates, dropout, states, time before the batch or no biases; "
-                            "try: keras.layers.LSTM(units, return_sequences=True)");
+                            "%s with other gates, dropout, states, time before the batch or no biases; "
+                            "try: keras.layers.%s(units, return_sequences=True)",
+                            gru ? "a GRU" : "an LSTM", gru ? "GRU" : "LSTM");
     }
     if (in.rank != 2 || units < 1) {
         return keras_refuse(w, "needs a sequence, places and features");
@@ -60,9 +66,9 @@ uint32_t keras_lstm(keras_walk *w)
     const bool all = keras_flag(w, "return_sequences", false);
     const keras_shape shape = {.rank = 2, .side = {in.side[0], units}}, one = {.rank = 2, .side = {1, units}},
                       flat = {.rank = 1, .side = {units}};
-    const uint32_t line = keras_emit(w, "lstm", &shape);
+    const uint32_t line = keras_emit(w, gru ? "gru" : "lstm", &shape);
     keras_say(w, line, ", units: %lld", (long long)units);
-    const int64_t sides[] = {4, units, in.side[1] + units + 1};
+    const int64_t sides[] = {gru ? 3 : 4, units, in.side[1] + units + (gru ? 2 : 1)};
     keras_own(w, line, keras_weights(sides, 3));
     if (all || line == KERAS_NONE) {
         return line;

@@ -60,6 +60,7 @@
     X(window_attention)                                                                                      \
     X(relative_bias)                                                                                         \
     X(lstm)                                                                                                  \
+    X(gru)                                                                                                   \
     X(mixture_of_experts)                                                                                    \
     X(flatten)                                                                                               \
     X(reshape)                                                                                               \

@@ -404,3 +404,28 @@ static uint32_t expand_lstm(model_builder *b, const layer_spec *s)
 
 const layer_kind layer_kind_lstm = {
     "lstm", 1, 1, LAYER_NEEDS_SEQUENCE, {ATTR_UNITS, ATTR_INIT, ATTR_INIT_SCALE}, expand_lstm};
+
+// Keras' with reset_after, which is PyTorch's: the gates stand in Keras's order z, r, n, and the product across has a bias.
+static uint32_t expand_gru(model_builder *b, const layer_spec *s)
+{
+    const int64_t features = spec_shape(b, s, 0).dim[2];
+    const int64_t units = spec_integer(s, ATTR_UNITS);
+    const hr_shape inner = shape_of(2, (const int64_t[]){features, 3 * units});
+    const hr_shape across = shape_of(2, (const int64_t[]){units, 3 * units});
+    const uint32_t w = expand_weights(b, s, "weights", &inner, (uint64_t)features, (uint64_t)(3 * units));
+    const uint32_t wh =
+        expand_weights(b, s, "recurrent_weights", &across, (uint64_t)units, (uint64_t)(3 * units));
+    const uint32_t bias = expand_vector(b, "bias", 3 * units, MODEL_INIT_ZEROS);
+    const uint32_t bh = expand_vector(b, "recurrent_bias", 3 * units, MODEL_INIT_ZEROS);
+    const model_node dense = expand_weighted(HR_OP_DENSE, &(op_attr){0}, s->input[0], w, bias);
+    const uint32_t gates = expand_node(b, &dense, "gates");
+    const model_node node = {.op = HR_OP_GRU,
+                             .in_count = 3,
+                             .out_count = 2,
+                             .in = {ref_value(gates), ref_param(wh), ref_param(bh)}};
+    const node_out out[] = {{"out", true}, {"activated", true}};
+    return builder_node(b, &node, out);
+}
+
+const layer_kind layer_kind_gru = {
+    "gru", 1, 1, LAYER_NEEDS_SEQUENCE, {ATTR_UNITS, ATTR_INIT, ATTR_INIT_SCALE}, expand_gru};

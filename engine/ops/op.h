@@ -153,6 +153,10 @@
     X(ACCUMULATE, "accumulate") /* =sum, g: sum += g */                                                             \
     X(LSTM, "lstm") /* g[N,T,4H] = x·Wx + b, wh[H,4H] → h[N,T,H], c[N,T,H], a[N,T,4H]: gates i, f, c, o as \
                                      Keras, a the gates behind their activation; the first state is zero */     \
+    X(GRU,                                                                                                          \
+      "gru") /* g[N,T,3H] = x·Wx + b, wh[H,3H], bh[3H] → h[N,T,H], a[N,T,4H]: gates z, r, n as Keras with \
+                                     reset_after, behind their activation, then h(t−1)·Wh + bh of n; h(0) = 0 */      \
+    X(GRU_BWD, "gru_bwd")   /* wh, h, a, dh → dg, dwh, dbh */                                                     \
     X(LSTM_BWD, "lstm_bwd") /* wh, h, c, a, dh → dg, dwh */                                                       \
     X(SGD, "sgd")           /* =w, g: w −= lr*g */                                                                \
     X(MOMENTUM, "momentum") /* =w, g, =v: v = m*v − lr*g; w += v (Keras) */                                       \

@@ -73,3 +73,64 @@ const op_row op_row_LSTM_BWD = {.name = "lstm_bwd",
                                 .max_out = 2,
                                 .flops = lstm_bwd_flops,
                                 .in_place = 3};
+
+static hr_status gru_shape(const op_attr *attr, const op_operand *in, size_t in_count, op_operand *out,
+                           size_t out_count, hr_err *err)
+{
+    const hr_shape *g = &in[0].shape, *wh = &in[1].shape, *bh = &in[2].shape;
+    char gates[64], weights[64], bias[64];
+    (void)attr, (void)in_count, (void)out_count;
+    if (g->rank != 3 || wh->rank != 2 || bh->rank != 1 || g->dim[2] != 3 * wh->dim[0] ||
+        wh->dim[1] != g->dim[2] || bh->dim[0] != g->dim[2]) {
+        return HR_FAIL(
+            err, MODEL,
+            "gru needs gates [N, T, 3H], recurrent weights [H, 3H] and biases [3H], had %s, %s and %s",
+            shape_text(g, gates, sizeof gates), shape_text(wh, weights, sizeof weights),
+            shape_text(bh, bias, sizeof bias));
+    }
+    out[0] = out[1] = in[0];
+    out[0].shape.dim[2] = wh->dim[0];
+    out[1].shape.dim[2] = 4 * wh->dim[0];
+    return HR_OK;
+}
+
+static uint64_t gru_flops(const op_query *q)
+{
+    const uint64_t gates = op_in_elements(q, 0);
+    return 2 * gates * (uint64_t)q->in[1].shape.dim[0] + 8 * gates;
+}
+
+static uint64_t gru_bwd_flops(const op_query *q)
+{
+    const uint64_t gates = op_in_elements(q, 2) / 4 * 3;
+    return 4 * gates * (uint64_t)q->in[0].shape.dim[0] + 8 * gates;
+}
+
+const op_row op_row_GRU = {
+    .name = "gru",
+    .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+    .min_in = 3,
+    .max_in = 3,
+    .min_out = 2,
+    .max_out = 2,
+    .shape = gru_shape,
+    .flops = gru_flops,
+    .in_place = -1,
+    .keep_in = 0x2,
+    .keep_out = 0x3,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_GRU_BWD,
+              .operand_count = 4,
+              .operand = {{OP_SRC_IN, 1}, {OP_SRC_OUT, 0}, {OP_SRC_OUT, 1}, {OP_SRC_GRAD, 0}},
+              .result_count = 3,
+              .result = {0, 1, 2}}},
+};
+
+const op_row op_row_GRU_BWD = {.name = "gru_bwd",
+                               .traits = {COST_PRODUCT, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                               .min_in = 4,
+                               .max_in = 4,
+                               .min_out = 3,
+                               .max_out = 3,
+                               .flops = gru_bwd_flops,
+                               .in_place = -1};

@@ -421,14 +421,17 @@ def embedding(walk, layer, inputs, shape, node):
     return walk.own(walk.emit("embedding", inputs, shape, {"units": layer.output_dim, "vocabulary": layer.input_dim}))
 
 
-@takes("LSTM")
-def lstm(walk, layer, inputs, shape, node):
-    cell = layer.cell
+@takes("LSTM", "GRU")
+def recurrence(walk, layer, inputs, shape, node):
+    cell, of = layer.cell, type(layer).__name__
+    if of == "GRU" and not cell.reset_after:
+        raise Unsupported("a GRU that resets before its product; try: reset_after=True")
     if activation_of(cell) != "tanh" or activation_of(cell, "recurrent_activation") != "sigmoid" or not cell.use_bias or \
             cell.dropout or cell.recurrent_dropout or layer.go_backwards or layer.return_state or layer.stateful:
-        raise Unsupported("an LSTM with other gates, dropout, states or no biases; try: keras.layers.LSTM(units, return_sequences=True)")
+        raise Unsupported("%s with other gates, dropout, states or no biases; try: keras.layers.%s(units, return_sequences=True)"
+                          % ("a GRU" if of == "GRU" else "an LSTM", of))
     places = inputs[0].shape[0]
-    line = walk.own(walk.emit("lstm", inputs, (places, layer.units), {"units": layer.units}))
+    line = walk.own(walk.emit(of.lower(), inputs, (places, layer.units), {"units": layer.units}))
     if layer.return_sequences:
         return line
     last = walk.emit("slice", [line], (1, layer.units), {"axis": 1, "from": places - 1, "count": 1}, "_last")

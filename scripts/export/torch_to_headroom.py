@@ -1676,6 +1676,27 @@ def lstm(walk, x, states, weights, biases, count, rate, train, both_ways, batch_
     return [out, states, Missing("the last cells of an LSTM")]
 
 
+@takes("gru")
+def gru(walk, x, state, weights, biases, count, rate, train, both_ways, batch_first):
+    if both_ways or not biases or len(weights) != 4 * count:
+        raise NotHeld("a GRU that runs both ways or has no biases", "nn.GRU(features, units, batch_first=True)")
+    if isinstance(state, Tensor) or constant_of(state) != 0:
+        raise Unsupported("a carried state of a GRU", "leave the state out of the call")
+    places, batch = (1, 0) if batch_first else (0, 1)
+    layer = walk.arrange(x, [x.dims[batch], x.dims[places], x.dims[2]])
+    for k in range(count):
+        units = weights[4 * k + 1].shape[1]
+        params = [name for weight in weights[4 * k:4 * k + 4] for name in weight.layer.params]
+        layer = walk.emit("gru", [layer], (*layer.shape[:2], units), {"units": units}, params)
+        if rate > 0 and train and k < count - 1:
+            layer = walk.emit("dropout", [layer], layer.shape, {"rate": rate})
+    out = plain(layer, [0, 1, 2] if batch_first else [1, 0, 2])
+    if count > 1:
+        return [out, Missing("the last states of a GRU of several layers", "out[:, -1]")]
+    last = select(walk, out, places, -1)
+    return [out, Tensor(last.layer, last.axes, [()] + last.dims)]
+
+
 # ---- attention --------------------------------------------------------------------------------------------------
 
 @takes("scaled_dot_product_attention")

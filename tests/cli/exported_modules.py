@@ -418,6 +418,19 @@ class Waves(nn.Module):
         return torch.sigmoid(self.out(self.third(x).mean(2)))
 
 
+class Gru(nn.Module):
+    """Two layers with a dropout between them, and one whose last state alone is read."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.two, self.last = nn.Embedding(12, 16), nn.GRU(16, 12, 2, batch_first=True, dropout=0.1), nn.GRU(12, 8)
+        self.out = nn.Linear(8, 12)
+
+    def forward(self, tokens):
+        x = self.two(self.words(tokens))[0]
+        return self.out(self.last(x.transpose(0, 1))[1].squeeze(0))
+
+
 class Autoencoder(nn.Module):
     """A layer that is used twice, one that is used backwards, and a squared error."""
 
@@ -536,7 +549,7 @@ MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inve
            "shuffled": (Shuffled, (IMAGES,)), "mixer": (Mixer, (IMAGES,)), "windows": (Windows, (IMAGES,)),
            "norms": (Norms, (IMAGES,)), "dilated": (Dilated, (IMAGES,)), "grouped": (Grouped, (TOKENS,)),
            "rotary": (Rotary, (TOKENS,)), "relative": (Relative, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
-           "waves": (Waves, (torch.zeros(8, 4, 24),)), "lstm": (Lstm, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
+           "waves": (Waves, (torch.zeros(8, 4, 24),)), "lstm": (Lstm, (TOKENS,)), "gru": (Gru, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
 
 
 def main():

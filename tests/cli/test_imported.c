@@ -12,7 +12,7 @@ static const char *const files[] = {
     "onnx/residual_script.onnx", "onnx/norms_script.onnx",  "onnx/dropped_dynamo.onnx",
     "onnx/patches_fixed.onnx",   "onnx/rotary_script.onnx", "onnx/tied_script.onnx",
     "keras/shared_2.json",       "keras/compiled.keras",    "keras/tagged.keras",
-    "keras/focal.keras",         "keras/waves.json",
+    "keras/focal.keras",         "keras/waves.json",        "keras/gated.json",
 };
 
 static json_t *report_of(const char *command, const char *file)

@@ -33,6 +33,20 @@ def lstm_case(name, samples, steps, units):
     return op_fixture(name, "lstm", {}, [(samples, steps, 4 * units), (units, 4 * units)], forward)
 
 
+def gru_case(name, samples, steps, units):
+    """nn.GRU whose input weights are the identity, in PyTorch's order r, z, n; ours is z, r, n."""
+
+    def forward(gates, recurrent, bias):
+        order = [*range(units, 2 * units), *range(units), *range(2 * units, 3 * units)]
+        weights = [torch.eye(3 * units, dtype=gates.dtype), recurrent[:, order].T.contiguous(),
+                   torch.zeros(3 * units, dtype=gates.dtype), bias[order]]
+        zero = torch.zeros(1, samples, units, dtype=gates.dtype)
+        y, _ = torch._VF.gru(gates[..., order], zero, weights, True, 1, 0.0, True, False, True)
+        return [y]
+
+    return op_fixture(name, "gru", {}, [(samples, steps, 3 * units), (units, 3 * units), (3 * units,)], forward)
+
+
 def numbers(name, index, shape):
     uniform = philox_uniform(index, "test/ops/" + name, math.prod(shape)).astype(np.float64)
     return torch.tensor((2.0 * uniform - 1.0).reshape(shape))
@@ -94,7 +108,8 @@ def write(name, content):
 
 def main():
     made_by = f"PyTorch {torch.__version__.split('+')[0]}"
-    lstm = [lstm_case("lstm", 3, 5, 4), lstm_case("lstm_one", 1, 1, 3), lstm_case("lstm_wide", 2, 4, 19)]
+    lstm = [lstm_case("lstm", 3, 5, 4), lstm_case("lstm_one", 1, 1, 3), lstm_case("lstm_wide", 2, 4, 19),
+            gru_case("gru", 3, 5, 4), gru_case("gru_one", 1, 1, 3), gru_case("gru_wide", 2, 4, 19)]
     write("ops_recurrent.json", {"schema": "headroom.op_fixtures/1", "made_by": made_by, "cases": lstm})
     write("optimizers.json", {"schema": "headroom.update_fixtures/1", "made_by": made_by, "steps": STEPS,
                               "cases": update_cases()})  # fmt: skip

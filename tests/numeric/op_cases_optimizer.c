@@ -135,6 +135,17 @@ op_trial op_case_around_update(hr_op op, op_draw *d)
     return t;
 }
 
+op_trial op_case_gru(hr_op op, op_draw *d)
+{
+    const int64_t units = op_draw_int(d, 1, 2 * d->size);
+    op_trial t = op_trial_make(op, (op_attr){0});
+    op_draw_in(d, &t, DIMS(op_draw_int(d, 1, d->size), op_draw_int(d, 1, d->size), 3 * units), -2.0, 2.0);
+    op_draw_in(d, &t, DIMS(units, 3 * units), -1.0, 1.0);
+    op_draw_in(d, &t, DIMS(3 * units), -1.0, 1.0);
+    op_trial_infer_out(&t, 2);
+    return t;
+}
+
 op_trial op_case_lstm(hr_op op, op_draw *d)
 {
     const int64_t units = op_draw_int(d, 1, 2 * d->size);

@@ -148,6 +148,8 @@ static const struct {
     {HR_OP_ACCUMULATE, 1e-7, 0, 0},
     {HR_OP_LSTM, 1e-6, 0, 0},
     {HR_OP_LSTM_BWD, 2e-6, 0, 0},
+    {HR_OP_GRU, 1e-6, 0, 0},
+    {HR_OP_GRU_BWD, 2e-6, 1e-3, 8e-3}, // what the last product and the sum are made of is rounded before, too
 };
 
 double op_tolerance(hr_op op, hr_dtype real)

@@ -148,6 +148,7 @@ static const hr_op operations[] = {
     HR_OP_ATTENTION_SCORES,
     HR_OP_ATTENTION_VALUES,
     HR_OP_LSTM,
+    HR_OP_GRU,
     HR_OP_CONV2D_TRANSPOSE,
     HR_OP_UPSAMPLE,
     HR_OP_PERMUTE,
@@ -173,9 +174,15 @@ enum { TYPES = sizeof types / sizeof *types };
 // Where the library multiplies each trial makes kernels of its own: fewer.
 static bool is_the_librarys(hr_op op, hr_dtype type)
 {
-    static const hr_op multiply[] = {
-        HR_OP_CONV2D,           HR_OP_DENSE, HR_OP_MATMUL,           HR_OP_ATTENTION_SCORES,
-        HR_OP_ATTENTION_VALUES, HR_OP_LSTM,  HR_OP_CONV2D_TRANSPOSE, HR_OP_EXPERT_DENSE};
+    static const hr_op multiply[] = {HR_OP_CONV2D,
+                                     HR_OP_DENSE,
+                                     HR_OP_MATMUL,
+                                     HR_OP_ATTENTION_SCORES,
+                                     HR_OP_ATTENTION_VALUES,
+                                     HR_OP_LSTM,
+                                     HR_OP_CONV2D_TRANSPOSE,
+                                     HR_OP_EXPERT_DENSE,
+                                     HR_OP_GRU};
     for (size_t k = 0; k < sizeof multiply / sizeof *multiply; k++) {
         if (multiply[k] == op) {
             return type == HR_BF16;

@@ -54,7 +54,7 @@ static uint64_t largest_half(const op_query *q)
 
 static int64_t samples_of(const op_query *q, uint32_t axis)
 {
-    return q->in[q->op == HR_OP_LSTM_BWD ? 1 : 0].shape.dim[axis];
+    return q->in[q->op == HR_OP_LSTM_BWD || q->op == HR_OP_GRU_BWD ? 1 : 0].shape.dim[axis];
 }
 
 // Does nothing but samples have their number?
@@ -72,7 +72,7 @@ static bool tells_samples(const op_query *q, uint32_t axis)
     return true;
 }
 
-// The same operation over `factor` times as many samples; of an LSTM steps, as it holds one of them in float32.
+// The same operation over `factor` times as many samples; of a recurrence steps, as it holds one of them in float32.
 static op_query with_more_samples(const op_query *q, uint32_t axis, int64_t factor)
 {
     op_query more = *q;
@@ -88,7 +88,9 @@ static op_query with_more_samples(const op_query *q, uint32_t axis, int64_t fact
 static void holds_no_copy(const op_query *small)
 {
     const uint64_t elements = largest_half(small);
-    const uint32_t axis = small->op == HR_OP_LSTM || small->op == HR_OP_LSTM_BWD ? 1 : 0;
+    const bool recurs = small->op == HR_OP_LSTM || small->op == HR_OP_LSTM_BWD || small->op == HR_OP_GRU ||
+                        small->op == HR_OP_GRU_BWD;
+    const uint32_t axis = recurs ? 1 : 0;
     if (elements == 0 || !tells_samples(small, axis)) {
         return; // float32 under every policy
     }

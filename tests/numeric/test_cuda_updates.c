@@ -365,6 +365,30 @@ START_TEST(lstm_is_the_judges_in_vectors)
 }
 END_TEST
 
+START_TEST(gru_is_the_judges_in_vectors)
+{
+    const bool many = _i % 2 == 0;
+    const int64_t samples = many ? 32768 : 1, units = many ? 8 : 1, steps = many ? 2 : 1;
+    op_draw d = SEED((uint64_t)_i);
+    open_devices();
+    op_trial t = op_trial_make(HR_OP_GRU, (op_attr){0});
+    op_draw_in(&d, &t, DIMS(samples, steps, 3 * units), -2.0, 2.0);
+    op_draw_in(&d, &t, DIMS(units, 3 * units), -0.2, 0.2);
+    op_draw_in(&d, &t, DIMS(3 * units), -0.5, 0.5);
+    op_trial_infer_out(&t, 2);
+    op_trial ours = run_both(&t, types[_i / 2], 1);
+    op_trial_deinit(&ours);
+    double *dy = calloc((size_t)(samples * steps * units), sizeof *dy);
+    ck_assert_ptr_nonnull(dy);
+    op_fill(dy, (uint64_t)(samples * steps * units), &d.state, -1.0, 1.0);
+    op_trial backward = op_trial_backward(&t, 0, dy);
+    judge_in_type(&backward, types[_i / 2], 1);
+    op_trial_deinit(&t);
+    free(dy);
+    close_devices();
+}
+END_TEST
+
 int main(void)
 {
     if (!test_device_is_there(&device_cuda)) {
@@ -380,6 +404,7 @@ int main(void)
     tcase_add_test(all, adafactor_is_the_judges_with_many_tiles);
     tcase_add_loop_test(all, codes_are_the_judges_or_their_neighbours, 0, TYPES * SIZES * CODED);
     tcase_add_loop_test(all, lstm_is_the_judges_in_vectors, 0, TYPES * 2);
+    tcase_add_loop_test(all, gru_is_the_judges_in_vectors, 0, TYPES * 2);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

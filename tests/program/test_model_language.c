@@ -403,10 +403,9 @@ static const char image_kinds[] =
 static const char sequence_kinds[] =
     "    - {kind: embedding, units: 4, vocabulary: 20, input: ids, init: normal, init_scale: 0.02}\n"
     "    - {kind: position_embedding}\n"
-    "    - {name: steps, kind: conv1d, filters: 4, kernel: 3, padding: causal, dilation: 2, activation: "
-    "silu}\n"
-    "    - {kind: max_pool1d, size: 3, stride: 1, padding: same}\n"
-    "    - {kind: avg_pool1d, size: 2, stride: 1, padding: same}\n"
+    "    - {name: steps, kind: conv1d, filters: 4, kernel: 3, padding: causal, dilation: 2}\n"
+    "    - {kind: max_pool1d, size: 1}\n"
+    "    - {kind: avg_pool1d, size: 1}\n"
     "    - {name: self, kind: attention, heads: 2, causal: true}\n"
     "    - {name: cross, kind: attention, heads: 2, form: materialised, dropout: 0.1, inputs: [self, "
     "memory]}\n"
@@ -417,6 +416,7 @@ static const char sequence_kinds[] =
     "near]}\n"
     "    - {name: drop, kind: dropout, rate: 0.25}\n"
     "    - {name: memories, kind: lstm, units: 4}\n"
+    "    - {name: remembered, kind: gru, units: 4}\n"
     "    - {name: experts, kind: mixture_of_experts, experts: 3, units: 5, capacity_factor: 1, balance: "
     "0.1}\n"
     "    - {name: products, kind: matmul, transpose: true, inputs: [experts, cross]}\n"
@@ -489,6 +489,8 @@ START_TEST(parameters_of_attention_and_lstm_are_those_of_keras)
     ck_assert_uint_eq(layer_of(m, "grouped")->parameters, 4 * 24 + 2 * 4 * 12 + 24 * 4 + 2 * 6);
     ck_assert_uint_eq(layer_of(m, "memories")->parameters, 4 * 16 + 4 * 16 + 16);
     ck_assert_int_eq(param_of(m, "memories/bias")->init, MODEL_INIT_FORGET_BIAS);
+    ck_assert_uint_eq(layer_of(m, "remembered")->parameters, 3 * 16 + 3 * 16 + 2 * 12);
+    ck_assert_int_eq(param_of(m, "remembered/recurrent_bias")->init, MODEL_INIT_ZEROS);
     static const char *const names[] = {"self/query_weights",  "self/query_bias",    "self/key_weights",
                                         "self/key_bias",       "self/value_weights", "self/value_bias",
                                         "self/output_weights", "self/output_bias"};

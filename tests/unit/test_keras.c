@@ -98,6 +98,7 @@ static const struct {
     {"tagged.keras", 870, "loss: binary_cross_entropy\n"},
     {"waves.json", 292,
      "{name: conv1d, kind: conv1d, filters: 8, kernel: 3, dilation: 2, padding: causal, activation: relu}"},
+    {"gated.json", 1747, "{name: gru, kind: gru, units: 8}"},
     {"waves.json", 292, "{name: average_pooling1d, kind: avg_pool1d, size: 3, stride: 2, padding: same}"},
     {"focal.keras", 175, "- {kind: focal, gamma: 1.5, alpha: 0.3, prediction: conv2d_1}"},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM: for every step one product by cuBLASLt and one launch of ours; the gradient of the recurrent weights is one
+// LSTM and GRU: for every step one product by cuBLASLt and one launch of ours; the gradient of the recurrent weights is one
 // product over all steps behind them.
 #include <stdio.h>
 
@@ -14,24 +14,31 @@ enum { ALIGNMENT = 256, PACK_BYTES = 16, VECTOR_THREADS = 1 << 15 };
 
 typedef struct sizes {
     int64_t samples, steps, units;
+    int64_t gates; // that the product makes: 4, of a GRU 3
     uint32_t dtype;
 } sizes;
 
 typedef struct lstm_state {
     product *step, *weights; // weights: backward only
     CUfunction gates, move;  // move: backward only
+    CUfunction bias;         // of a GRU, backward
 } lstm_state;
 
 static bool is_forward(const op_query *q)
 {
-    return q->op == HR_OP_LSTM;
+    return q->op == HR_OP_LSTM || q->op == HR_OP_GRU;
+}
+
+static bool is_gru(const op_query *q)
+{
+    return q->op == HR_OP_GRU || q->op == HR_OP_GRU_BWD;
 }
 
 static sizes sizes_of(const op_query *q)
 {
-    const op_operand *gates = &q->in[is_forward(q) ? 0 : 3];
-    const int64_t *d = gates->shape.dim;
-    return (sizes){d[0], d[1], d[2] / 4, gates->dtype};
+    const op_operand *h = is_forward(q) ? &q->out[0] : &q->in[1];
+    const int64_t *d = h->shape.dim;
+    return (sizes){d[0], d[1], d[2], is_gru(q) ? 3 : 4, h->dtype};
 }
 
 static bool fits(const cuda_device *device, const op_query *q)
@@ -60,7 +67,7 @@ static bool takes_vectors(const sizes *s)
 
 // ---- products ---------------------------------------------------------------------------------------------
 
-// h(t-1)[N, H] · Wh[H, 4H], or dg(t)[N, 4H] · Whᵀ
+// h(t-1)[N, H] · Wh[H, 4H], or dg(t)[N, 4H] · Whᵀ; of a GRU 3H, and dq for dg.
 static product_shape step_shape(const op_query *q)
 {
     const sizes s = sizes_of(q);
@@ -68,8 +75,8 @@ static product_shape step_shape(const op_query *q)
     return (product_shape){.dtype = s.dtype,
                            .out_dtype = HR_F32,
                            .m = s.samples,
-                           .n = forward ? 4 * s.units : s.units,
-                           .k = forward ? s.units : 4 * s.units,
+                           .n = forward ? s.gates * s.units : s.units,
+                           .k = forward ? s.units : s.gates * s.units,
                            .transpose_b = !forward,
                            .alpha = 1.0F};
 }
@@ -81,7 +88,7 @@ static product_shape weights_shape(const op_query *q)
     return (product_shape){.dtype = s.dtype,
                            .out_dtype = s.dtype,
                            .m = s.units,
-                           .n = 4 * s.units,
+                           .n = s.gates * s.units,
                            .k = s.samples * s.steps,
                            .transpose_a = true,
                            .alpha = 1.0F};
@@ -91,7 +98,7 @@ static product_shape weights_shape(const op_query *q)
 
 // Of the workspace. The products' scratch stands behind.
 typedef struct rooms {
-    CUdeviceptr product, state, left, moved, scratch;
+    CUdeviceptr product, state, left, moved, all, scratch;
 } rooms;
 
 static CUdeviceptr take(CUdeviceptr *at, int64_t elements, uint64_t each)
@@ -108,10 +115,11 @@ static rooms rooms_of(const op_query *q, CUdeviceptr workspace)
     const int64_t one = s.samples * s.units;
     const uint64_t each = dtype_bytes((hr_dtype)s.dtype);
     rooms r = {.scratch = workspace};
-    r.product = take(&r.scratch, forward ? 4 * one : one, sizeof(float));
+    r.product = take(&r.scratch, forward ? s.gates * one : one, sizeof(float));
     r.state = take(&r.scratch, one, sizeof(float));
-    r.left = take(&r.scratch, forward ? one : 4 * one, each);
+    r.left = take(&r.scratch, forward ? one : s.gates * one, each);
     r.moved = take(&r.scratch, forward ? 0 : s.steps * one, each);
+    r.all = take(&r.scratch, !forward && is_gru(q) ? 3 * s.steps * one : 0, each);
     return r;
 }
 
@@ -174,6 +182,11 @@ static hr_status make(cuda_device *device, const op_query *q, uint64_t scratch_b
         return HR_OK;
     }
     HR_TRY(find_kernel(device, q, "lstm_move", &out->move, err));
+    if (is_gru(q)) {
+        char bias[CUDA_NAME_MAX];
+        (void)snprintf(bias, sizeof bias, "gru_bias_%s", cuda_suffix(weights.dtype));
+        HR_TRY(cuda_function(device, "recurrent", bias, &out->bias, err));
+    }
     return product_prepare(device, &weights, scratch_bytes, &out->weights, err);
 }
 
@@ -233,13 +246,14 @@ static hr_status run_forward(const cuda_run *r, hr_err *err)
     return HR_OK;
 }
 
-static hr_status weights_gradient(const cuda_run *r, const rooms *room, hr_err *err)
+// Of h of the steps before with `gates`, the gradient of what they were multiplied into.
+static hr_status weights_gradient(const cuda_run *r, const rooms *room, CUdeviceptr gates, hr_err *err)
 {
     const lstm_state *made = r->state;
     const sizes s = sizes_of(r->query);
     const lstm_move_args a = {(const void *)r->in[1], (void *)room->moved, s.samples, s.steps, s.units};
     HR_TRY(cuda_launch(r, made->move, grid_of(r, &s, s.samples * s.steps), &a, sizeof a, err));
-    const product_places at = {.a = room->moved, .b = r->out[0], .y = r->out[1], .workspace = room->scratch};
+    const product_places at = {.a = room->moved, .b = gates, .y = r->out[1], .workspace = room->scratch};
     return product_run(made->weights, r->stream, &at, err);
 }
 
@@ -264,15 +278,80 @@ static hr_status run_backward(const cuda_run *r, hr_err *err)
             HR_TRY(run_step(r, &room, r->in[0], err));
         }
     }
-    return weights_gradient(r, &room, err);
+    return weights_gradient(r, &room, r->out[0], err);
 }
 
-#define LSTM(id, runs)                                                                                       \
+// ---- GRU ------------------------------------------------------------------------------------------------------
+
+static hr_status run_gru(const cuda_run *r, hr_err *err)
+{
+    const lstm_state *made = r->state;
+    const sizes s = sizes_of(r->query);
+    const rooms room = rooms_of(r->query, r->workspace);
+    gru_args a = {.g = (const void *)r->in[0],
+                  .bias = (const void *)r->in[2],
+                  .h = (void *)r->out[0],
+                  .a = (void *)r->out[1],
+                  .product = (const float *)room.product,
+                  .state = (float *)room.state,
+                  .left = (void *)room.left,
+                  .samples = s.samples,
+                  .steps = s.steps,
+                  .units = s.units};
+    for (; a.step < s.steps; a.step++) {
+        if (a.step > 0) {
+            HR_TRY(run_step(r, &room, r->in[1], err));
+        }
+        HR_TRY(cuda_launch(r, made->gates, grid_of(r, &s, s.samples), &a, sizeof a, err));
+    }
+    return HR_OK;
+}
+
+static hr_status bias_gradient(const cuda_run *r, const rooms *room, hr_err *err)
+{
+    const lstm_state *made = r->state;
+    const sizes s = sizes_of(r->query);
+    const gru_bias_args a = {(const void *)room->all, (void *)r->out[2], s.samples * s.steps, 3 * s.units};
+    const cuda_grid grid = {.blocks_x = (uint32_t)((a.columns + GRU_BIAS_COLUMNS - 1) / GRU_BIAS_COLUMNS),
+                            .blocks_y = 1,
+                            .blocks_z = 1,
+                            .threads = GRU_BIAS_THREADS};
+    return cuda_launch(r, made->bias, grid, &a, sizeof a, err);
+}
+
+static hr_status run_gru_backward(const cuda_run *r, hr_err *err)
+{
+    const lstm_state *made = r->state;
+    const sizes s = sizes_of(r->query);
+    const rooms room = rooms_of(r->query, r->workspace);
+    gru_bwd_args a = {.h = (const void *)r->in[1],
+                      .a = (const void *)r->in[2],
+                      .dy = (const void *)r->in[3],
+                      .dg = (void *)r->out[0],
+                      .product = (const float *)room.product,
+                      .state = (float *)room.state,
+                      .left = (void *)room.left,
+                      .all = (void *)room.all,
+                      .samples = s.samples,
+                      .steps = s.steps,
+                      .units = s.units};
+    for (a.step = s.steps - 1; a.step >= 0; a.step--) {
+        HR_TRY(cuda_launch(r, made->gates, grid_of(r, &s, s.samples), &a, sizeof a, err));
+        if (a.step > 0) {
+            HR_TRY(run_step(r, &room, r->in[0], err));
+        }
+    }
+    HR_TRY(bias_gradient(r, &room, err));
+    return weights_gradient(r, &room, room.all, err);
+}
+
+#define STEPS(id, runs)                                                                                      \
     {                                                                                                        \
         .op = HR_OP_##id, .types = CUDA_REAL, .name = "steps", .fits = fits, .ask = ask, .prepare = prepare, \
         .release = release, .run = (runs)                                                                    \
     }
 
-static const cuda_impl impls[] = {LSTM(LSTM, run_forward), LSTM(LSTM_BWD, run_backward)};
+static const cuda_impl impls[] = {STEPS(LSTM, run_forward), STEPS(LSTM_BWD, run_backward),
+                                  STEPS(GRU, run_gru), STEPS(GRU_BWD, run_gru_backward)};
 
 const cuda_family cuda_family_recurrent = CUDA_FAMILY(impls);

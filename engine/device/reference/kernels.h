@@ -134,6 +134,8 @@ void reference_accumulate(const reference_call *call);
 
 void reference_lstm(const reference_call *call);
 void reference_lstm_bwd(const reference_call *call);
+void reference_gru(const reference_call *call);
+void reference_gru_bwd(const reference_call *call);
 
 void reference_layer_norm(const reference_call *call);
 void reference_layer_norm_bwd(const reference_call *call);

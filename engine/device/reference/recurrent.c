@@ -2,6 +2,10 @@
 // LSTM: Hochreiter, Schmidhuber 1997, with Keras' gates i, f, c, o:
 //
 //   i, f, o = sigmoid, j = tanh of (x·Wx + b + h(t−1)·Wh);  c = f*c(t−1) + i*j;  h = o*tanh(c)
+//
+// GRU: Cho et al. 2014, in the form of cuDNN, PyTorch and Keras (reset_after), with Keras' gates z, r, n:
+//
+//   q = h(t−1)·Wh + bh;  z, r = sigmoid of (g + q);  n = tanh(g + r*q);  h = z*h(t−1) + (1−z)*n
 #include <math.h>
 #include <string.h>
 
@@ -111,4 +115,75 @@ void reference_lstm_bwd(const reference_call *call)
         }
     }
     weight_gradient(&l, h, dg, dwh);
+}
+
+// ---- GRU ------------------------------------------------------------------------------------------------------
+
+void reference_gru(const reference_call *call)
+{
+    const int64_t *dim = call->query->out[0].shape.dim;
+    const uint64_t rows = (uint64_t)(dim[0] * dim[1]), steps = (uint64_t)dim[1], H = (uint64_t)dim[2];
+    const double *wh = call->in[1], *bh = call->in[2];
+    for (uint64_t row = 0; row < rows; row++) {
+        const double *g = (const double *)call->in[0] + row * 3 * H;
+        double *h = (double *)call->out[0] + row * H, *a = (double *)call->out[1] + row * 4 * H;
+        const double *before = row % steps == 0 ? NULL : h - H;
+        for (uint64_t k = 0; k < 3 * H; k++) {
+            double q = bh[k];
+            for (uint64_t i = 0; before != NULL && i < H; i++) {
+                q += before[i] * wh[i * 3 * H + k];
+            }
+            a[k < 2 * H ? k : k + H] = k < 2 * H ? sigmoid(g[k] + q) : q;
+        }
+        for (uint64_t k = 0; k < H; k++) {
+            a[2 * H + k] = tanh(g[2 * H + k] + a[H + k] * a[3 * H + k]);
+            h[k] = (before == NULL ? 0.0 : a[k] * before[k]) + (1.0 - a[k]) * a[2 * H + k];
+        }
+    }
+}
+
+// dg of one step from dh, which becomes what of it h(t−1) has directly.
+static void gru_gradients(uint64_t H, const double *a, const double *before, double *dh, double *dg)
+{
+    for (uint64_t k = 0; k < H; k++) {
+        const double z = a[k], r = a[H + k], n = a[2 * H + k];
+        const double dn = dh[k] * (1.0 - z) * (1.0 - n * n);
+        dg[k] = dh[k] * ((before == NULL ? 0.0 : before[k]) - n) * z * (1.0 - z);
+        dg[H + k] = dn * a[3 * H + k] * r * (1.0 - r);
+        dg[2 * H + k] = dn;
+        dh[k] *= z;
+    }
+}
+
+// dq is dg but for n, where it is r*dg. The carried dh of a sample takes the room of dbh until that is computed.
+void reference_gru_bwd(const reference_call *call)
+{
+    const int64_t *dim = call->query->in[1].shape.dim;
+    const uint64_t rows = (uint64_t)(dim[0] * dim[1]), steps = (uint64_t)dim[1], H = (uint64_t)dim[2];
+    const double *wh = call->in[0], *h = call->in[1], *a = call->in[2], *dy = call->in[3];
+    double *dg = call->out[0], *dwh = call->out[1], *dbh = call->out[2], *dh = dbh;
+    for (uint64_t row = rows; row-- > 0;) {
+        const double *before = row % steps == 0 ? NULL : h + (row - 1) * H;
+        for (uint64_t k = 0; k < H; k++) {
+            dh[k] = ((row + 1) % steps == 0 ? 0.0 : dh[k]) + dy[row * H + k];
+        }
+        gru_gradients(H, a + row * 4 * H, before, dh, dg + row * 3 * H);
+        for (uint64_t i = 0; i < H; i++) {
+            for (uint64_t k = 0; k < 3 * H; k++) {
+                const double r = k < 2 * H ? 1.0 : a[row * 4 * H + k - H];
+                dh[i] += r * dg[row * 3 * H + k] * wh[i * 3 * H + k];
+            }
+        }
+    }
+    memset(dwh, 0, 3 * H * H * sizeof *dwh);
+    memset(dbh, 0, 3 * H * sizeof *dbh);
+    for (uint64_t row = 0; row < rows; row++) {
+        for (uint64_t k = 0; k < 3 * H; k++) {
+            const double dq = (k < 2 * H ? 1.0 : a[row * 4 * H + k - H]) * dg[row * 3 * H + k];
+            dbh[k] += dq;
+            for (uint64_t i = 0; row % steps != 0 && i < H; i++) {
+                dwh[i * 3 * H + k] += h[(row - 1) * H + i] * dq;
+            }
+        }
+    }
 }

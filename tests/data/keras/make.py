@@ -77,6 +77,12 @@ def waves():
     return keras.Model(x, L.Dense(4)(L.GlobalAveragePooling1D()(y)), name="waves")
 
 
+def gated():
+    ids = keras.Input((12,), dtype="int32")
+    y = L.GRU(8, return_sequences=True)(L.Embedding(50, 16)(ids))
+    return keras.Model(ids, L.Dense(5)(L.GRU(6)(y)), name="gated")
+
+
 def cropped():
     return keras.Sequential([keras.Input((16, 16, 3)), L.Cropping2D(1), L.Conv2D(4, 3, dilation_rate=2), L.Cropping2D(1), L.Flatten(),
                              L.Dense(2)], name="cropped")
@@ -98,6 +104,7 @@ if sys.argv[1] == "keras":
     write("words.json", words())
     write("compiled.keras", compiled())
     write("waves.json", waves())
+    write("gated.json", gated())
     write("tagged.keras", tagged())
     write("focal.keras", focal())
     write("cropped.json", cropped())

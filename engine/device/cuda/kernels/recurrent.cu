@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM: what stands between the products of two steps. A thread takes V neighbouring units of a sample, all four gates.
+// LSTM and GRU: what stands between the products of two steps. A thread takes V neighbouring units of a sample, all gates.
 #include "kernel.cuh"
 #include "recurrent_args.h"
 
@@ -142,6 +142,113 @@ template <typename T, int V> __device__ __forceinline__ void lstm_move(const lst
     }
 }
 
+// ---- GRU ----------------------------------------------------------------------------------------------------------
+
+template <typename T, int V> __device__ __forceinline__ void gru_step(const gru_args &a)
+{
+    const int64_t H = a.units;
+    for (int64_t item = grid_thread(); item < a.samples * H / V; item += grid_width()) {
+        const place p = place_of<V>(item, a.steps, H, a.step);
+        const int64_t unit = item % (H / V) * V, row = p.row - unit, own = p.own - unit;
+        float x[3][V], q[3][V], before[V] = {0.0f}, h[V];
+#pragma unroll
+        for (int k = 0; k < 3; k++) {
+            load<T, V>(a.g, 3 * row + k * H + unit, x[k]);
+            load<T, V>(a.bias, k * H + unit, q[k]);
+            if (a.step > 0) {
+                float more[V];
+                load<float, V>(a.product, 3 * own + k * H + unit, more);
+#pragma unroll
+                for (int i = 0; i < V; i++) {
+                    q[k][i] += more[i];
+                }
+            }
+        }
+        if (a.step > 0) {
+            load<float, V>(a.state, p.own, before);
+        }
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            x[0][i] = sigmoid_of(x[0][i] + q[0][i]);
+            x[1][i] = sigmoid_of(x[1][i] + q[1][i]);
+            x[2][i] = tanhf(x[2][i] + x[1][i] * q[2][i]);
+            h[i] = x[2][i] + x[0][i] * (before[i] - x[2][i]);
+        }
+#pragma unroll
+        for (int k = 0; k < 3; k++) {
+            store<T, V>(a.a, p.gate + k * H, x[k]);
+        }
+        store<T, V>(a.a, p.gate + 3 * H, q[2]);
+        store<float, V>(a.state, p.own, h);
+        store<T, V>(a.h, p.row, h);
+        store<T, V>(a.left, p.own, h);
+    }
+}
+
+template <typename T, int V> __device__ __forceinline__ void gru_bwd_step(const gru_bwd_args &a)
+{
+    const int64_t H = a.units;
+    for (int64_t item = grid_thread(); item < a.samples * H / V; item += grid_width()) {
+        const place p = place_of<V>(item, a.steps, H, a.step);
+        const int64_t unit = item % (H / V) * V, row = p.row - unit, own = p.own - unit;
+        float gate[4][V], before[V] = {0.0f}, dh[V];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            load<T, V>(a.a, p.gate + k * H, gate[k]);
+        }
+        load<T, V>(a.dy, p.row, dh);
+        if (a.step > 0) {
+            load<T, V>(a.h, p.row - H, before);
+        }
+        if (a.step + 1 < a.steps) {
+            float more[V], left[V];
+            load<float, V>(a.product, p.own, more);
+            load<float, V>(a.state, p.own, left);
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                dh[i] += more[i] + left[i];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            const float z = gate[0][i], r = gate[1][i], n = gate[2][i];
+            const float dn = dh[i] * (1.0f - z) * (1.0f - n * n);
+            gate[0][i] = dh[i] * (before[i] - n) * z * (1.0f - z);
+            gate[1][i] = dn * gate[3][i] * r * (1.0f - r);
+            gate[2][i] = dn;
+            gate[3][i] = dn * r;
+            dh[i] *= z;
+        }
+#pragma unroll
+        for (int k = 0; k < 3; k++) {
+            store<T, V>(a.dg, 3 * row + k * H + unit, gate[k]);
+            store<T, V>(a.all, 3 * row + k * H + unit, gate[k < 2 ? k : 3]);
+            store<T, V>(a.left, 3 * own + k * H + unit, gate[k < 2 ? k : 3]);
+        }
+        store<float, V>(a.state, p.own, dh);
+    }
+}
+
+// A block takes 32 columns, its warps every eighth row: sums of rows by thread, then of the warps, in order.
+template <typename T> __device__ __forceinline__ void gru_bias(const gru_bias_args &a)
+{
+    SHARED double room[GRU_BIAS_THREADS];
+    const int64_t column = (int64_t)blockIdx.x * GRU_BIAS_COLUMNS + threadIdx.x % GRU_BIAS_COLUMNS;
+    double sum = 0.0;
+    for (int64_t row = threadIdx.x / GRU_BIAS_COLUMNS; row < a.rows && column < a.columns;
+         row += GRU_BIAS_THREADS / GRU_BIAS_COLUMNS) {
+        sum += (double)widen(static_cast<const T *>(a.all)[row * a.columns + column]);
+    }
+    room[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x < GRU_BIAS_COLUMNS && column < a.columns) {
+        for (int k = GRU_BIAS_COLUMNS; k < GRU_BIAS_THREADS; k += GRU_BIAS_COLUMNS) {
+            sum += room[threadIdx.x + k];
+        }
+        static_cast<T *>(a.out)[column] = narrow<T>((float)sum);
+    }
+}
+
 #define KERNEL(name, suffix, type, form, count)                                                              \
     extern "C" __global__ void name##_##form##_##suffix(name##_args a)                                       \
     {                                                                                                        \
@@ -151,6 +258,14 @@ template <typename T, int V> __device__ __forceinline__ void lstm_move(const lst
     KERNEL(lstm, suffix, type, vectors, lanes<type>::count)                                                  \
     KERNEL(lstm, suffix, type, units, 1)                                                                     \
     KERNEL(lstm_bwd, suffix, type, vectors, lanes<type>::count)                                              \
+    KERNEL(gru, suffix, type, vectors, lanes<type>::count)                                                   \
+    KERNEL(gru, suffix, type, units, 1)                                                                      \
+    KERNEL(gru_bwd, suffix, type, vectors, lanes<type>::count)                                               \
+    KERNEL(gru_bwd, suffix, type, units, 1)                                                                  \
+    extern "C" __global__ void gru_bias_##suffix(gru_bias_args a)                                            \
+    {                                                                                                        \
+        gru_bias<type>(a);                                                                                   \
+    }                                                                                                        \
     KERNEL(lstm_bwd, suffix, type, units, 1)                                                                 \
     extern "C" __global__ void lstm_move_vectors_##suffix(lstm_move_args a)                                  \
     {                                                                                                        \

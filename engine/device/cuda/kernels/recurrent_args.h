@@ -30,6 +30,34 @@ typedef struct lstm_bwd_args {
     int64_t samples, steps, units, step;
 } lstm_bwd_args;
 
+// GRU: gates are z, r, n as Keras has them; a holds q of n behind them (ops/op.h).
+typedef struct gru_args {
+    const void *g, *bias; // bias [3 * units], of the product
+    void *h, *a;
+    const float *product; // [samples, 3 * units]: h(t-1) · Wh; unread at the first step
+    float *state;         // [samples, units]: h(t-1), then h(t)
+    void *left;           // [samples, units]: h(t)
+    int64_t samples, steps, units, step;
+} gru_args;
+
+typedef struct gru_bwd_args {
+    const void *h, *a, *dy;
+    void *dg;
+    const float *product; // [samples, units]: dq(t+1) · Whᵀ; unread at the last step
+    float *state;         // [samples, units]: of dh, what h(t-1) has without a product
+    void *left, *all;     // dq(t), [samples, 3 * units], and of all steps
+    int64_t samples, steps, units, step;
+} gru_bwd_args;
+
+// out[k] = Σ over rows of all[row, k].
+typedef struct gru_bias_args {
+    const void *all;
+    void *out;
+    int64_t rows, columns;
+} gru_bias_args;
+
+enum { GRU_BIAS_COLUMNS = 32, GRU_BIAS_THREADS = 256 };
+
 // moved[n, t] = h[n, t-1], and zero for the first step.
 typedef struct lstm_move_args {
     const void *h;
