@@ -24,6 +24,7 @@
     X(MARKDOWN, 0, "markdown", NULL, "a table for a document")                                               \
     X(ORIGIN, 0, "origin", NULL, "say where each value comes from")                                          \
     X(TRUST, 0, "trust", NULL, "let the preset name files outside its own folder")                           \
+    X(OPAQUE, 0, "opaque", NULL, "plan an ONNX file whose nodes are not all known, and say how much is not") \
     X(CALIBRATE, 0, "calibrate", NULL, "measure what this machine takes, so that plans for it say seconds")  \
     X(SECONDS, 0, "seconds", "S", "take at most so long")                                                    \
     X(ALLOCATOR, 0, "allocator", "A,B,C", "the allocators to play it on; all of them when none is named")    \

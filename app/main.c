@@ -22,6 +22,7 @@
 
 enum { PROGRAM_PATH_MAX = 4096 };
 
+#define OF_A_PLAN   (OF_A_PRESET | APP_OPTION(OPAQUE))
 #define OF_A_PRESET (APP_OPTION(SET) | APP_OPTION(AS) | APP_OPTION(TRUST))
 
 // clang-format off
@@ -35,12 +36,12 @@ static const app_command commands[] = {
          APP_OPTION(PLAIN),
      APP_PRESET_WORD, NULL, cli_run},
     {"plan", "PRESET", "say what a run would take, to the byte, without training, or what a recorded trace takes",
-     OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |
+     OF_A_PLAN | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |
          APP_OPTION(REPEAT) | APP_OPTION(STYLE),
      APP_PRESET_WORD, NULL, cli_plan},
     {"compare", "A B",
      "two plans, reports or traces side by side: a PRESET, a PRESET,key=value,key=value, a report of --json, a trace",
-     OF_A_PRESET | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_compare},
+     OF_A_PLAN | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_compare},
     {"replay", "TRACE", "play a recorded trace on allocators, side by side; exit code 1 when none serves all of it",
      APP_OPTION(ALLOCATOR) | APP_OPTION(SET) | APP_OPTION(SWEEP) | APP_OPTION(AT_PEAK) | APP_OPTION(STYLE) |
          APP_OPTION(TRACE) | APP_OPTION(JSON) | APP_OPTION(ASCII),
@@ -53,7 +54,7 @@ static const app_command commands[] = {
     {"presets", "[NAME]", "list the presets that can be named, or say what one is about",
      APP_OPTION(TRUST) | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_presets},
     {"cards", "[NAME]", "list the cards whose memory a device can take on, or print one as a file",
-     OF_A_PRESET | APP_OPTION(FIT) | APP_OPTION(SORT) | APP_OPTION(REVERSE) | APP_OPTION(FAMILY) | APP_OPTION(MIN_VRAM) |
+     OF_A_PLAN | APP_OPTION(FIT) | APP_OPTION(SORT) | APP_OPTION(REVERSE) | APP_OPTION(FAMILY) | APP_OPTION(MIN_VRAM) |
          APP_OPTION(JSON),
      APP_NO_WORD, NULL, cli_cards},
     {"devices", "", "list what can run a step here", APP_OPTION(JSON), APP_NO_WORD, NULL, cli_devices},
@@ -63,7 +64,7 @@ static const app_command commands[] = {
      APP_OPTION(JSON) | APP_OPTION(MARKDOWN),
      APP_TERM_WORD, NULL, cli_terms},
     {"config", "ACTION [PRESET [FORM]]", "check a preset or a card's file, show a preset resolved, export it as a preset or a framework's lines, or init: print one to begin with",
-     OF_A_PRESET | APP_OPTION(ORIGIN) | APP_OPTION(JSON), APP_OWN_WORD, "check show export init", cli_config},
+     OF_A_PLAN | APP_OPTION(ORIGIN) | APP_OPTION(JSON), APP_OWN_WORD, "check show export init", cli_config},
     {"doctor", "", "say what headroom finds here: terminal, devices, memory, files",
      APP_OPTION(CALIBRATE) | APP_OPTION(SECONDS) | APP_OPTION(SET) | APP_OPTION(JSON), APP_NO_WORD, NULL, cli_doctor},
     {"watch", "[SOCKET | TRACE]",

@@ -444,9 +444,10 @@ static hr_status check_options(const cli_args *args, hr_err *err)
             return status;
         }
     }
-    if (!cli_given(args, APP_FIT) && (cli_given(args, APP_SET) || cli_given(args, APP_TRUST))) {
+    if (!cli_given(args, APP_FIT) &&
+        (args->given & (APP_OPTION(SET) | APP_OPTION(TRUST) | APP_OPTION(OPAQUE))) != 0) {
         const hr_status status =
-            HR_FAIL(err, USAGE, "--set and --trust are about the preset of --fit, had none");
+            HR_FAIL(err, USAGE, "--set, --trust and --opaque are about the preset of --fit, had none");
         hr_err_try(err, "headroom cards --fit demo -s batch.size=64");
         return status;
     }

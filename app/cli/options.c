@@ -525,7 +525,8 @@ static void show_problems(const cli_args *args, const char *name, const char *pr
 static hr_status open_preset(const cli_args *args, const char *name, hr_preset **out, hr_err *err)
 {
     char *problems = NULL;
-    hr_status status = hr_preset_open(name, cli_given(args, APP_TRUST), out, &problems, err);
+    hr_status status = (cli_given(args, APP_OPAQUE) ? hr_preset_open_opaque : hr_preset_open)(
+        name, cli_given(args, APP_TRUST), out, &problems, err);
     if (status == HR_OK) {
         status = hr_preset_check_model(*out, &problems, err);
     }
@@ -545,8 +546,8 @@ hr_status cli_open(const cli_args *args, const char *name, cli_subject *out, hr_
         return status;
     }
     if (hr_file_kind_of(name) == HR_FILE_TRACE && hr_replay_recognises(name)) {
-        hr_status status =
-            HR_FAIL(err, USAGE, "%s needs a PRESET, and %.200s is read as a trace", name_of(args->command), name);
+        hr_status status = HR_FAIL(err, USAGE, "%s needs a PRESET, and %.200s is read as a trace",
+                                   name_of(args->command), name);
         hr_err_try(err, "headroom plan %.200s", name);
         return status;
     }

@@ -154,12 +154,41 @@ static void print_shortfall(const hr_planner *planner, const hr_knobs *knobs, co
     print_largest(planner, knobs);
 }
 
+// What they would keep is all that is thought of; what they make for themselves is in neither number.
+static void print_opaque(const hr_report *r)
+{
+    char least[HR_BYTES_TEXT_MAX], most[HR_BYTES_TEXT_MAX];
+    uint32_t count = 0;
+    for (size_t k = 0; k < r->model.layer_count; k++) {
+        count += strcmp(r->model.layers[k].kind, "opaque") == 0 ? 1 : 0;
+    }
+    if (count == 0 || r->memory.at_peak.opaque_bytes == HR_NONE) {
+        return;
+    }
+    if (r->oom.cause != HR_OOM_NONE) {
+        printf("  %" PRIu32
+               " opaque layer%s thought to keep all that they read and give, and may keep less\n",
+               count, count > 1 ? "s are" : " is");
+        return;
+    }
+    (void)hr_bytes_human(r->memory.peak_in_use_bytes, most);
+    printf("  with %" PRIu32 " opaque layer%s: ", count, count > 1 ? "s" : "");
+    if (r->memory.at_peak.opaque_bytes == 0) {
+        printf("none of the peak of %s is what they may keep;\n  ", most);
+    } else {
+        printf("between %s and %s at the peak, as they keep nothing or all that they read\n  and give; ",
+               hr_bytes_human(r->memory.peak_in_use_bytes - r->memory.at_peak.opaque_bytes, least), most);
+    }
+    puts("what they need while they compute is not known, and of their time the bytes alone are counted");
+}
+
 void plan_answer_print(const hr_preset *preset, const hr_knobs *knobs, const hr_report *report)
 {
     hr_planner *planner = NULL;
     const bool fits = report->oom.cause == HR_OOM_NONE;
     if (fits) {
         report_print_verdict(report);
+        print_opaque(report);
     }
     if (hr_planner_open(preset, &planner, NULL) != HR_OK) {
         putchar('\n');
@@ -167,6 +196,7 @@ void plan_answer_print(const hr_preset *preset, const hr_knobs *knobs, const hr_
     }
     if (!fits) {
         print_shortfall(planner, knobs, report);
+        print_opaque(report);
     } else if (report->memory.limit_bytes == HR_NONE) {
         print_smallest_card(planner, knobs, report);
     } else {

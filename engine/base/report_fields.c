@@ -231,6 +231,7 @@ static const hr_field at_peak[] = {
     WORD(hr_report, memory.at_peak.phase, "phase", phase_word, HR_PHASE_COUNT + 1, NULL),
     IN(memory.at_peak.by_category, "by_category", BY_CATEGORY),
     OBJECT("workspace", workspace_at_peak, has_workspace),
+    IN(memory.at_peak.opaque_bytes, "opaque_bytes", BYTES),
     LIST(hr_report, memory.at_peak.tensors, memory.at_peak.tensor_count, "tensors", tensor),
     HR_FIELD_END,
 };

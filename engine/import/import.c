@@ -274,11 +274,11 @@ static hr_status refuse_checkpoint(const char *path, const char *name, text *mod
     return torch_file_as_network(path, err);
 }
 
-hr_status preset_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+hr_status preset_import(const char *path, const char *name, bool lets_pass, text *model, text *knobs,
+                        hr_err *err)
 {
     typedef hr_status (*reader)(const char *path, const char *name, text *model, text *knobs, hr_err *err);
     static const reader readers[] = {
-        [HR_FILE_ONNX] = onnx_import,
         [HR_FILE_GGUF] = import_gguf,
         [HR_FILE_KERAS] = import_json_alone,
         [HR_FILE_SAFETENSORS] = import_safetensors,
@@ -287,5 +287,8 @@ hr_status preset_import(const char *path, const char *name, text *model, text *k
         [HR_FILE_CHECKPOINT] = refuse_checkpoint,
     };
     const hr_file_kind named = file_kind_named(path);
+    if (named == HR_FILE_ONNX) {
+        return onnx_import(path, name, lets_pass, model, knobs, err);
+    }
     return readers[file_kind_is_import(named) ? named : HR_FILE_JSON](path, name, model, knobs, err);
 }

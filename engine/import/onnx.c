@@ -6,9 +6,10 @@
 
 #include "onnx_fold.h"
 #include "onnx_layers.h"
+#include "onnx_opaque.h"
 #include "onnx_write.h"
 
-enum { OPSET_FIRST = 13, OPSET_LAST = 23, INPUTS_MAX = 64 };
+enum { OPSET_FIRST = 13, OPSET_LAST = 23, INPUTS_MAX = 64, WALKS_MAX = 16 };
 
 typedef bool (*handler)(walk *w);
 
@@ -308,6 +309,9 @@ static bool add_inputs(walk *w)
         if (v->value == ONNX_NOTHING || is_weight(w, v->value)) {
             continue;
         }
+        if (inputs == 0) {
+            w->batch_symbol = v->has_shape && v->rank > 0 && v->dims[0] < 0 ? v->symbols[0] : "";
+        }
         if (inputs++ == INPUTS_MAX) {
             onnx_refuse(w->g, "it has more than %d inputs, which is the limit", INPUTS_MAX);
             return false;
@@ -319,13 +323,40 @@ static bool add_inputs(walk *w)
     return true;
 }
 
+// Who makes each value, and which shape the file says of it.
+static bool index_values(walk *w, size_t count)
+{
+    onnx_graph *g = w->g;
+    w->makers = onnx_take(g, count, sizeof *w->makers);
+    w->shapes = w->makers == NULL ? NULL : onnx_take(g, count, sizeof *w->shapes);
+    if (w->shapes == NULL) {
+        return false;
+    }
+    for (onnx_node *n = g->nodes; n != NULL; n = n->next) {
+        for (uint32_t k = 0; k < n->output_count; k++) {
+            if (n->outputs[k] != ONNX_NOTHING) {
+                w->makers[n->outputs[k]] = n;
+            }
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        for (const onnx_value *v = k == 0 ? g->shapes : g->outputs; v != NULL; v = v->next) {
+            if (v->value != ONNX_NOTHING) {
+                w->shapes[v->value] = v;
+            }
+        }
+    }
+    return true;
+}
+
 static bool prepare(walk *w)
 {
     onnx_graph *g = w->g;
     const size_t count = (size_t)intern_count(&g->values) + 1;
+    w->batch_symbol = "";
     w->values = onnx_take(g, count, sizeof *w->values);
     w->reads = w->values == NULL ? NULL : onnx_take(g, count, sizeof *w->reads);
-    if (w->reads == NULL) {
+    if (w->reads == NULL || (g->lets_pass && !index_values(w, count))) {
         return false;
     }
     if (g->opset < OPSET_FIRST || g->opset > OPSET_LAST) {
@@ -361,11 +392,12 @@ static bool read_model(walk *w, const char *name, text *model, text *knobs)
     }
     for (const onnx_node *n = w->g->nodes; n != NULL; n = n->next) {
         w->node = n;
-        if (!run_node(w) || w->g->status != HR_OK) {
+        const bool good = n->opaque ? onnx_take_opaque(w) : run_node(w) || onnx_let_pass(w);
+        if (!good || w->g->status != HR_OK) {
             return false;
         }
     }
-    return onnx_write(w, name, model, knobs);
+    return !w->walk_again && onnx_write(w, name, model, knobs);
 }
 
 // Of a sequence that is left open: what model.sequence begins with, and the two lengths it is read under.
@@ -373,13 +405,28 @@ typedef struct open_lengths {
     int64_t begins, read, again;
 } open_lengths;
 
+static void forget_refusal(onnx_graph *g)
+{
+    if (g->status == HR_PRESET) {
+        g->status = HR_OK;
+        *g->err = (hr_err){.status = HR_OK};
+    }
+}
+
 static bool read_under(onnx_graph *g, const char *name, const open_lengths *under, bool again, text *model,
                        text *knobs, walk *w)
 {
-    *w = (walk){.g = g, .sequence = again ? under->again : under->read, .sequence_begins = under->begins};
-    w->last = &w->first;
-    const bool good = read_model(w, name, model, knobs);
-    text_deinit(&w->notes);
+    bool good = false;
+    for (int walks = 0; walks == 0 || (w->walk_again && walks < WALKS_MAX); walks++) {
+        forget_refusal(g);
+        *w = (walk){.g = g, .sequence = again ? under->again : under->read, .sequence_begins = under->begins};
+        w->last = &w->first;
+        good = read_model(w, name, model, knobs);
+        text_deinit(&w->notes);
+    }
+    if (w->walk_again) {
+        onnx_refuse(g, "more of it would have to be opaque than is found in %d readings", WALKS_MAX);
+    }
     return good;
 }
 
@@ -423,23 +470,51 @@ static bool read_any(onnx_graph *g, const char *name, text *model, text *knobs)
         }
         text_deinit(model);
         text_deinit(knobs);
-        g->status = HR_OK;
-        *g->err = (hr_err){.status = HR_OK};
+        forget_refusal(g);
     }
     return false;
 }
 
-hr_status onnx_import(const char *path, const char *name, text *model, text *knobs, hr_err *err)
+// What is read as what; at_node: that a node of it was refused.
+typedef struct request {
+    const char *path, *name;
+    bool lets_pass, at_node;
+} request;
+
+static hr_status import_as(request *r, text *model, text *knobs, hr_err *err)
 {
     onnx_graph g;
-    hr_status status = onnx_open(path, &g, err);
+    hr_status status = onnx_open(r->path, r->lets_pass, &g, err);
     if (status == HR_OK) {
-        const bool good = read_any(&g, name, model, knobs);
+        const bool good = read_any(&g, r->name, model, knobs);
         status = g.status;
         if (status == HR_OK && (!good || model->failed || knobs->failed)) {
-            status = HR_FAIL(err, NOMEM, "%.160s: no memory to make a preset of it", path);
+            status = HR_FAIL(err, NOMEM, "%.160s: no memory to make a preset of it", r->path);
         }
     }
+    r->at_node = g.at_node;
     onnx_close(&g);
+    return status;
+}
+
+static bool can_pass(const request *refused)
+{
+    request r = {refused->path, refused->name, true, false};
+    text model = {0}, knobs = {0};
+    hr_err unread;
+    const bool can = import_as(&r, &model, &knobs, &unread) == HR_OK;
+    text_deinit(&model);
+    text_deinit(&knobs);
+    return can;
+}
+
+hr_status onnx_import(const char *path, const char *name, bool lets_pass, text *model, text *knobs,
+                      hr_err *err)
+{
+    request r = {path, name, lets_pass, false};
+    const hr_status status = import_as(&r, model, knobs, err);
+    if (status == HR_PRESET && r.at_node && !lets_pass && can_pass(&r)) {
+        hr_err_try(err, "headroom plan '%.200s' --opaque, which plans what is known of it", path);
+    }
     return status;
 }

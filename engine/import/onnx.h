@@ -7,7 +7,8 @@
 
 #include "base/text.h"
 
-HR_MUST_CHECK hr_status onnx_import(const char *path, const char *name, text *model, text *knobs,
-                                    hr_err *err);
+// `lets_pass`: what no layer computes is an opaque one. A refusal without it says so, where the file could be read with it.
+HR_MUST_CHECK hr_status onnx_import(const char *path, const char *name, bool lets_pass, text *model,
+                                    text *knobs, hr_err *err);
 
 #endif

@@ -518,7 +518,7 @@ static bool take_value(pb_istream_t *in, pb_wire_type_t wire, uint32_t tag, sour
 // Each list ends in a pointer to where its next element belongs.
 typedef struct ends {
     onnx_node **node;
-    onnx_value **input, **output;
+    onnx_value **input, **output, **shape;
     onnx_weight **weight;
 } ends;
 
@@ -583,6 +583,8 @@ static bool take_graph(pb_istream_t *in, pb_wire_type_t wire, uint32_t tag, sour
         return push_graph_value(in, wire, s, &at->input);
     case 12:
         return push_graph_value(in, wire, s, &at->output);
+    case 13:
+        return s->g->lets_pass ? push_graph_value(in, wire, s, &at->shape) : skip(in, wire);
     case 15:
         onnx_refuse(s->g, "it has sparse weights, which are not read");
         return false;
@@ -635,7 +637,7 @@ static bool take_model(pb_istream_t *in, pb_wire_type_t wire, uint32_t tag, sour
 
 static hr_status read_file(onnx_graph *g, source *s)
 {
-    ends at = {&g->nodes, &g->inputs, &g->outputs, &g->weights};
+    ends at = {&g->nodes, &g->inputs, &g->outputs, &g->shapes, &g->weights};
     pb_istream_t in = {.callback = give_bytes, .state = s, .bytes_left = (size_t)g->file_bytes};
     const bool good = read_fields(&in, take_model, s, &at);
     if (!good && g->status == HR_OK) {
@@ -650,10 +652,10 @@ static hr_status read_file(onnx_graph *g, source *s)
     return g->status;
 }
 
-hr_status onnx_open(const char *path, onnx_graph *out, hr_err *err)
+hr_status onnx_open(const char *path, bool lets_pass, onnx_graph *out, hr_err *err)
 {
     struct stat info;
-    *out = (onnx_graph){.path = path, .fd = -1, .producer = "", .err = err};
+    *out = (onnx_graph){.path = path, .fd = -1, .producer = "", .lets_pass = lets_pass, .err = err};
     HR_TRY(file_open(path, &out->fd, err));
     if (fstat(out->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         return HR_FAIL(err, READ, "%.160s: needed a file, had a pipe or a device", path);

@@ -63,6 +63,7 @@ typedef struct onnx_node {
     uint32_t *inputs, *outputs; // values, by number; ONNX_NOTHING
     uint32_t input_count, output_count, attribute_count;
     onnx_attribute *attributes;
+    bool opaque; // it is to be let pass, whatever it is
     struct onnx_node *next;
 } onnx_node;
 
@@ -95,16 +96,19 @@ typedef struct onnx_graph {
     int64_t opset; // of ONNX's own operators; 0: none is said
     onnx_node *nodes;
     onnx_value *inputs, *outputs;
+    onnx_value *shapes; // of other values, where lets_pass
     onnx_weight *weights;
     uint32_t node_count, weight_count, tensor_count;
     bool has_graph;
+    bool at_node;     // a node was refused, not the file
+    bool lets_pass;   // what no layer computes is opaque (onnx_opaque.h)
     hr_status status; // of the first failure
     hr_err *err;
 } onnx_graph;
 
 // READ error when the file cannot be read; PRESET error where it is no ONNX file, is cut, or is beyond a limit; NOMEM.
 // onnx_close in every case.
-HR_MUST_CHECK hr_status onnx_open(const char *path, onnx_graph *out, hr_err *err);
+HR_MUST_CHECK hr_status onnx_open(const char *path, bool lets_pass, onnx_graph *out, hr_err *err);
 void onnx_close(onnx_graph *g);
 
 // Memory that lives as long as the graph, zeroed. NULL with g->status set, when there is none or the limit is reached.

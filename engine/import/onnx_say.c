@@ -27,6 +27,7 @@ void *walk_refuse(walk *w, const char *format, ...)
     for (char *c = plain; *c != '\0'; c++) {
         *c = *c < ' ' || *c > '~' ? '?' : *c;
     }
+    w->g->at_node = true;
     onnx_refuse(w->g, "node '%.80s' (%.40s): %s", plain, n->op, sentence);
     return NULL;
 }

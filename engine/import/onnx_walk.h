@@ -67,6 +67,7 @@ struct tensor;
 
 typedef struct layer {
     const char *kind, *name, *path; // path: of the module; "" unknown
+    const char *op;                 // of an opaque layer
     layer_open open;
     struct layer *inputs[LAYER_INPUTS];
     uint32_t input_count;
@@ -110,7 +111,11 @@ typedef struct walk {
     onnx_graph *g;
     const onnx_node *node;
     value *values;
-    uint32_t *reads; // of each value, how many nodes read it
+    onnx_node **makers;        // of each value; NULL: no node
+    const onnx_value **shapes; // that the file says of each value, where it lets pass; NULL: it says none
+    const char *batch_symbol;  // of the first input; "" where it has none
+    bool walk_again;           // nodes were marked opaque that were read otherwise
+    uint32_t *reads;           // of each value, how many nodes read it
     layer *first, **last;
     text notes;
     struct joined *joined; // onnx_concat.c

@@ -303,7 +303,7 @@ static bool count_weights(writer *r, layer *l)
         }
         r->parameters += elements(l->params[k]);
     }
-    r->parameters += is_kind(l, "batch_norm") ? (uint64_t)l->count : 0;
+    r->parameters += is_kind(l, "batch_norm") || is_kind(l, "opaque") ? (uint64_t)l->count : 0;
     return true;
 }
 
@@ -451,10 +451,36 @@ static void put_layers(writer *r)
     }
 }
 
+// "2 nodes are opaque (Resize, NonZero): …"
+static void put_opaque_note(writer *r)
+{
+    char words[100] = "";
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < r->count; k++) {
+        const layer *l = r->layers[k];
+        const size_t used = strlen(words);
+        if (!is_kind(l, "opaque")) {
+            continue;
+        }
+        count++;
+        if (strstr(words, l->op) == NULL && used + strlen(l->op) + 3 < sizeof words) {
+            (void)snprintf(words + used, sizeof words - used, "%s%s", used > 0 ? ", " : "", l->op);
+        }
+    }
+    if (count > 0) {
+        walk_note(r->w,
+                  "%u layer%s opaque (%s): their shapes are the file's, they keep all that they read and "
+                  "give, and what "
+                  "they compute, need for it and take of time is not known.",
+                  count, count > 1 ? "s are" : " is", words);
+    }
+}
+
 static void put_notes(writer *r)
 {
     walk *w = r->w;
     bool drops = false;
+    put_opaque_note(r);
     for (uint32_t k = 0; k < r->count; k++) {
         drops = drops || is_kind(r->layers[k], "dropout") ||
                 layer_attribute_text(r->layers[k], "dropout") != NULL;

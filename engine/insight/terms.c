@@ -585,6 +585,10 @@ static const hr_term terms[] = {
      .unit = "",
      .tensorflow = "ResourceExhaustedError",
      .pytorch = "OutOfMemoryError"},
+    {.name = "opaque_bytes",
+     .line = "what is alive at the peak only because opaque layers are thought to keep all that they read "
+             "and give",
+     .unit = "B"},
     {.name = "operands", .line = "types and shapes of what an instruction reads", .unit = ""},
     {.name = "optimal", .line = "true when the height is proved to be the smallest", .unit = ""},
     {.name = "optimizer",

@@ -53,7 +53,7 @@ typedef struct visit {
 
 typedef struct loader {
     hr_preset *preset;
-    bool trust;
+    bool trust, lets_pass;
     hr_err *err;
 } loader;
 
@@ -336,7 +336,7 @@ static hr_status open_import(loader *l, visit *here, hr_err *err)
     text model = {0}, knobs = {0};
     char name[64];
     import_name(here->path, name);
-    hr_status status = preset_import(here->path, name, &model, &knobs, err);
+    hr_status status = preset_import(here->path, name, l->lets_pass, &model, &knobs, err);
     status = status == HR_OK ? open_text_of(l, here, &model, &knobs, err) : status;
     text_deinit(&model);
     text_deinit(&knobs);
@@ -542,7 +542,7 @@ static hr_status open_preset(loader *l, const char *path, const char *words, cha
     return HR_OK;
 }
 
-hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **problems, hr_err *err)
+static hr_status open_named(const char *name, loader *with, hr_preset **out, char **problems, hr_err *err)
 {
     char path[SEARCH_PATH_MAX];
     *out = NULL;
@@ -550,9 +550,9 @@ hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **p
         *problems = NULL;
     }
     HR_TRY(find_preset(name, path, err));
-    HR_TRY(open_preset(&(loader){.trust = trust, .err = err}, path, NULL, problems, out));
+    HR_TRY(open_preset(with, path, NULL, problems, out));
     (void)text_copy((*out)->path, sizeof(*out)->path, path);
-    (*out)->trusts = trust;
+    (*out)->trusts = with->trust;
     return HR_OK;
 }
 
@@ -577,6 +577,16 @@ hr_status hr_preset_of_trace(const char *path, const hr_knobs *knobs, hr_preset 
 bool hr_preset_is_trace(const hr_preset *preset)
 {
     return preset->is_trace;
+}
+
+hr_status hr_preset_open(const char *name, bool trust, hr_preset **out, char **problems, hr_err *err)
+{
+    return open_named(name, &(loader){.trust = trust, .err = err}, out, problems, err);
+}
+
+hr_status hr_preset_open_opaque(const char *name, bool trust, hr_preset **out, char **problems, hr_err *err)
+{
+    return open_named(name, &(loader){.trust = trust, .lets_pass = true, .err = err}, out, problems, err);
 }
 
 hr_status preset_open_text(const char *name, const char *words, hr_preset **out, hr_err *err)

@@ -15,8 +15,9 @@
 // behind them. `name` is what the model is called. READ error when the file cannot be read, DATA where a .keras is no archive; PRESET error, one sentence with
 // the key, the node or the layer, where it is no such file or says what our layers cannot hold; NOMEM. The texts are the caller's to free, also
 // after a failure. Any thread.
-HR_MUST_CHECK hr_status preset_import(const char *path, const char *name, text *model, text *knobs,
-                                      hr_err *err);
+// `lets_pass`: a node of ONNX that no layer computes is an opaque layer.
+HR_MUST_CHECK hr_status preset_import(const char *path, const char *name, bool lets_pass, text *model,
+                                      text *knobs, hr_err *err);
 // Of a file of JSON by what is in it: KERAS, CONFIG, REPORT or JSON.
 hr_file_kind preset_import_json_kind(const char *path);
 

@@ -99,6 +99,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
     [ATTR_SHIFT] =
         {.name = "shift", .type = ATTR_TYPE_PAIR, .required = true, .min = -MAX_WINDOW, .max = MAX_WINDOW},
     [ATTR_SHIFTED] = {.name = "shift", .type = ATTR_TYPE_PAIR, .min = 0, .max = MAX_WINDOW},
+    [ATTR_PARAMETERS] = {.name = "parameters", .type = ATTR_TYPE_INT, .min = 0, .max = 0x1p40},
     [ATTR_BALANCE] = {.name = "balance", .type = ATTR_TYPE_REAL, .min = 0, .max = 1e6},
 };
 

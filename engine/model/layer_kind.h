@@ -69,7 +69,8 @@
     X(pixel_shuffle)                                                                                         \
     X(pixel_unshuffle)                                                                                       \
     X(patch_merging)                                                                                         \
-    X(channel_shuffle)
+    X(channel_shuffle)                                                                                       \
+    X(opaque)
 
 typedef enum layer_kind_id {
 #define X(name) LAYER_##name,
@@ -150,11 +151,12 @@ typedef enum attr_id {
     ATTR_TOP_K,           // experts of a token
     ATTR_CAPACITY_FACTOR, // slots of an expert over its share of the choices
     ATTR_GATED,
-    ATTR_NORMALISE, // gates of a token sum to 1
-    ATTR_BALANCE,   // weight of the loss that spreads tokens over experts; 0: none
-    ATTR_AXES,      // of a permutation: 1, 2, …, in their new order
-    ATTR_SHIFT,     // places down and to the right
-    ATTR_SHIFTED,   // written `shift` too: places that an image went up and to the left
+    ATTR_NORMALISE,  // gates of a token sum to 1
+    ATTR_BALANCE,    // weight of the loss that spreads tokens over experts; 0: none
+    ATTR_PARAMETERS, // elements that an opaque layer learns
+    ATTR_AXES,       // of a permutation: 1, 2, …, in their new order
+    ATTR_SHIFT,      // places down and to the right
+    ATTR_SHIFTED,    // written `shift` too: places that an image went up and to the left
     ATTR_ID_COUNT
 } attr_id;
 

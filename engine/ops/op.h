@@ -226,7 +226,11 @@
     X(DROP_PATH,                                                                                                    \
       "drop_path") /* x[N,...] → y, factors[N]: x times 0 or 1 / (1 - attr.rate), drawn for each    \
                                      sample as a DROPOUT's first element is; attr.salt */             \
-    X(DROP_PATH_BWD, "drop_path_bwd") /* factors, dy → dx */
+    X(DROP_PATH_BWD, "drop_path_bwd") /* factors, dy → dx */                                                      \
+    X(OPAQUE,                                                                                                       \
+      "opaque") /* 1..6 inputs → y[N,...]: nobody knows what; attr.count dimensions, behind the batch kernel_h, \
+                                     kernel_w, stride_h, stride_w */ \
+    X(OPAQUE_BWD, "opaque_bwd") /* all inputs, y, dy → the gradient of one input */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,

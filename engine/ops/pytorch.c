@@ -134,6 +134,7 @@ static const framework_rule rules[HR_OP_COUNT] = {
     [HR_OP_AVG_POOL] = {"avg_pool2d", .keep_in = 0x1},
     [HR_OP_GLOBAL_AVG_POOL] = {"mean.dim"},
     [HR_OP_ADD] = {"add.Tensor"},
+    [HR_OP_OPAQUE] = {"opaque", .keep_in = 0x3f, .keep_out = 0x1}, // as much as can be asked
     [HR_OP_RELATIVE_BIAS] = {"index.Tensor, permute"}, // by indices that are a buffer
     [HR_OP_ADD_BROADCAST] = {"add.Tensor"},
     [HR_OP_BROADCAST] = {"expand"},

@@ -103,6 +103,14 @@ hr_status target_ask(const hr_target *target, const op_query *q, uint64_t worksp
         return HR_OK;
     }
     memset(out, 0, sizeof *out);
+    if ((q->op == HR_OP_OPAQUE || q->op == HR_OP_OPAQUE_BWD) && strcmp(target->name, "plan") != 0) {
+        const hr_status status =
+            HR_FAIL(err, DEVICE,
+                    "an opaque layer: needed one that is computed, had its shapes alone, which %s cannot run",
+                    target->name);
+        hr_err_try(err, "headroom plan PRESET -s device.kind=plan");
+        return status;
+    }
     if (target->estimates != NULL) {
         const hr_target *from = target->estimates->from;
         target->estimates->count++;

@@ -195,6 +195,53 @@ static void add_retained(hr_report_memory *m)
     (void)snprintf(row->shape, sizeof row->shape, "%" PRIu64, earlier);
 }
 
+typedef enum use { FOR_NOBODY, FOR_OPAQUE, FOR_OTHERS } use;
+
+static uint32_t owner_of(const program *p, uint32_t id)
+{
+    while (p->tensors[id].storage != id) {
+        id = p->tensors[id].storage;
+    }
+    return id;
+}
+
+// All but the last operand of an opaque layer's gradient, which is dy, may be kept for that alone.
+static void note_uses(const program *p, const instr *i, uint8_t *uses)
+{
+    for (uint32_t k = 0; k < i->in_count && i->op != HR_OP_FREE && i->op != HR_OP_RESHAPE; k++) {
+        const bool opaque = i->op == HR_OP_OPAQUE_BWD && k + 1u < i->in_count;
+        uint8_t *of = &uses[owner_of(p, i->in[k])];
+        *of = opaque && *of != FOR_OTHERS ? FOR_OPAQUE : FOR_OTHERS;
+    }
+}
+
+// Of what is alive at the peak, what opaque layers alone are thought to keep: by how much less it could be.
+static hr_status fill_opaque(const program *p, const bool *live, uint32_t until, hr_report_memory *m,
+                             hr_err *err)
+{
+    bool any = false;
+    for (uint32_t n = 0; n < p->instr_count && !any; n++) {
+        any = p->instrs[n].op == HR_OP_OPAQUE;
+    }
+    m->at_peak.opaque_bytes = any ? 0 : HR_NONE;
+    uint8_t *later = any ? hr_calloc(2 * (size_t)p->tensor_count, sizeof *later) : NULL;
+    uint8_t *earlier = later == NULL ? NULL : later + p->tensor_count;
+    if (any && later == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the table of %u tensors", p->tensor_count);
+    }
+    for (uint32_t n = 0; any && until != HR_NO_ID && n < p->instr_count; n++) {
+        if (n > until || p->instrs[n].phase == HR_PHASE_BACKWARD) {
+            note_uses(p, &p->instrs[n], n > until ? later : earlier);
+        }
+    }
+    for (uint32_t k = 0; any && k < p->tensor_count; k++) {
+        const uint8_t of = later[k] != FOR_NOBODY ? later[k] : earlier[k]; // a tape keeps what was read
+        m->at_peak.opaque_bytes += live[k] && of == FOR_OPAQUE ? p->tensors[k].bytes : 0;
+    }
+    hr_free(later);
+    return HR_OK;
+}
+
 // The tensors alive once instruction `until` has been executed (HR_NO_ID: only the persistent ones).
 static hr_status fill_live_tensors(const program *p, uint32_t until, hr_report_memory *m, hr_err *err)
 {
@@ -219,8 +266,9 @@ static hr_status fill_live_tensors(const program *p, uint32_t until, hr_report_m
     }
     add_retained(m);
     qsort(m->at_peak.tensors, m->at_peak.tensor_count, sizeof *m->at_peak.tensors, by_bytes);
+    const hr_status status = fill_opaque(p, live, until, m, err);
     hr_free(live);
-    return HR_OK;
+    return status;
 }
 
 // The peak is reached at an `alloc`; people want to know for whom: the computation that follows it.

@@ -49,10 +49,74 @@ START_TEST(an_imported_model_trains_and_its_plan_is_its_run)
 }
 END_TEST
 
+// ---- opaque layers --------------------------------------------------------------------------------------------
+
+static const char opaque[] = "model:\n"
+                             "  input: {shape: [32, 32, 3]}\n"
+                             "  classes: 10\n"
+                             "  loss: softmax_cross_entropy\n"
+                             "  layers:\n"
+                             "    - {name: conv, kind: conv2d, filters: 32, kernel: 3}\n"
+                             "    - {name: odd, kind: opaque, shape: [7, 7, 12], parameters: 100}\n"
+                             "    - {name: flatten, kind: flatten}\n"
+                             "    - {name: classify, kind: dense, units: 10}\n"
+                             "device: {kind: plan, vram: 1GiB}\n";
+
+static void write_opaque(char path[WORDS_MAX])
+{
+    (void)snprintf(path, WORDS_MAX, "%s/opaque.yaml", program_home());
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(opaque, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+// In the gradient of what is opaque only conv/out and odd/out are kept for it: floats of 32 samples.
+START_TEST(what_opaque_layers_may_keep_is_said)
+{
+    enum { KEPT = 32 * 4 * (30 * 30 * 32 + 7 * 7 * 12) };
+    static const char *const modes[] = {"eager", "graph", "eager --as pytorch"};
+    char path[WORDS_MAX], words[2 * WORDS_MAX];
+    write_opaque(path);
+    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
+        (void)snprintf(words, sizeof words, "plan %s --json -s execution.mode=%s", path, modes[k]);
+        json_t *report = program_json(words);
+        const json_t *peak = json_object_get(json_object_get(report, "memory"), "at_peak");
+        ck_assert_msg(strstr(json_string_value(json_object_get(peak, "name")), "odd/opaque_bwd") != NULL,
+                      "%s", words);
+        ck_assert_int_eq(json_integer_value(json_object_get(peak, "opaque_bytes")), KEPT);
+        json_decref(report);
+    }
+    (void)snprintf(words, sizeof words, "plan %s", path);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_msg(strstr(o.out, "  with 1 opaque layer: between ") != NULL, "%s", o.out);
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(what_is_opaque_is_not_run)
+{
+    static const char *const devices[] = {"cpu", "reference"};
+    char path[WORDS_MAX], words[2 * WORDS_MAX];
+    write_opaque(path);
+    for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+        (void)snprintf(words, sizeof words, "run %s -s device.kind=%s", path, devices[k]);
+        outcome o = program_run(words);
+        ck_assert_msg(o.exit_code != 0 && strstr(o.err, "an opaque layer: ") != NULL &&
+                          strstr(o.err, "-s device.kind=plan") != NULL,
+                      "%s", o.err);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("imported");
     TCase *cases = tcase_create("files");
+    tcase_add_test(cases, what_opaque_layers_may_keep_is_said);
+    tcase_add_test(cases, what_is_opaque_is_not_run);
     tcase_add_loop_test(cases, an_imported_model_trains_and_its_plan_is_its_run, 0,
                         (int)(sizeof files / sizeof *files));
     suite_add_tcase(suite, cases);

@@ -134,10 +134,10 @@ START_TEST(gradient_is_the_central_difference)
 }
 END_TEST
 
-// Whether numbers are asked for: another shape or type of the same ones is no operation of its own.
+// Whether numbers are asked for: another shape or type of the same ones is no operation of its own, and what is opaque has none.
 static bool computes(hr_op op)
 {
-    return !op_row_of(op)->view && op != HR_OP_CAST;
+    return !op_row_of(op)->view && op != HR_OP_CAST && op != HR_OP_OPAQUE;
 }
 
 static int find_operations(void)

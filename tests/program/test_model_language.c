@@ -436,12 +436,33 @@ static const char *every_kind(void)
     return whole;
 }
 
+// Its own shape behind the batch of its first input, and its parameters as one vector.
+START_TEST(an_opaque_layer_is_what_is_written)
+{
+    hr_model *m = model_from_text(
+        "model:\n"
+        "  input: {shape: [6, 4]}\n"
+        "  classes: 3\n"
+        "  loss: softmax_cross_entropy\n"
+        "  layers:\n"
+        "    - {name: left, kind: dense, units: 2}\n"
+        "    - {name: odd, kind: opaque, inputs: [left, input], shape: [5, 1, 2, 3], parameters: 7}\n"
+        "    - {kind: flatten}\n"
+        "    - {kind: dense, units: 3}\n");
+    assert_consistent(m);
+    assert_value(m, "odd/out", "1x5x1x2x3");
+    ck_assert_uint_eq(node_of(m, "odd", 0)->in_count, 3);
+    ck_assert_uint_eq(m->parameters, 4 * 2 + 2 + 7 + 30 * 3 + 3);
+    model_destroy(m);
+}
+END_TEST
+
 START_TEST(every_kind_of_layer_expands)
 {
     hr_model *m = model_from_text(every_kind());
     assert_consistent(m);
     for (layer_kind_id id = 0; id < LAYER_KIND_COUNT; id++) {
-        bool used = false;
+        bool used = id == LAYER_opaque; // above
         for (uint32_t k = 0; k < m->layer_count && !used; k++) {
             used = strcmp(m->layers[k].kind, layer_kind_at(id)->name) == 0;
         }
@@ -766,6 +787,7 @@ int main(void)
     tcase_add_test(said, binary_losses_have_float_labels_of_zeros_and_ones);
     tcase_add_test(said, a_label_of_two_losses_is_binary_where_one_of_them_takes_logits);
     tcase_add_test(said, a_prediction_need_not_be_the_last_layer);
+    tcase_add_test(said, an_opaque_layer_is_what_is_written);
     tcase_add_test(said, every_kind_of_layer_expands);
     tcase_add_test(said, parameters_of_attention_and_lstm_are_those_of_keras);
     tcase_add_test(said, dropout_is_known_by_its_layer_and_vanishes_at_rate_zero);

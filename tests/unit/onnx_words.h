@@ -289,15 +289,54 @@ static inline void floats_in_words(message *m, char **weight_parts, bool counts)
     close_message(m, 5, end);
 }
 
+// "x f 8,16", behind the batch, which is left open ('?': as well); "x f 8,16 2": a batch of 2, "2*batch" a name of it.
+static inline void value_in_words(message *m, unsigned tag, char *text)
+{
+    char *parts[PARTS], *dims[PARTS];
+    const size_t end = m->at, count = split(text, " ", parts);
+    for (size_t k = count < 3 ? 0 : split(parts[2], ",", dims); k-- > 0;) {
+        const size_t dim = m->at;
+        if (strcmp(dims[k], "?") == 0) {
+            words(m, 2, "places");
+        } else {
+            varint(m, 1, strtoull(dims[k], NULL, 10));
+        }
+        close_message(m, 1, dim);
+    }
+    const size_t batch = m->at;
+    if (count > 3 && strspn(parts[3], "0123456789") < strlen(parts[3])) {
+        words(m, 2, parts[3]);
+    } else if (count > 3) {
+        varint(m, 1, strtoull(parts[3], NULL, 10));
+    } else {
+        words(m, 2, "batch");
+    }
+    close_message(m, 1, batch);
+    close_message(m, 2, end);
+    varint(m, 1, type_of(parts[1][0]));
+    close_message(m, 1, end);
+    close_message(m, 2, end);
+    words(m, 1, parts[0]);
+    close_message(m, tag, end);
+}
+
 // "w f 16,4" in another file; "s = 1 2" int64; "c ~ 0.5" a float; "m ^ 8 0.5" a square that has the number above its
-// diagonal; "m @ 8 55 1" one that has it at that place.
+// diagonal; "m @ 8 55 1" one that has it at that place; "v : f 4,8" what the file says of the value v.
 static inline void weight_in_words(message *m, char *text)
 {
     static float square[64 * 64];
     int64_t wholes[16];
-    char *parts[PARTS];
+    char *parts[PARTS] = {0};
     const size_t count = split(text, " ", parts), end = m->at;
+    ck_assert_ptr_nonnull(parts[1]);
     const char kind = parts[1][0];
+    if (kind == ':') {
+        static char shape[ROOM];
+        (void)snprintf(shape, sizeof shape, "%s %s %s%s%s", parts[0], parts[2], parts[3],
+                       count > 4 ? " " : "", count > 4 ? parts[4] : "");
+        value_in_words(m, 13, shape);
+        return;
+    }
     if (kind == '*' || kind == '+') {
         floats_in_words(m, parts, kind == '+');
         return;
@@ -326,35 +365,6 @@ static inline void weight_in_words(message *m, char *text)
         varint(m, 1, count - 2);
     }
     close_message(m, 5, end);
-}
-
-// "x f 8,16", behind the batch, which is left open ('?': as well); "x f 8,16 2": a batch of 2.
-static inline void value_in_words(message *m, unsigned tag, char *text)
-{
-    char *parts[PARTS], *dims[PARTS];
-    const size_t end = m->at, count = split(text, " ", parts);
-    for (size_t k = count < 3 ? 0 : split(parts[2], ",", dims); k-- > 0;) {
-        const size_t dim = m->at;
-        if (strcmp(dims[k], "?") == 0) {
-            words(m, 2, "places");
-        } else {
-            varint(m, 1, strtoull(dims[k], NULL, 10));
-        }
-        close_message(m, 1, dim);
-    }
-    const size_t batch = m->at;
-    if (count > 3) {
-        varint(m, 1, strtoull(parts[3], NULL, 10));
-    } else {
-        words(m, 2, "batch");
-    }
-    close_message(m, 1, batch);
-    close_message(m, 2, end);
-    varint(m, 1, type_of(parts[1][0]));
-    close_message(m, 1, end);
-    close_message(m, 2, end);
-    words(m, 1, parts[0]);
-    close_message(m, tag, end);
 }
 
 static inline void graph_in_words(const char *input, const char *output, const char *weights,

@@ -31,6 +31,9 @@ bool hr_preset_is_path(const char *word);
 // hr_preset_problems_free), and the first of them in *err.
 HR_MUST_CHECK hr_status hr_preset_open(const char *preset, bool trust, hr_preset **out, char **problems,
                                        hr_err *err);
+// The same, but what no layer computes of an ONNX file is an opaque layer of it, which can be planned alone.
+HR_MUST_CHECK hr_status hr_preset_open_opaque(const char *preset, bool trust, hr_preset **out,
+                                              char **problems, hr_err *err);
 // Whether its model is right too: MODEL error with *problems and *err as above.
 HR_MUST_CHECK hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err *err);
 void hr_preset_problems_free(char *problems);

@@ -102,6 +102,7 @@ typedef struct hr_report_memory {
         // Under which workspace.limit another one computes it, with how much; HR_NONE: none needs less.
         uint64_t less_limit_bytes, less_bytes;
         char less_implementation[HR_IMPL_MAX];
+        uint64_t opaque_bytes; // alive for the gradients of opaque layers alone; HR_NONE: the model has none
     } at_peak;
     hr_report_workspace workspaces[HR_WORKSPACES_MAX]; // of the step, largest first
     uint32_t workspace_count;
