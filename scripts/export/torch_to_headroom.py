@@ -17,6 +17,7 @@ another order than there is: then a permute layer moves them.
 """
 import argparse
 import contextlib
+import copy
 import importlib
 import importlib.util
 import json
@@ -894,9 +895,6 @@ WORDS = {"hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid"}
 @takes("relu", "relu6", "silu", "tanh", "sigmoid", "hardswish", "hardsigmoid", "mish")
 def activation(walk, x):
     word = str(walk.node.target).replace("aten.", "").split(".")[0].rstrip("_")
-    if word == "sigmoid" and walk.loss in BINARY and all(user.op == "output" for user in walk.node.users):
-        walk.note("the last sigmoid is left out: headroom's %s has its own" % walk.loss)
-        return x
     return walk.alike(WORDS.get(word, word), x)
 
 
@@ -2020,6 +2018,40 @@ OTHERWISE = {"stride": 1, "padding": 0, "groups": 1, "multiplier": 1, "bias": Tr
              "buckets": 32, "distance": 128, "shift": 0}
 
 
+MOVES = {"reshape", "flatten", "permute", "slice", "concat", "roll", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "upsample"}
+
+
+def without_sigmoid(walk, layer, known):
+    """What a sigmoid before the layer reads, moved as the layer moves its numbers; the layer itself where there is none."""
+    if layer not in known and layer.kind == "sigmoid":
+        known[layer] = layer.inputs[0]
+    elif layer not in known:
+        sources = [without_sigmoid(walk, source, known) for source in layer.inputs] if layer.kind in MOVES else []
+        known[layer] = layer
+        if sources != list(layer.inputs) and any(a is b for a, b in zip(sources, layer.inputs)):
+            walk.complain("the output joins probabilities of a sigmoid with other numbers, and %s takes logits; "
+                          "try: return the logits" % walk.loss)
+        elif sources and sources != list(layer.inputs):  # whoever else reads the probabilities still does
+            known[layer] = copy.copy(layer)
+            known[layer].inputs = sources
+            walk.layers.insert(walk.layers.index(layer) + 1, known[layer])
+    return known[layer]
+
+
+def judge_logits(walk, outputs):
+    """Binary losses take logits: the sigmoids that only moves part from the outputs are the loss's."""
+    known = {}
+    for tensor in outputs:
+        logits = without_sigmoid(walk, tensor.layer, known)
+        if logits is not tensor.layer:
+            walk.note("the last sigmoid is left out: headroom's %s has its own" % walk.loss)
+        while logits.kind in MOVES:
+            logits = logits.inputs[0]
+        if logits.kind == "softmax":
+            walk.note("the outputs are of a softmax, and headroom's %s takes them as logits" % walk.loss)
+        tensor.layer = known[tensor.layer]
+
+
 def alive(walk, outputs):
     """The layers that reach an output, in order, and their readers."""
     readers, todo = {}, [tensor.layer for tensor in outputs]
@@ -2176,6 +2208,8 @@ def precision_lines(walk, held):
 
 def document(walk, outputs, name, classes, loss, batch):
     """The file's text and the number of its parameters; walk.problems says why not."""
+    if loss in BINARY:
+        judge_logits(walk, outputs)
     layers, readers = alive(walk, outputs)
     inputs = [layer for layer in layers if layer.kind == "input"]
     layers = with_activations([layer for layer in layers if layer.kind != "input"], readers, outputs)

@@ -444,6 +444,31 @@ class Autoencoder(nn.Module):
         return (x @ self.middle.weight) @ self.first.weight
 
 
+class Shares(nn.Module):
+    """A binary classifier's probabilities, their number a sample squeezed away, also given to something else."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.out = nn.Linear(8, 6), nn.Linear(6, 4)
+
+    def shares(self, x):
+        return torch.sigmoid(self.out(torch.sigmoid(self.first(x))))
+
+    def forward(self, x):
+        x = self.shares(x)
+        return x.view(-1, 2, 2), (x * 2).view(-1, 2, 2)
+
+
+class OneShare(Shares):
+    def forward(self, x):
+        return self.shares(x)[:, :1].squeeze(1)
+
+
+class MixedShares(Shares):
+    def forward(self, x):
+        return torch.cat([self.shares(x), x], 1)
+
+
 class Mistakes(nn.Module):
     """What no layer holds, in three places: a quotient that is rounded, a gradient by frequency, a cumulative sum."""
 

@@ -169,6 +169,26 @@ START_TEST(a_module_in_bfloat16_has_that_policy)
 }
 END_TEST
 
+START_TEST(a_binary_loss_gets_logits_through_what_only_moves_them)
+{
+    const char *python = getenv("HEADROOM_PEER_PYTHON"), *binary = "--shape 8 --loss binary_cross_entropy";
+    if (python == NULL) {
+        return; // nothing here needs PyTorch
+    }
+    // The sigmoid within stays, the last is gone, or what reads it besides has one of its own.
+    export_module(python, "OneShare", binary, 0,
+                  "grep -q 'last sigmoid is left out' said && test $(grep -c sigmoid OneShare.yaml) = 1 && "
+                  "grep -q 'name: out, kind: dense, units: 4}' OneShare.yaml");
+    export_module(python, "Shares", binary, 0,
+                  "grep -q 'last sigmoid is left out' said && test $(grep -c sigmoid Shares.yaml) = 2 && "
+                  "grep -q 'name: out, kind: dense, units: 4}' Shares.yaml && "
+                  "grep -q 'prediction: out}' Shares.yaml");
+    export_module(python, "MixedShares", binary, 1,
+                  "grep -q 'joins probabilities of a sigmoid with other numbers' said && "
+                  "test ! -e MixedShares.yaml");
+}
+END_TEST
+
 int main(void)
 {
     if (glob("tests/data/exported/*.yaml", 0, NULL, &files) != 0 || files.gl_pathc < LEAST_FILES) {
@@ -185,6 +205,7 @@ int main(void)
     tcase_add_test(cases, a_bias_of_scores_is_no_causal_mask);
     tcase_add_test(cases, a_module_that_cannot_be_made_is_one_sentence);
     tcase_add_test(cases, a_module_in_bfloat16_has_that_policy);
+    tcase_add_test(cases, a_binary_loss_gets_logits_through_what_only_moves_them);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
