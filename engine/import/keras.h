@@ -79,6 +79,7 @@ typedef struct keras_line {
     char attrs[224];           // ", units: 10"
     uint32_t readers, instead; // instead: 1 + the line that took this activation
     bool alive, is_output;
+    bool is_logits; // a loss reads it instead of its sigmoid
 } keras_line;
 
 typedef struct keras_problem {
@@ -169,8 +170,9 @@ uint64_t keras_weights(const int64_t *sides, int count); // of one tensor, bound
 
 // ---- the text -------------------------------------------------------------------------------------------------
 
-// Activations go into the layers they follow, and what no output needs is left out; then the lines stand in w->t.
-void keras_write(keras_walk *w, const uint32_t *outputs, uint32_t count);
+// The last sigmoid is the binary loss's, activations go into the layers they follow, and what no output needs is left out;
+// then the lines stand in w->t. An output may become another line.
+void keras_write(keras_walk *w, uint32_t *outputs, uint32_t count);
 // `compile_config`, the batch and the types as groups of a preset. keras_knobs.c
 void keras_knobs(const json_t *model, const keras_graph *g, model_text *t, text *knobs);
 // The compiled loss; UNSAID: there is none, or none of ours.

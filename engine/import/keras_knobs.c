@@ -31,6 +31,38 @@ static void letters_of(const char *word, char out[64])
     out[used] = '\0';
 }
 
+// A number of the loss within what headroom's has, or `usual` and a note.
+static double number_of_loss(const json_t *loss, const char *key, double usual, const double range[2],
+                             model_text *t)
+{
+    const json_t *value = of_config(loss, key);
+    if (value == NULL) {
+        return usual;
+    }
+    const double number = json_number_value(value);
+    if (!json_is_number(value) || !(number >= range[0] && number <= range[1])) {
+        model_note(t, "%s of the loss is no number from %g to %g, which headroom's takes: it is left at %g.",
+                   key, range[0], range[1], usual);
+        return usual;
+    }
+    return number;
+}
+
+static void note_smoothing(const json_t *loss, model_text *t)
+{
+    const json_t *value = of_config(loss, "label_smoothing");
+    if (value != NULL && (!json_is_number(value) || json_number_value(value) != 0)) {
+        model_note(t, "label_smoothing of the loss is left out.");
+    }
+}
+
+static void read_focal(const json_t *loss, keras_compiled *c, model_text *t)
+{
+    static const double gammas[] = {0, 100}, alphas[] = {1e-6, 0.999999};
+    c->gamma = number_of_loss(loss, "gamma", c->gamma, gammas, t);
+    c->alpha = says(loss, "apply_class_balancing") ? number_of_loss(loss, "alpha", 0.25, alphas, t) : 0;
+}
+
 keras_compiled keras_loss(const json_t *model, model_text *t)
 {
     static const struct {
@@ -48,15 +80,16 @@ keras_compiled keras_loss(const json_t *model, model_text *t)
     if (loss == NULL || json_is_null(loss)) {
         return c;
     }
-    const json_t *gamma = of_config(loss, "gamma"), *alpha = of_config(loss, "alpha");
-    c.gamma = gamma != NULL ? json_number_value(gamma) : c.gamma;
-    c.alpha = !says(loss, "apply_class_balancing") ? 0 : alpha != NULL ? json_number_value(alpha) : 0.25;
     const char *word = json_string_value(json_object_get(loss, "class_name"));
     word = word != NULL && strcmp(word, "function") != 0 ? word : keras_function(loss, "");
     letters_of(word, letters);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (strcmp(rows[k].word, letters) == 0) {
             c.kind = rows[k].kind;
+            note_smoothing(loss, t);
+            if (c.kind == KERAS_LOSS_FOCAL) {
+                read_focal(loss, &c, t);
+            }
             return c;
         }
     }

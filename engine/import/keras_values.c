@@ -137,9 +137,9 @@ uint32_t keras_activated(keras_walk *w, uint32_t line, const char *word)
         return line;
     }
     const bool binary = w->loss.kind == KERAS_LOSS_BINARY || w->loss.kind == KERAS_LOSS_FOCAL;
-    if (strcmp(word, "sigmoid") == 0 && is_last(w) && binary && !w->loss.of_logits) {
-        keras_note(w, "The last sigmoid is left out: the binary cross entropy has its own.");
-        return line;
+    if (strcmp(word, "sigmoid") == 0 && binary) { // a line of its own, which may be the loss's: keras_write
+        const keras_shape shape = w->lines.data[line].shape;
+        return keras_emit_of(w, "sigmoid", &line, 1, &shape, "_sigmoid");
     }
     if (strcmp(word, "softmax") == 0 && is_last(w) && w->loss.kind != KERAS_LOSS_SQUARED && !binary) {
         keras_note(w, "The last softmax is left out: the cross entropy has its own.");

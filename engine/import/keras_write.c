@@ -37,6 +37,63 @@ static void mark_alive(keras_walk *w, const uint32_t *outputs, uint32_t count)
     }
 }
 
+static bool is_binary(const keras_walk *w)
+{
+    return w->loss.kind == KERAS_LOSS_BINARY || w->loss.kind == KERAS_LOSS_FOCAL;
+}
+
+static bool only_moves(const keras_line *line)
+{
+    static const char *const words[] = {"reshape", "flatten", "permute", "slice", "upsample"};
+    return is_one_of(line->kind, words, sizeof words / sizeof *words);
+}
+
+// What the sigmoid reads becomes the output, or what moves it there: *last, KERAS_NONE when nothing does.
+static void bypass(keras_walk *w, uint32_t sigmoid, uint32_t last, uint32_t *output)
+{
+    keras_line *gone = &w->lines.data[sigmoid];
+    const uint32_t logits = gone->inputs[0];
+    if (!gone->alive) { // another output was its
+        *output = logits;
+        return;
+    }
+    w->lines.data[logits].is_logits = true;
+    w->lines.data[logits].readers++;
+    if (last == KERAS_NONE) {
+        *output = logits;
+        w->lines.data[logits].readers--; // a loss is none
+        w->lines.data[logits].is_output = true;
+        gone->is_output = false;
+    } else {
+        w->lines.data[last].inputs[0] = logits;
+        gone->readers--;
+    }
+    if (gone->readers == 0 && !gone->is_output) {
+        gone->alive = false;
+        w->lines.data[logits].readers--;
+    }
+}
+
+// Binary losses take logits: the sigmoid that only moves part from an output is left out, or it is said that it cannot be.
+static void judge_logits(keras_walk *w, uint32_t *output)
+{
+    uint32_t at = *output, last = KERAS_NONE;
+    while (only_moves(&w->lines.data[at]) && w->lines.data[at].readers <= (at != *output)) {
+        last = at;
+        at = w->lines.data[at].inputs[0];
+    }
+    if (w->lines.data[at].is_logits) {
+        *output = last == KERAS_NONE ? at : *output;
+    } else if (strcmp(w->lines.data[at].kind, "sigmoid") == 0) {
+        bypass(w, at, last, output);
+        keras_note(w, "The last sigmoid is left out: the binary cross entropy has its own.");
+    } else {
+        keras_note(w,
+                   "The loss was compiled for probabilities (from_logits is false), and no sigmoid before it "
+                   "can be left out: the outputs are taken as logits.");
+    }
+}
+
 static uint32_t standing(const keras_walk *w, uint32_t line)
 {
     const uint32_t instead = w->lines.data[line].instead;
@@ -175,11 +232,14 @@ static void put_losses(keras_walk *w, const uint32_t *outputs, uint32_t count)
     }
 }
 
-void keras_write(keras_walk *w, const uint32_t *outputs, uint32_t count)
+void keras_write(keras_walk *w, uint32_t *outputs, uint32_t count)
 {
     const uint32_t inputs = w->top->inputs.count;
     uint32_t above = 0; // the inputs are the first lines
     mark_alive(w, outputs, count);
+    for (uint32_t k = 0; k < count && is_binary(w) && !w->loss.of_logits; k++) {
+        judge_logits(w, &outputs[k]);
+    }
     move_activations(w);
     if (inputs > 1) {
         model_line(w->t, "inputs:");

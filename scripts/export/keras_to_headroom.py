@@ -124,9 +124,8 @@ class Walk:
         """The line with the activation as its own. The softmax of the model's result is the loss's."""
         if word == "linear":
             return line
-        if word == "sigmoid" and self.loss in BINARY and id(self.node.outputs[0]) in self.last:
-            self.note("the last sigmoid is left out: headroom's %s has its own" % self.loss)
-            return line
+        if word == "sigmoid" and self.loss in BINARY:  # a line of its own, which may be the loss's: judge_logits
+            return self.emit("sigmoid", [line], line.shape, {}, "_sigmoid")
         if word == "softmax" and id(self.node.outputs[0]) in self.last:
             self.note("the last softmax is left out: headroom's cross entropy has its own")
             return line
@@ -527,6 +526,27 @@ def alive(outputs, lines):
     return [line for line in lines if line in seen]
 
 
+def judge_logits(walk, lines, outputs):
+    """Binary losses take logits: the sigmoid that only moves part from an output is the loss's, or it is said that it stays."""
+    out, taken = [], set()
+    for top in outputs:
+        moves, at = [], top
+        while at.kind in ("reshape", "flatten", "slice", "upsample") and \
+                sum(line.inputs.count(at) for line in lines) <= (at is not top):
+            moves.append(at)
+            at = at.inputs[0]
+        if at.kind == "sigmoid":
+            walk.note("the last sigmoid is left out: headroom's %s has its own" % walk.loss)
+            at = at.inputs[0]
+            taken.add(at)
+            if moves:
+                moves[-1].inputs = [at]
+        elif at not in taken:
+            walk.note("the model ends in no sigmoid that could be left out: headroom's %s takes its outputs as logits" % walk.loss)
+        out.append(moves[0] if moves else at)
+    return out
+
+
 def with_activations(lines, outputs):
     """A layer that only an activation reads takes it as its own; returns the lines and outputs that are left."""
     readers, gone = {}, {}
@@ -549,12 +569,14 @@ def loss_lines(outputs, loss):
     """The labels and losses: one for each output."""
     last = outputs[0].shape[-1]
     kind = loss or ("softmax_cross_entropy" if last > 1 else "mean_squared_error")
-    if len(outputs) == 1 and len(outputs[0].shape) < 3:
+    if len(outputs) == 1 and len(outputs[0].shape) < 3 and kind != "focal":
         return (["  classes: %d" % last] if kind == "softmax_cross_entropy" else []) + ["  loss: " + kind]
     label = "{type: int32, classes: %d}" % last if kind == "softmax_cross_entropy" else "{type: float32}"
-    if len(outputs) == 1:
-        return ["  labels: " + label, "  loss: " + kind]
-    return ["  labels: " + label, "  losses:"] + ["    - {kind: %s, prediction: %s}" % (kind, line.name) for line in outputs]
+    labels = ["  labels: " + label] if len(outputs) > 1 or len(outputs[0].shape) >= 3 else []
+    if len(outputs) == 1 and kind != "focal":
+        return labels + ["  loss: " + kind]
+    kind += ", gamma: 2, alpha: 0" if kind == "focal" else ""  # as BinaryFocalCrossentropy() has them
+    return labels + ["  losses:"] + ["    - {kind: %s, prediction: %s}" % (kind, line.name) for line in outputs]
 
 
 def model_file(model, name=None, loss=None):
@@ -580,6 +602,8 @@ def model_file(model, name=None, loss=None):
     if walk.problems:
         raise CannotExport(name, walk.sentences())
     same = [line for line in outputs if line.shape == outputs[0].shape]
+    if loss in BINARY:
+        same = judge_logits(walk, alive(same, walk.lines), same)
     lines, same = with_activations(alive(same, walk.lines), same)
     common = defaults_of(lines)
     text = ["%s: %s, %d parameters." % (HEAD, model.name, walk.counted), "title: %s, exported from Keras" % model.name, "model:",

@@ -220,6 +220,17 @@ END_TEST
 #define SOFTMAX ", \"units\": 4, \"activation\": \"softmax\""
 #define FROZEN  ", \"units\": 4, \"trainable\": false"
 
+#define RESHAPE     ", {\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [2, 2]}}"
+#define BINARY_LOSS "{\"class_name\": \"BinaryCrossentropy\", \"config\": {\"from_logits\": false}}"
+#define FOCAL_LOSS(more)                                                                                     \
+    "{\"class_name\": \"BinaryFocalCrossentropy\", \"config\": {\"name\": \"b\"" more "}}"
+// Four numbers of eight, then an activation and more.
+#define BINARY(loss, activation, more)                                                                       \
+    "{\"class_name\": \"Sequential\", \"compile_config\": {\"loss\": " loss                                  \
+    "}, \"config\": {\"name\": \"n\", \"layers\": [{\"class_name\": \"InputLayer\", \"config\": "            \
+    "{\"batch_shape\": [null, 8], \"name\": \"i\"}}, {\"class_name\": \"Dense\", \"config\": {\"name\": "    \
+    "\"d\", \"units\": 4, \"activation\": \"" activation "\"}}" more "]}}"
+
 // What the text has, and what it has not; NULL: nothing is asked.
 static const struct {
     const char *words, *has, *has_not;
@@ -239,6 +250,26 @@ static const struct {
     {FUNCTIONAL(INPUT("x", "[null, 4]") ", " LAYER("Dense", "out", SOFTMAX, TENSOR("x", "0")),
                 "[\"x\", 0, 0]", "[\"out\", 0, 0]"),
      "{name: out, kind: dense, units: 4}", "kind: softmax"},
+    // Binary losses take logits: of a sigmoid that only a reshape parts from the result, or it is said.
+    {BINARY(BINARY_LOSS, "sigmoid", RESHAPE), "{name: d, kind: dense, units: 4}\n", "sigmoid}"},
+    {BINARY(BINARY_LOSS, "sigmoid", RESHAPE), "The last sigmoid is left out", "as logits"},
+    {BINARY(BINARY_LOSS, "linear", ""),
+     "no sigmoid before it can be left out: the outputs are taken as logits", "is left out:"},
+    {BINARY(BINARY_LOSS, "relu", ""), "the outputs are taken as logits", NULL},
+    {BINARY(BINARY_LOSS, "softmax", ""), "the outputs are taken as logits", NULL},
+    {BINARY(FOCAL_LOSS(", \"from_logits\": true"), "sigmoid", ""), "activation: sigmoid", "as logits"},
+    {BINARY(FOCAL_LOSS(", \"label_smoothing\": 0.2"), "sigmoid", ""),
+     "label_smoothing of the loss is left out", NULL},
+    {BINARY(FOCAL_LOSS(", \"label_smoothing\": 0"), "sigmoid", ""), "gamma: 2, alpha: 0,", "label_smoothing"},
+    {BINARY(FOCAL_LOSS(", \"gamma\": \"two\""), "sigmoid", ""),
+     "gamma of the loss is no number from 0 to 100", "gamma: 0"},
+    {BINARY(FOCAL_LOSS(", \"gamma\": -1"), "sigmoid", ""), "gamma of the loss is no number from 0 to 100",
+     NULL},
+    {BINARY(FOCAL_LOSS(", \"gamma\": 1e300"), "sigmoid", ""), "gamma: 2, alpha: 0,", NULL},
+    {BINARY(FOCAL_LOSS(", \"apply_class_balancing\": true, \"alpha\": 1"), "sigmoid", ""),
+     "alpha of the loss is no number from 1e-06 to 0.999999", NULL},
+    {BINARY(FOCAL_LOSS(", \"apply_class_balancing\": true, \"alpha\": 0"), "sigmoid", ""),
+     "gamma: 2, alpha: 0.25,", NULL},
     // Keywords in another order than that of the arguments.
     {FUNCTIONAL(INPUT("a", "[null, 5, 4]") ", " INPUT("b", "[null, 7, 4]") ", " LAYER(
                     "MultiHeadAttention", "att", ", \"num_heads\": 2, \"key_dim\": 2",
