@@ -135,8 +135,7 @@ bool take_softmax(walk *w)
     }
     if (last->count > x->axes.count ||
         memcmp(&x->axes.at[x->axes.count - last->count], last->at, last->count * sizeof last->at[0]) != 0) {
-        return walk_refuse(
-            w, "a softmax over a dimension that is not the last in memory, and no layer permutes");
+        return walk_refuse(w, "a softmax over a dimension that is not the last in memory");
     }
     return walk_give(w, 0, walk_alike(w, "softmax", x));
 }

@@ -57,8 +57,7 @@ static bool part_of(walk *w, tensor *x, uint32_t dim, uint32_t rank, part *out)
     }
     if (at + own->count > x->axes.count ||
         memcmp(&x->axes.at[at], own->at, own->count * sizeof own->at[0]) != 0) {
-        return walk_refuse(
-            w, "a concatenation along dimensions that do not lie next to each other, and no layer permutes");
+        return walk_refuse(w, "a concatenation along dimensions that do not lie next to each other");
     }
     if (at == 0) {
         return walk_refuse(w, "a concatenation along the batch");
@@ -128,8 +127,8 @@ static tensor *join(walk *w, tensor **of, uint32_t count, uint32_t dim)
         }
         if (all[k].layer->rank != all[0].layer->rank || all[k].place != all[0].place ||
             all[k].before != all[0].before || all[k].behind != all[0].behind) {
-            return walk_refuse(
-                w, "a concatenation of tensors that lie in different orders, and no layer permutes");
+            return walk_refuse(w, "a concatenation of tensors that lie in different orders, which this "
+                                  "reader leaves as they lie");
         }
         size += all[k].layer->shape[all[k].place];
     }

@@ -283,7 +283,7 @@ layer *walk_arrange(walk *w, const tensor *t, const axes *groups, uint32_t count
         }
     }
     if (!axes_equal(&flat, &t->axes)) {
-        return walk_refuse(w, "a permute that moves bytes, and no layer permutes");
+        return walk_refuse(w, "a permute that moves bytes, which this reader does not write");
     }
     if (groups[0].count != 1 || groups[0].at[0]->size != ONNX_BATCH) {
         return walk_refuse(w, "a tensor without the batch as its first dimension");
@@ -350,7 +350,7 @@ layer *walk_rows(walk *w, const tensor *t, const axes *features, axes *head)
             behind = behind || t->axes.at[j] == features->at[k];
         }
         if (!behind) {
-            return walk_refuse(w, "its features do not lie next to each other, and no layer permutes");
+            return walk_refuse(w, "its features do not lie next to each other");
         }
     }
     if (head->count == 0 || head->at[0]->size != ONNX_BATCH) {

@@ -200,7 +200,7 @@ tensor *tensor_piece(walk *w, tensor *x, uint32_t dim, int64_t from, int64_t cou
         return walk_refuse(w, "a piece of a parameter; as many places as it has rows need none");
     }
     if (x->dims[dim].count != 1 || !axes_have(&x->axes, x->dims[dim].at[0])) {
-        return walk_refuse(w, "a piece of a dimension that lies in several places, and no layer permutes");
+        return walk_refuse(w, "a piece of a dimension that lies in several places");
     }
     mem_axis *own = x->dims[dim].at[0];
     while (x->axes.at[at] != own) {

@@ -297,5 +297,7 @@ bool tensor_align(walk *w, tensor **a, tensor **b)
     for (uint32_t k = 0; same && k < (*a)->axes.count; k++) {
         same = place_of(*a, (*a)->axes.at[k]) == place_of(*b, (*b)->axes.at[k]);
     }
-    return same || walk_refuse(w, "two tensors that lie in different orders, and no layer permutes") != NULL;
+    return same ||
+           walk_refuse(w, "two tensors that lie in different orders, which this reader leaves as they lie") !=
+               NULL;
 }

@@ -242,7 +242,7 @@ START_TEST(channels_that_change_places_are_refused)
 {
     unsigned char data[ROOM];
     put(data, get("shuffle_script", data, sizeof data));
-    assert_refused("(Slice): a piece of a dimension that lies in several places, and no layer permutes");
+    assert_refused("(Slice): a piece of a dimension that lies in several places");
 }
 END_TEST
 

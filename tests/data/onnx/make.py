@@ -267,7 +267,7 @@ class Tied(nn.Module):
 
 
 class Shuffle(nn.Module):
-    """Channels that change places and are cut: no layer permutes, so that this is refused."""
+    """Channels that change places and are cut: this is refused."""
 
     def __init__(self):
         super().__init__()
