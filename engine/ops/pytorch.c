@@ -21,11 +21,6 @@ static uint64_t mask_bytes(const op_query *forward, unsigned k)
                                 : 0;
 }
 
-static uint64_t factor_bytes(const op_query *forward, unsigned k)
-{
-    return k == 1 ? op_out_elements(forward, 1) * dtype_bytes((hr_dtype)forward->in[0].dtype) : 0;
-}
-
 // scaled_dot_product_attention takes its flash kernel for types of two bytes, the memory-efficient one for float32.
 static bool is_flash(const op_query *forward)
 {
@@ -154,8 +149,8 @@ static const framework_rule rules[HR_OP_COUNT] = {
     [HR_OP_UPSAMPLE] = {"upsample_nearest2d", .autocast = PYTORCH_WIDE},
     [HR_OP_EMBEDDING] = {"embedding", .keep_in = 0x1},
     [HR_OP_DROPOUT] = {"native_dropout", .keep_out = 0x2, .last_first = true, .out_bytes = mask_bytes},
-    // The factors have the type of x.
-    [HR_OP_DROP_PATH] = {"bernoulli_, div_, mul.Tensor", .keep_out = 0x2, .last_first = true, .out_bytes = factor_bytes},
+    // The factors have the type of x; of two-byte types ours have two bytes a sample more.
+    [HR_OP_DROP_PATH] = {"bernoulli_, div_, mul.Tensor", .keep_out = 0x2, .last_first = true},
     [HR_OP_SOFTMAX] = {"_softmax", .autocast = PYTORCH_WIDE, .keep_out = 0x1},
     [HR_OP_ATTENTION_SCORES] = {"bmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
     [HR_OP_ATTENTION_VALUES] = {"bmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},

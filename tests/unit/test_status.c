@@ -146,7 +146,8 @@ END_TEST
 
 START_TEST(numbers_beyond_a_table_have_the_name_question_mark)
 {
-    ck_assert_str_eq(hr_category_name((hr_category)HR_CATEGORY_COUNT), "?");
+    ck_assert_str_eq(hr_category_name((hr_category)(HR_CATEGORY_COUNT + 1)), "?");
+    ck_assert_str_eq(hr_category_name((hr_category)HR_CATEGORY_COUNT), "unknown"); // a recorded step's
     ck_assert_int_eq(hr_category_letter((hr_category)-1), '?');
     ck_assert_str_eq(hr_phase_name((hr_phase)99), "?");
     ck_assert_str_eq(hr_event_name((hr_event_kind)HR_EVENT_COUNT), "?");
