@@ -119,11 +119,22 @@ void manual_print_presets(void)
               "that this file does not say itself.");
     roff_item(
         "model",
-        "The name of a preset whose model it is, or the model itself: input, layers, labels, loss, and "
-        "`sizes`, "
+        "The name of a preset whose model it is, or the model itself: input, layers, labels, `loss` or "
+        "`losses`, "
+        "and `sizes`, "
         "the symbolic sizes with their values: `{sequence: 1024, depth: 12}`. They are the knobs model.*. "
         "`{like: NAME, sequence: 512}` takes another preset's model with another size; without `like` it is "
         "the model that `extends` brings.");
+    roff_item(
+        "loss, losses",
+        "Of the model: `softmax_cross_entropy` of logits and the id of a class (`classes: 10` says how "
+        "many), "
+        "`mean_squared_error`, `binary_cross_entropy` and `focal` of logits and targets from 0 to 1, `kl` of "
+        "logits and the logits that are their targets, with a `temperature`. `losses:` is a list of "
+        "mappings, added up: "
+        "`{kind: focal, prediction: boxes, labels: hits, gamma: 2, alpha: 0.25, weight: 1}`. prediction is a "
+        "layer, or the last; labels one of `labels: [{name: hits, type: float32}]`, or the first. gamma and "
+        "alpha are a focal loss's alone; alpha 0 balances nothing.");
     print_layers();
     print_knobs();
     print_constraints();

@@ -190,6 +190,12 @@ static void read_short(model_reader *r, const yaml_node *root, losses_spec *out)
     model_builder *b = r->b;
     attr_value kind = {0}, classes = {0};
     const uint32_t problems = b->problems;
+    const yaml_node *loss = yaml_find(root, "loss");
+    if (loss != NULL && loss->kind == YAML_MAPPING) {
+        builder_problem_at(b, loss->line, loss->column,
+                           "a loss with attributes stands in a list: losses: [{kind: …}]");
+        return;
+    }
     (void)take(b, root, "loss", &kind_row, &kind);
     const bool known = b->problems == problems; // of another loss nobody knows whether it has classes
     label_spec *label = &out->labels[0];

@@ -697,6 +697,7 @@ static const bad_model bad_models[] = {
     {LOSSES("  losses: [{kind: binary_cross_entropy, gamma: 2}]\n"), 3, 1, {"gamma", "focal"}},
     {LOSSES("  losses: [{kind: focal, alpha: 1}]\n"), 3, 1, {"alpha", "'1'"}},
     {LOSSES("  loss: binary_crossentropy\n"), 3, 1, {"did you mean 'binary_cross_entropy'?"}},
+    {LOSSES("  loss: {kind: focal}\n"), 3, 1, {"stands in a list: losses: [{kind"}},
     {LOSSES("  loss: focal\n  labels: {type: uint8}\n"), 4, 1, {"needs type float32", "uint8"}},
     {LOSSES("  loss: kl\n  labels: {type: int32}\n"), 4, 1, {"needs type float32", "int32"}},
     {LOSSES("  classes: 6\n  labels: {type: float32}\n"), 4, 1, {"needs type int32 or uint8"}},

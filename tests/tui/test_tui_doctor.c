@@ -565,6 +565,11 @@ START_TEST(an_idle_knob_saves_and_costs_no_time)
         a->feed.answers.cell[id][WHATIF_LESS].known = a->feed.answers.cell[id][WHATIF_MORE].known = false;
     }
     ck_assert(!finds(a, FINDING_IDLE_KNOB));
+    whatif_cell *other = &a->feed.answers.cell[HR_KNOB_EXECUTION_AS][WHATIF_MORE];
+    *other = a->feed.answers.present; // another framework's step is none
+    snprintf(other->value, sizeof other->value, "pytorch");
+    other->plan.peak_in_use_bytes /= 2;
+    ck_assert(!finds(a, FINDING_IDLE_KNOB));
     *cell = a->feed.answers.present;
     snprintf(cell->value, sizeof cell->value, "graph");
     cell->plan.peak_in_use_bytes /= 2;

@@ -142,7 +142,9 @@ static size_t add_turns(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count,
     for (size_t i = 0; i < 2 * panel_count && count < FIX_ROWS_MAX; i++) {
         fix_row row = {
             .dry_run = -1, .point = -1, .id = panel[i / 2], .side = i % 2 == 0 ? WHATIF_LESS : WHATIF_MORE};
-        if (helps(f, row.id, row.side, below_bytes) && !is_told(f, rows, dry_runs, &row)) {
+        // another framework's step is another question, no remedy
+        if (row.id != HR_KNOB_EXECUTION_AS && helps(f, row.id, row.side, below_bytes) &&
+            !is_told(f, rows, dry_runs, &row)) {
             take_plan(f, &feed_whatif(f, row.id, row.side)->plan, &row);
             rows[count++] = row;
         }
