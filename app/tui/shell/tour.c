@@ -76,7 +76,8 @@ const card_choice *card_choices(size_t *count)
 
 void card_show(app *a)
 {
-    if (!a->card_seen && a->remembered.path != NULL) {
+    // behind a recorded step nothing trains, and the tour's first knobs cannot be turned
+    if (!a->card_seen && a->remembered.path != NULL && !hr_preset_is_trace(a->feed.preset)) {
         a->card_seen = true;
         bool kept = remember_write(a, a->remembered.path); // otherwise it would come every time
         a->overlay = kept ? OVERLAY_CARD : a->overlay;
