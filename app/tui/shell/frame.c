@@ -125,9 +125,10 @@ void frame_title(const canvas *c, const feed *f)
     state_text(f, state, sizeof state);
     role r = m->state >= HR_ENGINE_OOM ? ROLE_BAD : m->state == HR_ENGINE_RUNNING ? ROLE_GOOD : ROLE_WARN;
     x += paint_text(c, 0, x + 2, end - x - 2, r, state) + 2;
-    if (!isnan(run_state_steps_per_second(m))) {
-        paint_text(c, 0, x + 2, end - x - 2, ROLE_BAR,
-                   format_rate(run_state_steps_per_second(m), "it/s", rate));
+    (void)format_rate(run_state_steps_per_second(m), "it/s", rate);
+    if (!isnan(run_state_steps_per_second(m)) &&
+        glyphs_width(c->glyphs, rate) <= end - x - 2) { // whole or not
+        paint_text(c, 0, x + 2, end - x - 2, ROLE_BAR, rate);
     }
 }
 
