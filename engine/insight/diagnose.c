@@ -84,16 +84,20 @@ static void say_other_stream(const refused *r, const heap_room *room, char *out,
         human(room->elsewhere_bytes).text, room->elsewhere_stream);
 }
 
-// PyTorch takes 20 MiB for a block of 2, and maps more than it says that it asked for.
+// PyTorch takes 20 MiB for a block of 2, and maps more than it says that it asked for. Larger holes may be its other
+// pool's, or another stream's.
 static void say_step(const refused *r, const heap_room *room, char *out, size_t size)
 {
     words taken = human(room->driver_bytes);
+    char hole[96] = "no hole is one that it may use";
+    if (room->hole_bytes > 0) {
+        (void)snprintf(hole, sizeof hole, "the largest hole that it may use is %s",
+                       human(room->hole_bytes).text);
+    }
     (void)snprintf(
         out, size,
-        "rounding: %s needs %s, the largest hole is %s, and of the %s left to take from the device %s at "
-        "once would be too much",
-        r->tensor, human(r->requested_bytes).text, human(room->hole_bytes).text,
-        human(room->ungrown_bytes).text,
+        "rounding: %s needs %s, %s, and of the %s left to take from the device %s at once would be too much",
+        r->tensor, human(r->requested_bytes).text, hole, human(room->ungrown_bytes).text,
         room->driver_bytes > room->ungrown_bytes ? taken.text : "what it takes");
 }
 

@@ -101,7 +101,6 @@ hr_status hr_card_load(const char *name, hr_card *card, hr_err *err)
     HR_TRY(load_base(base, &read, err));
     if (name[length] == ',') {
         HR_TRY(card_change(&read, name, err));
-        read.properties_path[0] = '\0'; // of the card as it was sold
     }
     *card = read;
     return HR_OK;

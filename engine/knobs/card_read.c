@@ -27,32 +27,33 @@ typedef struct card_field {
     field_kind kind;
     size_t offset, size; // size: of a text
     bool optional;
+    bool around; // of memory size, host or runtime: the properties hold whatever it says
 } card_field;
 
 #define PLACE(member) offsetof(hr_card, member), sizeof((hr_card *)NULL)->member
 
 // clang-format off
 static const card_field fields[] = {
-    {"title", FIELD_TEXT, PLACE(title), false},
-    {"family", FIELD_TEXT, PLACE(family), true},
-    {"source", FIELD_TEXT, PLACE(source), true},
-    {"year", FIELD_COUNTED, PLACE(year), true},
-    {"multiprocessors", FIELD_COUNTED, PLACE(multiprocessors), true},
-    {"vram", FIELD_BYTES, PLACE(vram_bytes), false},
-    {"context", FIELD_BYTES, PLACE(context_bytes), false},
-    {"granularity", FIELD_BYTES, PLACE(granularity_bytes), false},
-    {"compute_capability", FIELD_CAPABILITY, 0, 0, false},
-    {"memory_bytes_per_second", FIELD_RATE, PLACE(memory_bytes_per_second), false},
-    {"link_bytes_per_second", FIELD_RATE, PLACE(link_bytes_per_second), false},
-    {"launch_seconds", FIELD_SECONDS, PLACE(launch_seconds), false},
-    {"float32_flops", FIELD_RATE, PLACE(float32_flops), false},
-    {"tf32_flops", FIELD_RATE, PLACE(tf32_flops), true},
-    {"float16_flops", FIELD_RATE, PLACE(float16_flops), true},
-    {"bfloat16_flops", FIELD_RATE, PLACE(bfloat16_flops), true},
-    {"float64_flops", FIELD_RATE, PLACE(float64_flops), true},
-    {"vector_float16_flops", FIELD_RATE, PLACE(vector_float16_flops), true},
-    {"vector_bfloat16_flops", FIELD_RATE, PLACE(vector_bfloat16_flops), true},
-    {"vector_float64_flops", FIELD_RATE, PLACE(vector_float64_flops), true},
+    {"title", FIELD_TEXT, PLACE(title), false, false},
+    {"family", FIELD_TEXT, PLACE(family), true, false},
+    {"source", FIELD_TEXT, PLACE(source), true, false},
+    {"year", FIELD_COUNTED, PLACE(year), true, false},
+    {"multiprocessors", FIELD_COUNTED, PLACE(multiprocessors), true, false},
+    {"vram", FIELD_BYTES, PLACE(vram_bytes), false, true},
+    {"context", FIELD_BYTES, PLACE(context_bytes), false, true},
+    {"granularity", FIELD_BYTES, PLACE(granularity_bytes), false, true},
+    {"compute_capability", FIELD_CAPABILITY, 0, 0, false, false},
+    {"memory_bytes_per_second", FIELD_RATE, PLACE(memory_bytes_per_second), false, false},
+    {"link_bytes_per_second", FIELD_RATE, PLACE(link_bytes_per_second), false, true},
+    {"launch_seconds", FIELD_SECONDS, PLACE(launch_seconds), false, true},
+    {"float32_flops", FIELD_RATE, PLACE(float32_flops), false, false},
+    {"tf32_flops", FIELD_RATE, PLACE(tf32_flops), true, false},
+    {"float16_flops", FIELD_RATE, PLACE(float16_flops), true, false},
+    {"bfloat16_flops", FIELD_RATE, PLACE(bfloat16_flops), true, false},
+    {"float64_flops", FIELD_RATE, PLACE(float64_flops), true, false},
+    {"vector_float16_flops", FIELD_RATE, PLACE(vector_float16_flops), true, false},
+    {"vector_bfloat16_flops", FIELD_RATE, PLACE(vector_bfloat16_flops), true, false},
+    {"vector_float64_flops", FIELD_RATE, PLACE(vector_float64_flops), true, false},
 };
 // clang-format on
 enum { FIELD_COUNT = sizeof fields / sizeof *fields };
@@ -315,6 +316,9 @@ static hr_status change(hr_card *card, const char *words, size_t at, size_t leng
     }
     const char *needed = take_field(field, value, card);
     if (needed == NULL) {
+        if (!field->around) { // of the card as it was sold
+            card->properties_path[0] = '\0';
+        }
         return HR_OK;
     }
     hr_status status = HR_FAIL(err, PRESET, "device.card: %s needs %s, had '%.40s'", pair, needed, value);

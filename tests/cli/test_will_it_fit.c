@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cards --fit` and the first lines of a plan: what they say of a card is what a plan on that card says.
 #include <check.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,6 +343,67 @@ START_TEST(what_a_smaller_card_needs_makes_it_fit)
 }
 END_TEST
 
+// Libraries of NVIDIA's keep what they have made of their own.
+static outcome planned_as(const char *words)
+{
+    outcome o = program_run_with("ASAN_OPTIONS=detect_leaks=0", words);
+    assert_exit(&o, words, 0);
+    return o;
+}
+
+static double seconds_of(const char *words)
+{
+    char all[512];
+    (void)snprintf(all, sizeof all, "%s --json", words);
+    outcome o = planned_as(all);
+    json_t *report = assert_json(&o, all);
+    const json_t *seconds = json_object_get(json_object_get(report, "step"), "seconds");
+    ck_assert(json_is_real(seconds));
+    const double value = json_real_value(seconds);
+    json_decref(report);
+    outcome_deinit(&o);
+    return value;
+}
+
+// "execution.mode=graph batch.size=4 (a step takes 3 % less)": its pairs as options behind `words`. Returns the share that
+// is said, 0 where none is.
+static double take_needs(const char *needs, char *words, size_t size)
+{
+    static const char takes[] = "(a step takes ";
+    while (*needs != '(' && *needs != '\n' && *needs != '\0') {
+        const size_t length = strcspn(needs, " \n");
+        const size_t used = strlen(words);
+        (void)snprintf(words + used, size - used, " -s %.*s", (int)length, needs);
+        needs += length + (needs[length] == ' ' ? 1 : 0);
+    }
+    if (strncmp(needs, takes, sizeof takes - 1) != 0) {
+        return 0;
+    }
+    char *rest;
+    const double percent = strtod(needs + sizeof takes - 1, &rest);
+    ck_assert_msg(strncmp(rest, " % less)", 8) == 0 || strncmp(rest, " % more)", 8) == 0, "%s", needs);
+    return (rest[3] == 'l' ? -percent : percent) / 100;
+}
+
+// A smaller card of the same kind is asked for the same implementations, so that nothing but what is turned tells.
+START_TEST(what_a_smaller_card_needs_takes_as_long_as_is_said)
+{
+    static const char *const kinds[] = {"plan", "cuda"};
+    static const char needs[] = " GiB it would need ";
+    char words[512];
+    (void)snprintf(words, sizeof words,
+                   "plan resnet18 -s device.kind=%s -s device.card=h100-80g -s batch.size=64", kinds[_i]);
+    outcome o = planned_as(words);
+    const char *line = strstr(o.out, needs);
+    ck_assert_msg(line != NULL, "%s", o.out);
+    const double before = seconds_of(words);
+    const double said = take_needs(line + sizeof needs - 1, words, sizeof words);
+    const double more = seconds_of(words) / before - 1;
+    ck_assert_msg(fabs(said - more) <= 0.0051, "%s: said %g, takes %g more", words, said, more);
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("will it fit");
@@ -359,6 +421,7 @@ int main(void)
     tcase_add_test(c, what_does_not_go_together_is_said);
     tcase_add_loop_test(c, a_plan_begins_with_the_answer, 0, 6);
     tcase_add_test(c, what_a_smaller_card_needs_makes_it_fit);
+    tcase_add_loop_test(c, what_a_smaller_card_needs_takes_as_long_as_is_said, 0, HEADROOM_HAVE_CUDA ? 2 : 1);
     tcase_add_test(c, the_longest_sequence_is_the_longest);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);

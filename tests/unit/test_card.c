@@ -364,6 +364,37 @@ END_TEST
 
 // ---- what differs -----------------------------------------------------------------------------------------------
 
+// What cuDNN answers is asked by them: where they go, other kernels and other times come.
+START_TEST(the_properties_stay_while_the_processor_is_the_same)
+{
+    static const char *const same[] = {"vram=40GiB",          "context=1GiB",
+                                       "granularity=4MiB",    "link_bytes_per_second=1e10",
+                                       "launch_seconds=1e-5", "vram=40GiB,context=1GiB"};
+    static const char *const other[] = {"multiprocessors=64",
+                                        "compute_capability=8.6",
+                                        "title=mine",
+                                        "float32_flops=1e12",
+                                        "tf32_flops=1e12",
+                                        "memory_bytes_per_second=1e12",
+                                        "vram=40GiB,float16_flops=1e12",
+                                        "float16_flops=1e12,vram=40GiB"};
+    hr_card whole;
+    char words[128];
+    ck_assert_int_eq(hr_card_load("a100-80g", &whole, &err), HR_OK);
+    ck_assert_str_ne(whole.properties_path, "");
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++) {
+        (void)snprintf(words, sizeof words, "a100-80g,%s", same[k]);
+        ck_assert_int_eq(hr_card_load(words, &card, &err), HR_OK);
+        ck_assert_msg(strcmp(card.properties_path, whole.properties_path) == 0, "%s", words);
+    }
+    for (size_t k = 0; k < sizeof other / sizeof *other; k++) {
+        (void)snprintf(words, sizeof words, "a100-80g,%s", other[k]);
+        ck_assert_int_eq(hr_card_load(words, &card, &err), HR_OK);
+        ck_assert_msg(card.properties_path[0] == '\0', "%s", words);
+    }
+}
+END_TEST
+
 START_TEST(a_card_is_a_name_and_what_differs)
 {
     hr_card a100;
@@ -445,6 +476,7 @@ int main(void)
     tcase_add_test(tc, logical_devices_are_sizes_with_commas_between);
     tcase_add_test(tc, without_card_and_vram_a_plan_has_no_limit_and_a_computation_that_of_the_machine);
     tcase_add_test(tc, the_card_unlimited_has_an_a100s_times_and_no_end);
+    tcase_add_test(tc, the_properties_stay_while_the_processor_is_the_same);
     tcase_add_test(tc, a_card_is_a_name_and_what_differs);
     tcase_add_loop_test(tc, what_differs_wrongly_is_said, 0,
                         (int)(sizeof differs_wrongly / sizeof *differs_wrongly));

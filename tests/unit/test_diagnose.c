@@ -190,8 +190,13 @@ START_TEST(a_step_that_would_fit_is_told_by_its_heap)
     ck_assert_int_eq(oom.cause, HR_OOM_ROUNDING);
     ck_assert_str_eq(
         oom.sentence,
-        "rounding: conv/out needs 5.00 MiB, the largest hole is 3.00 MiB, and of the 6.00 MiB left to "
-        "take from the device 20.00 MiB at once would be too much");
+        "rounding: conv/out needs 5.00 MiB, the largest hole that it may use is 3.00 MiB, and of the "
+        "6.00 MiB left to take from the device 20.00 MiB at once would be too much");
+    room.hole_bytes = 0; // the piece of 3 MiB is another pool's
+    diagnose_oom(&needs, &room, NULL, &oom);
+    ck_assert_str_eq(oom.sentence,
+                     "rounding: conv/out needs 5.00 MiB, no hole is one that it may use, and of the 6.00 MiB "
+                     "left to take from the device 20.00 MiB at once would be too much");
     room.ungrown_bytes = 0;
     oom = refusal_of(5, 4, 4);
     diagnose_oom(&needs, &room, NULL, &oom);
