@@ -518,6 +518,49 @@ START_TEST(a_turn_that_another_knob_refuses_turns_both_at_the_second_key)
 }
 END_TEST
 
+// What no other knob would let stand is passed over, both ways, and named; what is shown beside the knob is where the key goes.
+START_TEST(a_key_passes_over_a_choice_that_is_refused)
+{
+    app *a = bench();
+    char spoken[PANE_TEXT_MAX];
+    ck_assert(app_turn_pairs(&a->feed, "execution.mode=eager precision.policy=float32 execution.as=pytorch"));
+    screen_advance(a, 5);
+    select_knob(a, HR_KNOB_CHECKPOINT_STRATEGY);
+    ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_CHECKPOINT_STRATEGY, "none"));
+    const pane_view view = {.feed = &a->feed};
+    pane_knobs.say(&view, spoken);
+    ck_assert_ptr_nonnull(strstr(spoken, "right of it blocks."));
+    app_key(a, INPUT_RIGHT);
+    ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_CHECKPOINT_STRATEGY, "blocks"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "checkpoint.strategy=blocks from the next step on"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "passed over, because it is refused here: selective"));
+    app_key(a, INPUT_RIGHT);
+    ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_CHECKPOINT_STRATEGY, "sqrt"));
+    ck_assert_ptr_null(strstr(a->feed.message.text, "passed over"));
+    app_key(a, INPUT_LEFT);
+    app_key(a, INPUT_LEFT);
+    ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_CHECKPOINT_STRATEGY, "none"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "selective"));
+    screen_keys(a, "z"); // one turn, whatever lay between
+    ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_CHECKPOINT_STRATEGY, "blocks"));
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_key_stops_where_every_choice_behind_is_refused)
+{
+    app *a = bench();
+    ck_assert(
+        app_turn_pairs(&a->feed, "execution.mode=eager precision.policy=float32 execution.as=tensorflow"));
+    screen_advance(a, 5);
+    select_knob(a, HR_KNOB_CHECKPOINT_STRATEGY);
+    app_key(a, INPUT_RIGHT);
+    ck_assert(hr_knob_is(&a->feed.knobs, HR_KNOB_CHECKPOINT_STRATEGY, "none"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "no rules for recomputation"));
+    screen_close(a);
+}
+END_TEST
+
 // Nothing was lost, so it does not stand in the way until Esc.
 START_TEST(a_refused_turn_goes_with_the_next_key)
 {
@@ -620,7 +663,8 @@ SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_someth
            the_wheel_does_not_change_what_a_line_is_about, a_fix_of_several_knobs_is_one_step_of_undo,
            a_preset_that_was_edited_wrongly_is_opened_again, an_autosave_is_logged_once,
            a_typed_turn_says_what_became_of_it, a_turn_that_another_knob_refuses_turns_both_at_the_second_key,
-           a_refused_turn_goes_with_the_next_key, arrows_turn_the_batch_and_z_turns_it_back,
+           a_refused_turn_goes_with_the_next_key, a_key_passes_over_a_choice_that_is_refused,
+           a_key_stops_where_every_choice_behind_is_refused, arrows_turn_the_batch_and_z_turns_it_back,
            enter_edits_the_exact_value, enter_edits_only_where_the_knobs_have_the_focus,
            what_is_typed_takes_the_place_of_the_value, run_pauses_and_goes_on,
            leaving_asks_where_steps_would_be_lost_and_not_otherwise, leaving_says_what_the_saves_have,

@@ -67,6 +67,59 @@ START_TEST(neighbours_are_what_a_hand_would_type)
 }
 END_TEST
 
+static bool is_a_list(hr_knob_id id)
+{
+    const char *words[KNOB_EDIT_WORDS_MAX];
+    return hr_knob_rows(NULL)[id].type == HR_KNOB_CHOICE || knob_edit_words(id, words) > 0;
+}
+
+static bool can_stand(const hr_knobs *knobs, hr_knob_id id, const char *value)
+{
+    hr_knobs turned = *knobs, both;
+    const hr_constraint *broken;
+    return hr_knobs_set(&turned, id, value, NULL) == HR_OK &&
+           (hr_knobs_validate(&turned, NULL) == HR_OK || knob_edit_both(&turned, id, &both, &broken));
+}
+
+// Beside a walk over the neighbours: what is reached stands wherever anything on that side does, and all before it do not.
+static void check_reach(const hr_knobs *knobs, hr_knob_id id, int direction)
+{
+    char first[HR_KNOB_TEXT_MAX], next[HR_KNOB_TEXT_MAX], reached[HR_KNOB_TEXT_MAX], passed[HR_KNOB_TEXT_MAX];
+    char expected[HR_KNOB_TEXT_MAX] = "";
+    hr_knobs at = *knobs;
+    const bool any = knob_edit_neighbour(knobs, id, direction, HR_GIB, first);
+    ck_assert_int_eq(knob_edit_reach(knobs, id, direction, HR_GIB, reached, passed), any);
+    if (!any) {
+        return;
+    }
+    bool more = true;
+    strcpy(next, first);
+    while (is_a_list(id) && more && !can_stand(knobs, id, next)) {
+        strcat(strcat(expected, expected[0] != '\0' ? ", " : ""), next);
+        ck_assert_int_eq(hr_knobs_set(&at, id, next, NULL), HR_OK);
+        more = knob_edit_neighbour(&at, id, direction, HR_GIB, next);
+    }
+    ck_assert_str_eq(reached, more ? next : first);
+    ck_assert_str_eq(passed, more ? expected : "");
+}
+
+START_TEST(a_key_reaches_the_first_value_of_a_list_that_stands)
+{
+    static const char *const rules[] = {"execution.as=headroom", "execution.as=pytorch",
+                                        "execution.as=tensorflow"};
+    size_t count;
+    const hr_knob_id *panel = knob_edit_panel(&count);
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        const hr_knobs knobs = knobs_with(rules[r]);
+        ck_assert_int_eq(hr_knobs_validate(&knobs, NULL), HR_OK);
+        for (size_t i = 0; i < count; i++) {
+            check_reach(&knobs, panel[i], KNOB_EDIT_LESS);
+            check_reach(&knobs, panel[i], KNOB_EDIT_MORE);
+        }
+    }
+}
+END_TEST
+
 START_TEST(a_size_that_is_not_set_starts_from_the_limit)
 {
     char text[HR_KNOB_TEXT_MAX];
@@ -208,7 +261,8 @@ START_TEST(several_knobs_are_turned_in_an_order_that_is_legal_all_the_way)
 }
 END_TEST
 
-SUITE_MAIN("tui turn", neighbours_are_what_a_hand_would_type, a_size_that_is_not_set_starts_from_the_limit,
+SUITE_MAIN("tui turn", neighbours_are_what_a_hand_would_type,
+           a_key_reaches_the_first_value_of_a_list_that_stands, a_size_that_is_not_set_starts_from_the_limit,
            every_neighbour_of_the_panel_can_be_set_however_far_it_is_turned,
            every_knob_of_more_than_one_value_is_in_the_panel_once, an_illegal_combination_changes_nothing,
            undo_and_redo_walk_the_same_way, what_is_joined_is_forgotten_together,

@@ -22,8 +22,8 @@ static whatif_question question_of(hr_knob_id first)
 static bool neighbour_of(const whatif_question *q, hr_knob_id id, int side, char value[HR_KNOB_TEXT_MAX])
 {
     hr_knobs turned = q->knobs;
-    return knob_edit_neighbour(&q->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
-                               q->when_unset_bytes, value) &&
+    return knob_edit_reach(&q->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
+                           q->when_unset_bytes, value, NULL) &&
            knob_edit_set(&turned, id, value, NULL) == HR_OK;
 }
 

@@ -312,6 +312,63 @@ hr_status knob_edit_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err
     return HR_OK;
 }
 
+bool knob_edit_both(const hr_knobs *refused, hr_knob_id id, hr_knobs *both, const hr_constraint **broken)
+{
+    size_t count;
+    const hr_constraint *c = hr_constraints(&count);
+    const hr_constraint *end = c + count;
+    while (c < end && !c->broken(refused)) {
+        c++;
+    }
+    *both = *refused;
+    *broken = c;
+    return c < end && c->turn != id && strncmp(c->hint, "-s ", 3) == 0 &&
+           hr_knobs_set_pair(both, c->hint + 3, NULL) == HR_OK && hr_knobs_validate(both, NULL) == HR_OK;
+}
+
+static bool is_of_a_list(hr_knob_id id)
+{
+    const hr_knob_row *row = row_of(id);
+    return row->type == HR_KNOB_CHOICE || id == HR_KNOB_DEVICE_CARD || row->steps[0] != NULL;
+}
+
+static bool stands(const hr_knobs *turned, hr_knob_id id)
+{
+    const hr_constraint *broken;
+    hr_knobs both;
+    return hr_knobs_validate(turned, NULL) == HR_OK || knob_edit_both(turned, id, &both, &broken);
+}
+
+static void add_passed(const char *value, char passed[HR_KNOB_TEXT_MAX])
+{
+    strncat(passed, passed[0] != '\0' ? ", " : "", HR_KNOB_TEXT_MAX - strlen(passed) - 1);
+    strncat(passed, value, HR_KNOB_TEXT_MAX - strlen(passed) - 1);
+}
+
+bool knob_edit_reach(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
+                     char text[HR_KNOB_TEXT_MAX], char passed[HR_KNOB_TEXT_MAX])
+{
+    char next[HR_KNOB_TEXT_MAX], between[HR_KNOB_TEXT_MAX] = "";
+    hr_knobs turned = *knobs;
+    const bool any = knob_edit_neighbour(knobs, id, direction, when_unset_bytes, text);
+    bool more = any && is_of_a_list(id), found = false;
+    (void)snprintf(next, sizeof next, "%s", text);
+    while (more && !found && hr_knobs_set(&turned, id, next, NULL) == HR_OK) {
+        found = stands(&turned, id);
+        if (!found) {
+            add_passed(next, between);
+            more = knob_edit_neighbour(&turned, id, direction, when_unset_bytes, next);
+        }
+    }
+    if (found) {
+        (void)snprintf(text, HR_KNOB_TEXT_MAX, "%s", next);
+    }
+    if (passed != NULL) {
+        (void)snprintf(passed, HR_KNOB_TEXT_MAX, "%s", found ? between : "");
+    }
+    return any;
+}
+
 hr_status knob_edit_check_device(const hr_knobs *knobs, hr_err *err)
 {
     hr_card card;

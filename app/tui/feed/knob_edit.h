@@ -26,6 +26,16 @@ const hr_knob_id *knob_edit_panel(size_t *count);
 bool knob_edit_neighbour(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
                          char text[HR_KNOB_TEXT_MAX]);
 
+// The value that a key turns to: the neighbour; where that is one of a list and refused beside the other knobs, the first
+// behind it that is not, or that one other knob lets stand (knob_edit_both). Where there is none, the neighbour again.
+// `passed` receives what lies between, "a, b", or ""; it may be NULL.
+bool knob_edit_reach(const hr_knobs *knobs, hr_knob_id id, int direction, uint64_t when_unset_bytes,
+                     char text[HR_KNOB_TEXT_MAX], char passed[HR_KNOB_TEXT_MAX]);
+
+// What lets knobs stand that were refused because `id` was turned: the one turn of another knob that the constraint they
+// break names. *broken is that constraint. False: there is none.
+bool knob_edit_both(const hr_knobs *refused, hr_knob_id id, hr_knobs *both, const hr_constraint **broken);
+
 // The usual words and numbers of a knob that takes more than a range or a list of choices, and all cards of device.card.
 // Returns how many; the words last.
 size_t knob_edit_words(hr_knob_id id, const char *words[KNOB_EDIT_WORDS_MAX]);

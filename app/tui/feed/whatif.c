@@ -30,7 +30,8 @@ static void add_neighbour(whatif *w, const whatif_question *q, hr_knob_id id, in
     whatif_cell *cell = &w->begun.cell[id][side];
     const int direction = side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
     const bool can_be = !q->recorded || hr_replay_knob_applies(id);
-    const bool legal = can_be && knob_edit_neighbour(&q->knobs, id, direction, q->when_unset_bytes, value) &&
+    const bool legal = can_be &&
+                       knob_edit_reach(&q->knobs, id, direction, q->when_unset_bytes, value, NULL) &&
                        knob_edit_set(&turned, id, value, NULL) == HR_OK;
     (void)snprintf(cell->value, sizeof cell->value, "%.*s", (int)sizeof cell->value - 1, value);
     cell->known = cell->refused = !legal;

@@ -172,28 +172,13 @@ static void say_turned(feed *f, hr_knob_id id, const whatif_cell *plan)
     }
 }
 
-// What would let these knobs stand: the one turn that the constraint they break names, of a knob other than `id`.
-static bool find_both(const hr_knobs *refused, hr_knob_id id, hr_knobs *both, const hr_constraint **broken)
-{
-    size_t count;
-    const hr_constraint *c = hr_constraints(&count);
-    const hr_constraint *end = c + count;
-    while (c < end && !c->broken(refused)) {
-        c++;
-    }
-    *both = *refused;
-    *broken = c;
-    return c < end && c->turn != id && strncmp(c->hint, "-s ", 3) == 0 &&
-           hr_knobs_set_pair(both, c->hint + 3, NULL) == HR_OK && hr_knobs_validate(both, NULL) == HR_OK;
-}
-
 // A key that turned into a constraint may go on together with the knob that stands in its way. False: it is no such turn.
 static bool offer_both(app *a, hr_knob_id id, int direction, const char *text)
 {
     const hr_constraint *broken;
     hr_knobs refused = a->feed.knobs;
     if (hr_knobs_set(&refused, id, text, NULL) != HR_OK || feed_why_not_command(&a->feed) != NULL ||
-        !find_both(&refused, id, &a->refused.both, &broken)) {
+        !knob_edit_both(&refused, id, &a->refused.both, &broken)) {
         return false;
     }
     a->refused.any = true;
@@ -213,6 +198,16 @@ static void turn_both(app *a)
     a->refused.any = false;
 }
 
+// Behind what was said of the value that a key went to.
+static void say_passed(feed *f, const char *passed)
+{
+    const size_t length = strlen(f->message.text);
+    if (passed[0] != '\0') {
+        (void)snprintf(f->message.text + length, sizeof f->message.text - length,
+                       "; passed over, because it is refused here: %s", passed);
+    }
+}
+
 static bool is_refused(const hr_knobs *knobs, hr_knob_id id, const char *text)
 {
     hr_knobs to = *knobs;
@@ -221,7 +216,7 @@ static bool is_refused(const hr_knobs *knobs, hr_knob_id id, const char *text)
 
 void act_turn(app *a, int direction)
 {
-    char text[HR_KNOB_TEXT_MAX];
+    char text[HR_KNOB_TEXT_MAX], passed[HR_KNOB_TEXT_MAX];
     size_t count;
     hr_knob_id id = feed_knob(&a->feed);
     if (a->refused.any && a->refused.knob == id && a->refused.direction == direction) {
@@ -232,13 +227,14 @@ void act_turn(app *a, int direction)
     const whatif_cell *cell =
         feed_whatif(&a->feed, id, direction == KNOB_EDIT_LESS ? WHATIF_LESS : WHATIF_MORE);
     whatif_cell plan = cell == NULL ? (whatif_cell){0} : *cell;
-    if (!knob_edit_neighbour(&a->feed.knobs, id, direction, a->feed.live.limit_bytes, text)) {
+    if (!knob_edit_reach(&a->feed.knobs, id, direction, a->feed.live.limit_bytes, text, passed)) {
         feed_say(&a->feed, MESSAGE_NOTE, "%s: no value %s this one", hr_knob_rows(&count)[id].key,
                  direction == KNOB_EDIT_LESS ? "below" : "above");
     } else if (offer_both(a, id, direction, text)) {
-        return; // it has been said
+        say_passed(&a->feed, passed); // the rest has been said
     } else if (app_turn(&a->feed, id, text)) {
         say_turned(&a->feed, id, plan.known ? &plan : NULL);
+        say_passed(&a->feed, passed);
     } else if (is_refused(&a->feed.knobs, id, text)) {
         a->feed.message.kind = MESSAGE_NOTE; // nothing was lost: the next key has read it
     }

@@ -269,9 +269,8 @@ static void draw_neighbour(const canvas *c, int y, const feed *f, int side)
     hr_knob_id id = feed_knob(f);
     byte_unit unit = feed_unit(f);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
-    if (f->unknown ||
-        !knob_edit_neighbour(&f->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
-                             f->live.limit_bytes, value)) {
+    if (f->unknown || !knob_edit_reach(&f->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
+                                       f->live.limit_bytes, value, NULL)) {
         return;
     }
     const whatif_cell *cell = feed_whatif(f, id, side);
@@ -477,8 +476,10 @@ static void say(const pane_view *v, char text[PANE_TEXT_MAX])
     hr_knob_id id = feed_knob(v->feed);
     const hr_knob_row *row = &hr_knob_rows(&count)[id];
     const bool idle = row->applies != NULL && !hr_knob_acts(&v->feed->knobs, id);
-    bool has_less = knob_edit_neighbour(&v->feed->knobs, id, KNOB_EDIT_LESS, v->feed->live.limit_bytes, less);
-    bool has_more = knob_edit_neighbour(&v->feed->knobs, id, KNOB_EDIT_MORE, v->feed->live.limit_bytes, more);
+    bool has_less =
+        knob_edit_reach(&v->feed->knobs, id, KNOB_EDIT_LESS, v->feed->live.limit_bytes, less, NULL);
+    bool has_more =
+        knob_edit_reach(&v->feed->knobs, id, KNOB_EDIT_MORE, v->feed->live.limit_bytes, more, NULL);
     snprintf(text, PANE_TEXT_MAX, "Knob %s, %s, is %s; left of it is %s, right of it %s.%s%s%s", row->key,
              row->line, hr_knob_format(&v->feed->knobs, id, value), has_less ? less : "nothing",
              has_more ? more : "nothing", idle ? " It has no effect now: it applies " : "",

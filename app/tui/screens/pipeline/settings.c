@@ -132,9 +132,8 @@ static void draw_neighbour(const canvas *c, int y, const feed *f, hr_knob_id id,
     char value[HR_KNOB_TEXT_MAX] = "", plan[160], line[sizeof value + sizeof plan + 16];
     const whatif_cell *cell = feed_whatif(f, id, side), *known = neighbour(f, id, side);
     const char *arrow = side == WHATIF_LESS ? "◂" : "▸";
-    if (f->unknown ||
-        !knob_edit_neighbour(&f->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
-                             f->live.limit_bytes, value)) {
+    if (f->unknown || !knob_edit_reach(&f->knobs, id, side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE,
+                                       f->live.limit_bytes, value, NULL)) {
         return;
     }
     if (known == NULL) {

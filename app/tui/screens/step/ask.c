@@ -43,8 +43,8 @@ bool step_wants_diff(step_view *step, hr_knobs *before, hr_knobs *after)
     c->asked_knob = feed_knob(step->feed);
     c->asked_question = c->question;
     int direction = c->question == STEP_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
-    if (!knob_edit_neighbour(&step->feed->knobs, c->asked_knob, direction, step->feed->live.limit_bytes,
-                             next) ||
+    if (!knob_edit_reach(&step->feed->knobs, c->asked_knob, direction, step->feed->live.limit_bytes, next,
+                         NULL) ||
         knob_edit_set(after, c->asked_knob, next, NULL) != HR_OK) {
         step_take_diff(step, NULL);
         return false;

@@ -121,7 +121,7 @@ static bool turn_text(const step_view *step, char *text, size_t size)
     hr_knob_id id = feed_knob(step->feed);
     const hr_knob_row *row = &hr_knob_rows(&rows)[id];
     int direction = changes_of(step)->question == STEP_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
-    if (!knob_edit_neighbour(&step->feed->knobs, id, direction, step->feed->live.limit_bytes, next)) {
+    if (!knob_edit_reach(&step->feed->knobs, id, direction, step->feed->live.limit_bytes, next, NULL)) {
         snprintf(text, size, "%s has nothing on that side", row->key);
         return false;
     }
