@@ -35,18 +35,16 @@ static hr_status check_card(const cli_args *args, const char *file, hr_err *err)
     return status;
 }
 
-// Everything that can be wrong with a preset before its first step: the file, its model, its combination of knobs.
+// Everything that can be wrong with a preset before its first step: the file, its model, its combination of knobs, its
+// program. Whether it fits is the plan's to say.
 static hr_status check(const cli_args *args, const char *name, hr_err *err)
 {
     cli_subject subject;
-    hr_engine *engine = NULL;
     if (hr_card_is_file(name)) {
         return check_card(args, name, err);
     }
     HR_TRY(cli_open(args, name, &subject, err));
-    hr_engine_options options = {.plan_only = true};
-    hr_status status = hr_engine_create(subject.preset, &subject.knobs, &options, &engine, err);
-    hr_engine_destroy(engine);
+    hr_status status = hr_engine_rehearse_plan(subject.preset, &subject.knobs, err);
     cli_close(&subject);
     if (status == HR_OK) {
         printf("%s: nothing is wrong with it\n", name);

@@ -87,11 +87,12 @@ void hr_engine_destroy(hr_engine *e)
     hr_free(e);
 }
 
-hr_status hr_engine_rehearse(const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+static hr_status rehearse(const hr_preset *preset, const hr_knobs *knobs, bool plan_only, hr_err *err)
 {
+    const hr_engine_options options = {.plan_only = plan_only};
     hr_engine *e = NULL;
     hr_err oom = {0};
-    HR_TRY(hr_engine_create(preset, knobs, NULL, &e, err));
+    HR_TRY(hr_engine_create(preset, knobs, &options, &e, err));
     e->rehearses = true;
     hr_status status = engine_try_rebuild(e, &oom);
     if (status != HR_OK && status != HR_OOM && err != NULL) {
@@ -99,6 +100,16 @@ hr_status hr_engine_rehearse(const hr_preset *preset, const hr_knobs *knobs, hr_
     }
     hr_engine_destroy(e);
     return status == HR_OOM ? HR_OK : status;
+}
+
+hr_status hr_engine_rehearse(const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    return rehearse(preset, knobs, false, err);
+}
+
+hr_status hr_engine_rehearse_plan(const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    return rehearse(preset, knobs, true, err);
 }
 
 // Knobs that the chain of stages is made of.

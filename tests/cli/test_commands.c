@@ -64,6 +64,10 @@ static const struct {
      "-s execution.as=headroom"},
     {"plan lstm_lm_medium_tiny --as pytorch", 2, "execution.as=pytorch has no rule for lstm (lstm0)",
      "-s execution.as=headroom"},
+    {"config check lstm_lm_medium_tiny --as tensorflow", 2,
+     "execution.as=tensorflow has no rule for lstm (lstm0)", "-s execution.as=headroom"},
+    {"config check lstm_lm_medium_tiny --as pytorch", 2, "execution.as=pytorch has no rule for lstm (lstm0)",
+     "-s execution.as=headroom"},
     {"plan demo -s batch.size=0", 2, "needs a whole number from 1 to 1048576", "batch.size"},
     {"plan demo -s batch.size", 2, "knob failed: batch.size: needs a value behind '='", "-s batch.size="},
     {"plan demo -s optimizer.kind=adm", 2, "knob failed", "adam"},
@@ -286,6 +290,11 @@ static const struct {
     {"terms waste", "in_use − requested"},
     {"doctor", "cores"},
     {"config check demo", "demo: nothing is wrong with it"},
+    {"config check t5_base_tiny --as pytorch -s optimizer.kind=adamw", "nothing is wrong with it"},
+    {"config check demo -s device.vram=1MiB",
+     "nothing is wrong with it"}, // what does not fit is the plan's to say
+    {"config check demo -s device.kind=cuda -s device.card=a100-80g -s train.resume=absent.safetensors",
+     "nothing is wrong with it"}, // a plan looks at no device and no weights
     {"config show demo", "  size: 128"},
     {"config show demo --origin", "presets/demo.yaml:"},
     {"config show demo -s batch.size=3 --origin", "# --set"},

@@ -90,6 +90,8 @@ void hr_engine_destroy(hr_engine *engine);
 // stands, as a training that says so. Whether this machine has memory to spare is not asked: another training may be about to
 // give it back.
 HR_MUST_CHECK hr_status hr_engine_rehearse(const hr_preset *preset, const hr_knobs *knobs, hr_err *err);
+// The same of its plan: files of weights and data and this machine's devices are not looked at.
+HR_MUST_CHECK hr_status hr_engine_rehearse_plan(const hr_preset *preset, const hr_knobs *knobs, hr_err *err);
 
 // Takes one command. A refused one leaves everything as it was.
 HR_MUST_CHECK hr_status hr_engine_command(hr_engine *engine, const hr_command *command, hr_err *err);
