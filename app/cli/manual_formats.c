@@ -50,7 +50,9 @@ static void print_constraints(void)
     const hr_constraint *rows = hr_constraints(&count);
     roff_section("combinations that are refused");
     for (size_t k = 0; k < count; k++) {
-        roff_item(hr_knob_rows(NULL)[rows[k].turn].key, rows[k].reason);
+        char reason[HR_ERR_TEXT_MAX];
+        hr_constraint_say(&rows[k], NULL, reason, sizeof reason);
+        roff_item(hr_knob_rows(NULL)[rows[k].turn].key, reason);
         roff_more("try", rows[k].hint);
     }
 }

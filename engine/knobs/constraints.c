@@ -498,7 +498,7 @@ static const hr_constraint constraints[] = {
      "two-byte types",
      HR_KNOB_DEVICE_KIND, "-s device.kind=reference"},
     {strange_loss_scale,
-     "precision.loss_scale is dynamic, none or a factor from 1 to 1e30, had something else",
+     "precision.loss_scale is dynamic, none or a factor from 1 to 1e30, had {precision.loss_scale}",
      HR_KNOB_PRECISION_LOSS_SCALE, "-s precision.loss_scale=none"},
     {dynamic_without_float16,
      "precision.loss_scale=dynamic needs precision.policy mixed_float16 or float16: the other types have "
@@ -512,10 +512,10 @@ static const hr_constraint constraints[] = {
     {fraction_of_nothing, "allocator.fraction is a share of a card's memory: needed device.card, had none",
      HR_KNOB_DEVICE_CARD, "-s device.card=rtx3070-8g"},
     {strange_logical_devices,
-     "device.logical is none, or sizes of at least 256 B such as 2GiB,4GiB: had something else",
+     "device.logical is none, or sizes of at least 256 B such as 2GiB,4GiB: had {device.logical}",
      HR_KNOB_DEVICE_LOGICAL, "-s device.logical=none"},
     {divided_for_another,
-     "device.logical divides the card as TensorFlow does: needed allocator.kind=bfc, had another",
+     "device.logical divides the card as TensorFlow does: needed allocator.kind=bfc, had {allocator.kind}",
      HR_KNOB_DEVICE_LOGICAL, "-s device.logical=none"},
     {divided_and_growing,
      "device.logical gives every logical device its size at once, and TensorFlow refuses growth beside it: "
@@ -530,9 +530,8 @@ static const hr_constraint constraints[] = {
      "allocator.kind=static plans a step whose whole graph is known: needed execution.mode graph, had eager",
      HR_KNOB_EXECUTION_MODE, "-s execution.mode=graph"},
     {driver_pool_without_card,
-     "allocator.kind=async_driver is the pool of a card's own driver: needed device.kind=cuda, had another "
-     "or "
-     "a replay, which have allocator.kind=async",
+     "allocator.kind=async_driver is the pool of a card's own driver: needed device.kind=cuda, had "
+     "{device.kind}: others and a replay have allocator.kind=async",
      HR_KNOB_ALLOCATOR_KIND, "-s allocator.kind=async"},
     {driver_pool_in_a_graph,
      "execution.cuda_graph replays addresses, and allocator.kind=async_driver may give others in every step: "
@@ -540,7 +539,7 @@ static const hr_constraint constraints[] = {
      HR_KNOB_EXECUTION_CUDA_GRAPH, "-s execution.cuda_graph=off"},
     {growth_of_another,
      "allocator.growth takes regions that double, which bfc alone has: needed allocator.growth off or "
-     "allocator.kind bfc, had on and another",
+     "allocator.kind bfc, had on and {allocator.kind}",
      HR_KNOB_ALLOCATOR_GROWTH, "-s allocator.growth=off"},
     {said_twice,
      "allocator.conf says a setting otherwise than its knob: needed one of the two, or the same in both, had "
@@ -570,8 +569,7 @@ static const hr_constraint constraints[] = {
      HR_KNOB_ALLOCATOR_GC_THRESHOLD, "-s allocator.gc_threshold=none"},
     {odd_handles_of_a_knob,
      "allocator.large_segment is the size of a handle when segments are expandable: needed a multiple of 2 "
-     "MiB, had "
-     "another",
+     "MiB, had {allocator.large_segment}",
      HR_KNOB_ALLOCATOR_LARGE_SEGMENT, "-s allocator.large_segment=20MiB"},
     {conf_breaks_a_rule,
      "allocator.conf breaks a rule together with the knobs beside it: max_split_size_mb and "
@@ -587,34 +585,34 @@ static const hr_constraint constraints[] = {
     {saves_to_nowhere, "train.save_every needs a file to save to in train.save, had none", HR_KNOB_TRAIN_SAVE,
      "-s train.save=weights.safetensors"},
     {unknown_checkpoint,
-     "checkpoint.strategy must be none, every:K, sqrt, blocks, selective or list:LAYER,LAYER",
+     "checkpoint.strategy must be none, every:K, sqrt, blocks, selective or list:LAYER,LAYER, had "
+     "{checkpoint.strategy}",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=sqrt"},
     {offloaded_from_an_unusual_tape,
      "offload.activations takes what the tape keeps until the gradients are taken: needed "
-     "execution.tape=once, "
-     "had none or persistent",
+     "execution.tape=once, had {execution.tape}",
      HR_KNOB_EXECUTION_TAPE, "-s execution.tape=once"},
     {retained_in_a_packed_block,
      "execution.retain never frees, and allocator.kind=static packs a step that repeats: needed "
-     "execution.retain=none, had another",
+     "execution.retain=none, had {execution.retain}",
      HR_KNOB_EXECUTION_RETAIN, "-s execution.retain=none"},
     {files_from_nowhere,
      "every pipeline.source but auto and generated needs its files in pipeline.path, had none",
      HR_KNOB_PIPELINE_SOURCE, "-s pipeline.source=generated"},
     {strange_stages,
      "pipeline.stages must name map and behind it batch, each stage once: slices or interleave first, cache "
-     "and shuffle before batch, repeat behind cache, prefetch behind batch",
+     "and shuffle before batch, repeat behind cache, prefetch behind batch: had {pipeline.stages}",
      HR_KNOB_PIPELINE_STAGES, "-s pipeline.stages=cache,shuffle,map,batch,prefetch"},
     {caches_nowhere,
      "pipeline.cache keeps samples where cache stands in pipeline.stages: needed that stage, had none",
      HR_KNOB_PIPELINE_CACHE, "-s pipeline.cache=none"},
     {strange_augment,
      "pipeline.augment is none, or some of flip, crop:PIXELS (1 to 1000), colour:STRENGTH (0.001 to 1), "
-     "rotate:DEGREES (1 to 180) and erase, each once: had something else",
+     "rotate:DEGREES (1 to 180) and erase, each once: had {pipeline.augment}",
      HR_KNOB_PIPELINE_AUGMENT, "-s pipeline.augment=flip,crop:4"},
     {augments_values,
      "pipeline.augment changes the bytes of images, and pipeline.array float32 or float64 holds values: "
-     "needed off or uint8, had one of these",
+     "needed off or uint8, had {pipeline.array}",
      HR_KNOB_PIPELINE_ARRAY, "-s pipeline.array=uint8"},
     {copies_of_nothing,
      "pipeline.augment_copies holds what pipeline.augment makes: needed a list of operations there, had none",
@@ -627,7 +625,7 @@ static const hr_constraint constraints[] = {
      "pipeline.interleave reads files in turn where interleave stands in pipeline.stages: needed that stage, "
      "had none",
      HR_KNOB_PIPELINE_INTERLEAVE, "-s pipeline.interleave=1"},
-    {strange_filter, "pipeline.filter must be label: and classes with commas between",
+    {strange_filter, "pipeline.filter must be label: and classes with commas between, had {pipeline.filter}",
      HR_KNOB_PIPELINE_FILTER, "-s pipeline.filter=label:0,1"},
     {decides_nothing,
      "pipeline.autotune decides what is auto: needed pipeline.map_threads=auto, or pipeline.prefetch=auto "
@@ -656,8 +654,7 @@ static const hr_constraint constraints[] = {
      HR_KNOB_BATCH_REMAINDER, "-s batch.remainder=drop"},
     {fused_accumulation,
      "optimizer.fused_backward updates with the first gradient there is: needed batch.accumulate=1, which "
-     "has no "
-     "sum to wait for, had more",
+     "has no sum to wait for, had {batch.accumulate}",
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
     {fused_skipping,
      "optimizer.fused_backward updates before all gradients are known, and a dynamic loss scale skips the "
@@ -670,8 +667,7 @@ static const hr_constraint constraints[] = {
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
     {fused_clipping,
      "optimizer.fused_backward updates before all gradients are known, and optimizer.clip_norm needs the "
-     "norm of "
-     "all of them: needed none, had a number",
+     "norm of all of them: needed none, had {optimizer.clip_norm}",
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
     {schedule_without_end,
      "optimizer.schedule needs its length in optimizer.schedule_updates or train.steps, had neither",
@@ -681,7 +677,7 @@ static const hr_constraint constraints[] = {
      HR_KNOB_EXECUTION_MODE, "-s execution.mode=eager"},
     {pytorch_two_bytes,
      "execution.as=pytorch has rules for autocast to bfloat16: needed precision.policy float32, float64 or "
-     "mixed_bfloat16, had another",
+     "mixed_bfloat16, had {precision.policy}",
      HR_KNOB_PRECISION_POLICY, "-s precision.policy=mixed_bfloat16"},
     {pytorch_selects,
      "execution.as=pytorch runs whole segments again, as torch.utils.checkpoint does: needed "
@@ -698,12 +694,11 @@ static const hr_constraint constraints[] = {
      "execution.as=pytorch updates behind backward: needed optimizer.fused_backward=off, had on",
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
     {pytorch_averages,
-     "execution.as=pytorch has no rules for averaged weights: needed optimizer.ema none, had a number",
+     "execution.as=pytorch has no rules for averaged weights: needed optimizer.ema none, had {optimizer.ema}",
      HR_KNOB_OPTIMIZER_EMA, "-s optimizer.ema=none"},
     {pytorch_other_optimizer,
      "execution.as=pytorch has rules for optimizer.kind sgd, momentum, rmsprop, adam and adamw: needed one "
-     "of them, had "
-     "another",
+     "of them, had {optimizer.kind}",
      HR_KNOB_OPTIMIZER_KIND, "-s optimizer.kind=adamw"},
     {tensorflow_graph,
      "execution.as=tensorflow has the rules of TensorFlow's eager mode: needed execution.mode=eager, had "
@@ -711,15 +706,15 @@ static const hr_constraint constraints[] = {
      HR_KNOB_EXECUTION_MODE, "-s execution.mode=eager"},
     {tensorflow_two_bytes,
      "execution.as=tensorflow has no rules for types of two bytes: needed precision.policy float32 or "
-     "float64, had "
-     "another",
+     "float64, had {precision.policy}",
      HR_KNOB_PRECISION_POLICY, "-s precision.policy=float32"},
     {tensorflow_checkpoints,
-     "execution.as=tensorflow has no rules for recomputation: needed checkpoint.strategy=none, had another",
+     "execution.as=tensorflow has no rules for recomputation: needed checkpoint.strategy=none, had "
+     "{checkpoint.strategy}",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=none"},
     {tensorflow_accumulates,
      "execution.as=tensorflow has no rules for gradients of several rounds: needed batch.accumulate=1, had "
-     "more",
+     "{batch.accumulate}",
      HR_KNOB_BATCH_ACCUMULATE, "-s batch.accumulate=1"},
     {tensorflow_offloads_activations,
      "execution.as=tensorflow keeps on the device what the tape records: needed offload.activations=off, had "
@@ -733,16 +728,16 @@ static const hr_constraint constraints[] = {
      "execution.as=tensorflow updates behind backward: needed optimizer.fused_backward=off, had on",
      HR_KNOB_OPTIMIZER_FUSED_BACKWARD, "-s optimizer.fused_backward=off"},
     {tensorflow_averages,
-     "execution.as=tensorflow has no rules for averaged weights: needed optimizer.ema none, had a number",
+     "execution.as=tensorflow has no rules for averaged weights: needed optimizer.ema none, had "
+     "{optimizer.ema}",
      HR_KNOB_OPTIMIZER_EMA, "-s optimizer.ema=none"},
     {tensorflow_clips,
-     "execution.as=tensorflow has no rules for clipped gradients: needed optimizer.clip_norm none, had a "
-     "number",
+     "execution.as=tensorflow has no rules for clipped gradients: needed optimizer.clip_norm none, had "
+     "{optimizer.clip_norm}",
      HR_KNOB_OPTIMIZER_CLIP_NORM, "-s optimizer.clip_norm=none"},
     {tensorflow_other_optimizer,
      "execution.as=tensorflow has rules for optimizer.kind sgd, momentum, rmsprop, adam, adamw and lion: "
-     "needed one of "
-     "them, had another",
+     "needed one of them, had {optimizer.kind}",
      HR_KNOB_OPTIMIZER_KIND, "-s optimizer.kind=adamw"},
     {fused_rmsprop,
      "optimizer.implementation=fused is there for optimizer.kind sgd, momentum, adam and adamw: needed one "
@@ -755,16 +750,4 @@ const hr_constraint *hr_constraints(size_t *count)
 {
     *count = sizeof constraints / sizeof *constraints;
     return constraints;
-}
-
-hr_status hr_knobs_validate(const hr_knobs *knobs, hr_err *err)
-{
-    for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++) {
-        if (constraints[i].broken(knobs)) {
-            hr_status status = HR_FAIL(err, CONSTRAINT, "%s", constraints[i].reason);
-            hr_err_try(err, "%s", constraints[i].hint);
-            return status;
-        }
-    }
-    return HR_OK;
 }

@@ -64,6 +64,8 @@ static const struct {
      "-s execution.as=headroom"},
     {"plan lstm_lm_medium_tiny --as pytorch", 2, "execution.as=pytorch has no rule for lstm (lstm0)",
      "-s execution.as=headroom"},
+    {"plan t5_base --as tensorflow", 2, "needed precision.policy float32 or float64, had mixed_bfloat16",
+     "-s precision.policy=float32"},
     {"config check lstm_lm_medium_tiny --as tensorflow", 2,
      "execution.as=tensorflow has no rule for lstm (lstm0)", "-s execution.as=headroom"},
     {"config check lstm_lm_medium_tiny --as pytorch", 2, "execution.as=pytorch has no rule for lstm (lstm0)",

@@ -176,17 +176,19 @@ static void say_turned(feed *f, hr_knob_id id, const whatif_cell *plan)
 static bool offer_both(app *a, hr_knob_id id, int direction, const char *text)
 {
     const hr_constraint *broken;
+    char reason[HR_ERR_TEXT_MAX];
     hr_knobs refused = a->feed.knobs;
     if (hr_knobs_set(&refused, id, text, NULL) != HR_OK || feed_why_not_command(&a->feed) != NULL ||
         !knob_edit_both(&refused, id, &a->refused.both, &broken)) {
         return false;
     }
+    hr_constraint_say(broken, &refused, reason, sizeof reason);
     a->refused.any = true;
     a->refused.knob = id;
     a->refused.direction = direction;
     feed_say(&a->feed, MESSAGE_NOTE, "%s=%s needs %s, and %s again turns both: %s",
              hr_knob_rows(NULL)[id].key, text, broken->hint + 3, direction == KNOB_EDIT_LESS ? "<" : ">",
-             broken->reason);
+             reason);
     return true;
 }
 

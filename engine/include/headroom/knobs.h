@@ -197,12 +197,15 @@ bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id);
 // One row of the constraints between knobs.
 typedef struct hr_constraint {
     bool (*broken)(const hr_knobs *knobs);
-    const char *reason; // whole sentence
+    const char *reason; // whole sentence; "{batch.size}" stands for that knob's value (hr_constraint_say)
     hr_knob_id turn;    // the knob to change
     const char *hint;   // "-s precision.policy=float32"
 } hr_constraint;
 
 const hr_constraint *hr_constraints(size_t *count);
+// The reason with the values that these knobs have; NULL: "another value" where one would
+// stand. An empty value is "nothing".
+void hr_constraint_say(const hr_constraint *c, const hr_knobs *knobs, char *text, size_t size);
 // CONSTRAINT error with the first broken one's reason and knob.
 HR_MUST_CHECK hr_status hr_knobs_validate(const hr_knobs *knobs, hr_err *err);
 
