@@ -155,7 +155,8 @@ static int need_terminal(const char *preset)
         return hr_status_exit_code(HR_USAGE);
     }
     (void)HR_FAIL(&err, USAGE, "the workbench needs a terminal, had a pipe or a file");
-    hr_err_try(&err, "headroom run %.400s", preset);
+    const bool trace = hr_file_kind_of(preset) == HR_FILE_TRACE;
+    hr_err_try(&err, "headroom %s %.400s", trace ? "plan" : "run", preset);
     return say_error(&err, false);
 }
 

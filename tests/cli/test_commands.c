@@ -104,6 +104,7 @@ static const struct {
      "headroom config export demo keras"},
     {"config init demo", 2, "config init takes no PRESET, had 'demo'", "headroom config show demo"},
     {"demo", 2, "the workbench needs a terminal", "headroom run demo"},
+    {"x.hrt", 2, "the workbench needs a terminal", "headroom plan x.hrt"}, // a trace cannot be run
     {"completion", 2, "completion needs bash, zsh or fish, had nothing", "headroom completion bash"},
     {"completion tcsh", 2, "completion needs bash, zsh or fish, had tcsh", "headroom completion bash"},
 };
