@@ -87,15 +87,17 @@ typedef struct keras_problem {
     const char *name;     // of the first
 } keras_problem;
 
+typedef enum keras_loss_kind {
+    KERAS_LOSS_UNSAID,
+    KERAS_LOSS_SOFTMAX,
+    KERAS_LOSS_SQUARED,
+    KERAS_LOSS_BINARY,
+    KERAS_LOSS_FOCAL,
+} keras_loss_kind;
+
 // What was compiled. Binary losses have float labels of the outputs' shape, of logits unless a last sigmoid made them.
 typedef struct keras_compiled {
-    enum {
-        KERAS_LOSS_UNSAID,
-        KERAS_LOSS_SOFTMAX,
-        KERAS_LOSS_SQUARED,
-        KERAS_LOSS_BINARY,
-        KERAS_LOSS_FOCAL
-    } kind;
+    keras_loss_kind kind;
     bool of_logits;      // binary: said so
     double gamma, alpha; // of a focal one
 } keras_compiled;

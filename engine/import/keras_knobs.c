@@ -67,7 +67,7 @@ keras_compiled keras_loss(const json_t *model, model_text *t)
 {
     static const struct {
         const char *word;
-        int kind;
+        keras_loss_kind kind;
     } rows[] = {{"sparsecategoricalcrossentropy", KERAS_LOSS_SOFTMAX},
                 {"categoricalcrossentropy", KERAS_LOSS_SOFTMAX},
                 {"meansquarederror", KERAS_LOSS_SQUARED},
