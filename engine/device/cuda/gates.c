@@ -25,6 +25,11 @@ static bool is_float32_and_uneven(const cudnn_case *c)
     return c->is_float32 && !c->pads_evenly;
 }
 
+static bool is_data_of_odd_channels_and_uneven(const cudnn_case *c)
+{
+    return c->of_data && c->odd_channels && !c->pads_evenly;
+}
+
 #define SURFACE "cudnn-frontend, include/cudnn_frontend/node/sdpa_support_surface.h"
 
 static const cudnn_gate gates[] = {
@@ -61,6 +66,15 @@ static const cudnn_gate gates[] = {
      .fault = "a gradient of float32 is wrong where an image is padded by other widths behind than before",
      .source =
          "numeric/cuda_engines on an H100, cuDNN 9.19: eng1, eng18 and eng20 of weights, eng50 of data"},
+    {.kind = GATE_CONVOLUTION,
+     .first = 0,
+     .last = UINT64_MAX,
+     .backward = true,
+     .meets = is_data_of_odd_channels_and_uneven,
+     .fault = "a gradient of an image is wrong where it is padded by other widths behind than before and "
+              "channels are "
+              "no multiple of eight",
+     .source = "numeric/cuda_engines on an H100, cuDNN 9.19: eng50 of float16, 5 channels in, 21 out"},
 };
 
 const cudnn_gate *cudnn_gates(uint32_t *count)
@@ -94,6 +108,18 @@ static bool is_gradient(const op_query *q)
            q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS;
 }
 
+static bool is_of_data(const op_query *q)
+{
+    return q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_TRANSPOSE;
+}
+
+// Of HWIO.
+static bool has_odd_channels(const hr_shape *weights)
+{
+    enum { IN = 2, OUT = 3, VECTOR = 8 };
+    return weights->rank > OUT && (weights->dim[IN] % VECTOR != 0 || weights->dim[OUT] % VECTOR != 0);
+}
+
 hr_status cudnn_gate_query(const cuda_device *device, const op_query *q, hr_err *err)
 {
     HR_TRY(cudnn_need(err));
@@ -105,6 +131,8 @@ hr_status cudnn_gate_query(const cuda_device *device, const op_query *q, hr_err 
                           .deterministic = cuda_device_deterministic(device),
                           .queries = q->in[0].shape.dim[1],
                           .keys = q->in[1].shape.dim[1],
+                          .of_data = is_of_data(q),
+                          .odd_channels = has_odd_channels(&q->in[1].shape),
                           .is_float32 = q->in[0].dtype == HR_F32,
                           .pads_evenly = a->pad_top == a->pad_bottom && a->pad_left == a->pad_right};
     const cudnn_gate *g = cudnn_gate_of(&c);

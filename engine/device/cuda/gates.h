@@ -15,7 +15,9 @@ typedef struct cudnn_case {
     bool backward; // of a convolution: a gradient, or what is computed as one (transposed)
     bool deterministic;
     int64_t queries, keys;        // attention: lengths
+    bool of_data;                 // convolution: the gradient is the image's
     bool is_float32, pads_evenly; // convolution: as much behind as before on both axes
+    bool odd_channels;            // convolution: those in or those out are no multiple of eight
 } cudnn_case;
 
 typedef struct cudnn_gate {
