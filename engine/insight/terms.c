@@ -775,7 +775,7 @@ static const hr_term terms[] = {
      .pytorch = "GradScaler"},
     {.name = "schema", .line = "name and version of this shape of JSON", .unit = ""},
     {.name = "search",
-     .line = "what became of timing the engines of convolutions; null where nothing asks for it",
+     .line = "what became of timing cuDNN's engines; null where nothing asks for it",
      .unit = "",
      .pytorch = "torch.backends.cudnn.benchmark"},
     {.name = "seconds",

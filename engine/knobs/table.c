@@ -528,14 +528,14 @@ static const hr_knob_row rows[] = {
             "have taken, up to twice the time: an estimate, as libraries say their order and no times."},
     ROW(WORKSPACE_SEARCH, CHOICE, "off", "")
         .choices = OFF_ON,
-        .line = "take the engine of a convolution that was measured to be the fastest",
+        .line = "take the engine of a convolution or of attention that was measured to be the fastest",
         .explanation =
             "off takes the first engine that cuDNN's heuristics name and workspace.limit allows. on times the first ten of every "
-            "convolution on the card, once, and keeps the times for that kind of card and version of cuDNN; from then "
+            "convolution and of attention on the card, once, and keeps the times for that kind of card and version of cuDNN; from then "
             "on the fastest that the limit allows is taken, by plans without the card too. An engine that was never "
             "timed comes behind those that were. As PyTorch's torch.backends.cudnn.benchmark, but remembered: the "
             "same engines, workspaces and bits in the next run.",
-        .applies = "on device.kind cuda, to convolutions",
+        .applies = "on device.kind cuda, to what cuDNN computes",
         .needs = {{"cuda", HR_KNOB_DEVICE_KIND}}},
     ROW(THREADS_COUNT, INT, "0", "threads")
         .min = 0, .max = 256,

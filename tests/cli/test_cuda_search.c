@@ -137,6 +137,30 @@ START_TEST(the_fastest_is_taken_and_remembered)
 }
 END_TEST
 
+// Its engines are compiled when a plan is made of them, and q, k and v lie between one another.
+START_TEST(attention_is_timed_too)
+{
+#define ATTENTION                                                                                            \
+    "gpt2_124m_tiny -s precision.policy=mixed_bfloat16 -s device.kind=cuda -s device.card= -s "              \
+    "device.vram=1GiB " ON
+    forget_times();
+    json_t *first = report_of("CARD_SEED=1", "run " ATTENTION "--steps 1 --json"),
+           *second = report_of("CARD_SEED=1", "run " ATTENTION "--steps 1 --json"),
+           *plan = report_of("CARD_SEED=1", "plan " ATTENTION "--json");
+    ck_assert_int_eq(search_of(first, "graphs_known"), 2); // both passes, of layers that are alike
+    ck_assert_int_eq(search_of(first, "graphs_measured"), 2);
+    ck_assert_int_eq(search_of(second, "graphs_measured"), 0);
+    ck_assert(json_is_null(json_object_get(step_of(first, "search"), "refusal")));
+    ck_assert_int_eq(json_integer_value(step_of(second, "unplanned")), 0);
+    ck_assert_double_eq(loss_of(first), loss_of(second));
+    ck_assert_int_eq(peak_of(plan), peak_of(first));
+    forget_times();
+    json_decref(first);
+    json_decref(second);
+    json_decref(plan);
+}
+END_TEST
+
 // `first` is the heuristics' first for most of them, `fastest` begins the name of what TIMES has before it.
 static const struct {
     const char *knobs, *first, *fastest;
@@ -260,6 +284,7 @@ int main(void)
     tcase_set_timeout(c, 240);
     tcase_add_unchecked_fixture(c, one_home_for_all, program_remove_home);
     tcase_add_test(c, the_fastest_is_taken_and_remembered);
+    tcase_add_test(c, attention_is_timed_too);
     tcase_add_loop_test(c, knobs_choose_from_what_was_measured, 0, HEADROOM_SANITIZED ? 1 : CHOICES);
     tcase_add_test(c, the_limit_chooses_from_what_was_measured);
     tcase_add_test(c, a_convolution_that_has_no_memory_is_told_and_computed);

@@ -27,7 +27,8 @@ MODELS = [
 ]
 MODELS_REHEARSED = [("mlp_tiny", []), ("gpt2_124m_tiny", ["batch.size=1", BF16])]
 ENGINES_SECONDS = 60
-ENGINES = [("resnet50", ["batch.size=256", BF16]), ("mobilenet_v2", ["batch.size=256", BF16])]
+ENGINES = [("resnet50", ["batch.size=256", BF16]), ("mobilenet_v2", ["batch.size=256", BF16]),
+           ("gpt2_124m", ["batch.size=32", BF16]), ("bert_base", ["batch.size=32", BF16])]
 ENGINES_REHEARSED = [("cifar10_separable_cnn_tiny", ["batch.size=2"])]
 WORST = 12  # instructions of a model that are named: those furthest behind the floor, in milliseconds
 
@@ -175,7 +176,7 @@ def measure_engines(machine, preset, knobs, tally):
         tally.failed.append("engines of %s: planned %d bytes at the peak, had %d" % (preset, peaks["planned"], peaks["searched"]))
     if row["search"]["refusal"] is not None:
         tally.failed.append("engines of %s: %s" % (preset, row["search"]["refusal"]))
-    print("%s: %.3f ms by the heuristics' engines, %.3f ms by those of %d measured convolutions" %
+    print("%s: %.3f ms by the heuristics' engines, %.3f ms by those of %d measured graphs" %
           (preset, row["heuristics_ms"], row["searched_ms"], row["search"]["graphs_known"]), flush=True)
     return row
 

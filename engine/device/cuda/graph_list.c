@@ -269,7 +269,7 @@ static hr_status make_list(graph_library *l, const graph_spec *spec, graph_list 
     if (status == HR_OK) {
         status = add_configs(l, list, CUDNN_HEUR_MODE_A, err);
     }
-    if (status == HR_OK && l->search.wanted && !list->compiles) {
+    if (status == HR_OK && l->search.wanted) {
         status = graph_search_order(l, spec, list, err);
     }
     if (status != HR_OK) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fastest engine of a convolution (workspace.search): the first ones that cuDNN's heuristics name are timed on the card, once
-// for a kind of card and a version of cuDNN, and lists are in the order of these times from then on, with a card and without.
+// The fastest engine of a convolution or of attention (workspace.search): the first ones that cuDNN's heuristics name are
+// timed on the card, once for a kind of card and a version of cuDNN, and lists are in the order of these times from then on,
+// with a card and without.
 //
 // What is timed depends on the graph alone, never on knobs: workspace.limit, execution.deterministic and precision.tf32 choose
 // from the list as they do from the heuristics'. So a smaller limit still never gets a larger workspace.
@@ -30,13 +31,14 @@ typedef struct operands {
     uint32_t count;
 } operands;
 
+// From its first element to its last: heads of q, k and v lie between one another.
 static uint64_t bytes_of(const graph_tensor *t)
 {
-    uint64_t bytes = dtype_bytes((hr_dtype)t->dtype);
+    uint64_t elements = 1;
     for (uint8_t k = 0; k < t->rank; k++) {
-        bytes *= (uint64_t)t->dim[k];
+        elements += (uint64_t)((t->dim[k] - 1) * t->stride[k]);
     }
-    return bytes;
+    return elements * (t->dtype == GRAPH_I64 ? sizeof(int64_t) : dtype_bytes((hr_dtype)t->dtype));
 }
 
 // No two neighbours are alike, none is large: a card multiplies zeros faster. Doubled on the card.
@@ -151,9 +153,9 @@ static hr_status time_config(graph_library *l, const graph_spec *spec, graph_lis
 
 // ---- one graph ----------------------------------------------------------------------------------------------------
 
-static bool is_timed(const graph_config *c)
+static bool is_timed(const graph_list *list, const graph_config *c)
 {
-    return !c->compiled && !c->narrow_sums && c->workspace_bytes <= workspace_bytes_max;
+    return (list->compiles || !c->compiled) && !c->narrow_sums && c->workspace_bytes <= workspace_bytes_max;
 }
 
 // An engine that this card refuses, or has no memory for now, has no time and stays behind those that have one.
@@ -164,7 +166,7 @@ static hr_status time_list(graph_library *l, const graph_spec *spec, graph_list 
     for (uint32_t k = 0; k < list->count && row->count < ENGINE_TIMES_MAX; k++) {
         const graph_config *c = &list->config[k];
         uint64_t ns = 0;
-        if (!is_timed(c)) {
+        if (!is_timed(list, c)) {
             continue;
         }
         const hr_status status = time_config(l, spec, list, k, w, o, best_ns, &ns, err);
@@ -270,7 +272,7 @@ hr_status graph_search_order(graph_library *l, const graph_spec *spec, graph_lis
     const engine_row *row = engine_times_find(&l->search.times, list->key);
     bool any = false;
     for (uint32_t k = 0; k < list->count; k++) {
-        any = any || is_timed(&list->config[k]);
+        any = any || is_timed(list, &list->config[k]);
     }
     if (row == NULL && !any) {
         return HR_OK; // no run will ever have times of it: the heuristics' order is the run's
