@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/host_mem.h"
 #include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
@@ -360,88 +359,46 @@ const cpu_impl cpu_gru = {.name = "steps", .workspace = workspace, .run = run};
 
 // ---- two bytes ----------------------------------------------------------------------------------------------
 
-typedef struct products {
-    half_product *step, *weights; // weights: backward only
-} products;
-
-static void forget(products *made)
-{
-    half_product_destroy(made->step);
-    half_product_destroy(made->weights);
-}
-
-static void release(void *state)
-{
-    forget(state);
-    hr_free(state);
-}
-
-static hr_status choose(const cpu_device *device, const op_query *q, uint64_t limit, products *out,
-                        hr_err *err)
+static half_pair_shape pair_of(const op_query *q)
 {
     const gru l = gru_of(q);
-    const product_shape step = {.m = l.samples,
-                                .n = l.forward ? 3 * l.units : l.units,
-                                .k = l.forward ? l.units : 3 * l.units,
-                                .b_transposed = !l.forward,
-                                .wide = true};
-    const product_shape weights = {
-        .m = l.units, .n = 3 * l.units, .k = l.samples * l.steps, .a_transposed = true};
-    const uint64_t own = rooms_of(&l).end, left = limit > own ? limit - own : 0;
-    *out = (products){NULL, NULL};
-    HR_TRY(half_product_choose(device, &step, l.type, left, &out->step, err));
-    return l.forward ? HR_OK : half_product_choose(device, &weights, l.type, left, &out->weights, err);
+    half_pair_shape pair = {.step = {.m = l.samples,
+                                     .n = l.forward ? 3 * l.units : l.units,
+                                     .k = l.forward ? l.units : 3 * l.units,
+                                     .b_transposed = !l.forward,
+                                     .wide = true},
+                            .type = l.type,
+                            .rooms_bytes = rooms_of(&l).end};
+    if (!l.forward) {
+        pair.weights =
+            (product_shape){.m = l.units, .n = 3 * l.units, .k = l.samples * l.steps, .a_transposed = true};
+    }
+    return pair;
 }
 
 static bool fits(const cpu_device *device, const op_query *q)
 {
-    products made;
-    const bool found = choose(device, q, UINT64_MAX, &made, NULL) != HR_DEVICE;
-    forget(&made);
-    return found;
+    const half_pair_shape shape = pair_of(q);
+    return half_pair_fits(device, &shape);
 }
 
 static hr_status ask(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
                      hr_err *err)
 {
-    products made;
-    const gru l = gru_of(q);
-    const hr_status status = choose(device, q, limit, &made, err);
-    if (status == HR_OK) {
-        const uint64_t step = half_product_scratch_bytes(made.step);
-        const uint64_t weights = made.weights == NULL ? 0 : half_product_scratch_bytes(made.weights);
-        out->workspace_bytes = rooms_of(&l).end + (step > weights ? step : weights);
-        out->impl = half_product_impl(made.step);
-    }
-    forget(&made);
-    return status;
+    const half_pair_shape shape = pair_of(q);
+    return half_pair_ask(device, &shape, limit, out, err);
 }
 
 static hr_status prepare(const cpu_device *device, const program *p, const instr *i, const op_query *q,
                          void **state, hr_err *err)
 {
-    products *made = hr_calloc(1, sizeof *made);
-    if (made == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for the products of a gru");
-    }
-    hr_status status = choose(device, q, cpu_temporary_bytes(p, i), made, err);
-    if (status == HR_OK) {
-        status = half_product_prepare(made->step, err);
-    }
-    if (status == HR_OK && made->weights != NULL) {
-        status = half_product_prepare(made->weights, err);
-    }
-    if (status != HR_OK) {
-        release(made);
-        return status;
-    }
-    *state = made;
-    return HR_OK;
+    const half_pair_shape shape = pair_of(q);
+    return half_pair_prepare(device, &shape, cpu_temporary_bytes(p, i), state, err);
 }
 
 static hr_status call(const cpu_run *r, hr_err *err)
 {
-    const products *made = r->state;
+    const half_pair *made = r->state;
     const gru l = gru_of(r->query);
     const rooms room = rooms_of(&l);
     char *base = r->workspace;
@@ -465,5 +422,5 @@ const cpu_impl cpu_gru_half = {.name = CPU_LIBRARY,
                                .fits = fits,
                                .ask = ask,
                                .prepare = prepare,
-                               .release = release,
+                               .release = half_pair_release,
                                .call = call};

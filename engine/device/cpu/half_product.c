@@ -110,3 +110,72 @@ hr_status half_product_run(const cpu_device *device, half_product *p, void *a, v
     half_multiply_run(device, &own, scratch);
     return HR_OK;
 }
+
+// ---- a recurrent layer's two -------------------------------------------------------------------------------
+
+static void forget(const half_pair *made)
+{
+    half_product_destroy(made->step);
+    half_product_destroy(made->weights);
+}
+
+void half_pair_release(void *state)
+{
+    forget(state);
+    hr_free(state);
+}
+
+static hr_status choose(const cpu_device *device, const half_pair_shape *s, uint64_t limit_bytes,
+                        half_pair *out, hr_err *err)
+{
+    const uint64_t left = limit_bytes > s->rooms_bytes ? limit_bytes - s->rooms_bytes : 0;
+    *out = (half_pair){NULL, NULL};
+    HR_TRY(half_product_choose(device, &s->step, s->type, left, &out->step, err));
+    return s->weights.m == 0 ? HR_OK
+                             : half_product_choose(device, &s->weights, s->type, left, &out->weights, err);
+}
+
+bool half_pair_fits(const cpu_device *device, const half_pair_shape *shape)
+{
+    half_pair made;
+    const bool found = choose(device, shape, UINT64_MAX, &made, NULL) != HR_DEVICE;
+    forget(&made);
+    return found;
+}
+
+hr_status half_pair_ask(const cpu_device *device, const half_pair_shape *shape, uint64_t limit_bytes,
+                        target_answer *out, hr_err *err)
+{
+    half_pair made;
+    const hr_status status = choose(device, shape, limit_bytes, &made, err);
+    if (status == HR_OK) {
+        const uint64_t step = half_product_scratch_bytes(made.step);
+        const uint64_t weights = made.weights == NULL ? 0 : half_product_scratch_bytes(made.weights);
+        out->workspace_bytes = shape->rooms_bytes + (step > weights ? step : weights);
+        out->impl = half_product_impl(made.step);
+    }
+    forget(&made);
+    return status;
+}
+
+hr_status half_pair_prepare(const cpu_device *device, const half_pair_shape *shape, uint64_t limit_bytes,
+                            void **state, hr_err *err)
+{
+    half_pair *made = hr_calloc(1, sizeof *made);
+    if (made == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the products of a recurrent layer");
+    }
+    hr_status status = choose(device, shape, limit_bytes, made, err);
+    if (status == HR_OK) {
+        status = half_product_prepare(made->step, err);
+    }
+    if (status == HR_OK && made->weights != NULL) {
+        status = half_product_prepare(made->weights, err);
+    }
+    if (status != HR_OK) {
+        half_pair_release(made);
+        return status;
+    }
+    *state = made;
+    return HR_OK;
+}

@@ -3,17 +3,12 @@
 // the next one beside h, c and its gradient, stays float32.
 #include <string.h>
 
-#include "base/host_mem.h"
 #include "base/workers.h"
 #include "cast.h"
 #include "half_product.h"
 #include "lstm.h"
 
 enum { LINE_FLOATS = 16 };
-
-typedef struct products {
-    half_product *step, *weights; // weights: backward only
-} products;
 
 static int64_t in_lines(int64_t floats)
 {
@@ -35,26 +30,7 @@ static lstm sizes_of(const op_query *q)
     return lstm_of(&q->in[is_forward(q) ? 0 : 3]);
 }
 
-// h(t-1)[N, H] · Wh[H, 4H], or dg(t)[N, 4H] · Whᵀ
-static product_shape step_shape(const op_query *q)
-{
-    const lstm l = sizes_of(q);
-    const bool forward = is_forward(q);
-    return (product_shape){.m = l.samples,
-                           .n = forward ? 4 * l.units : l.units,
-                           .k = forward ? l.units : 4 * l.units,
-                           .b_transposed = !forward,
-                           .wide = true};
-}
-
-// Of h of the steps before, [N*T, H]ᵀ, with dg [N*T, 4H].
-static product_shape weights_shape(const op_query *q)
-{
-    const lstm l = sizes_of(q);
-    return (product_shape){.m = l.units, .n = 4 * l.units, .k = l.samples * l.steps, .a_transposed = true};
-}
-
-// ---- scratch_areas ------------------------------------------------------------------------------------------------
+// ---- scratch areas ------------------------------------------------------------------------------------------------
 
 // In the workspace, [N, ...] each.
 typedef struct scratch {
@@ -167,7 +143,7 @@ static lstm_step step_of(const scratch *s, const lstm *l)
 
 static hr_status run_forward(const cpu_run *r, hr_err *err)
 {
-    const products *made = r->state;
+    const half_pair *made = r->state;
     const scratch s = scratch_of(r);
     const lstm l = sizes_of(r->query);
     job j = {.step = step_of(&s, &l),
@@ -202,7 +178,7 @@ static void move_by_one_step(const lstm *l, const uint16_t *h, uint16_t *moved)
 
 static hr_status run_backward(const cpu_run *r, hr_err *err)
 {
-    const products *made = r->state;
+    const half_pair *made = r->state;
     const scratch s = scratch_of(r);
     const lstm l = sizes_of(r->query);
     job j = {.step = step_of(&s, &l),
@@ -228,74 +204,43 @@ static hr_status run_backward(const cpu_run *r, hr_err *err)
 
 // ---- which products ---------------------------------------------------------------------------------------
 
-static void release(void *state)
+// h(t-1)[N, H] · Wh[H, 4H], or dg(t)[N, 4H] · Whᵀ; of h of the steps before, [N*T, H]ᵀ, with dg [N*T, 4H].
+static half_pair_shape pair_of(const op_query *q)
 {
-    products *made = state;
-    half_product_destroy(made->step);
-    half_product_destroy(made->weights);
-    hr_free(made);
-}
-
-static hr_status choose(const cpu_device *device, const op_query *q, uint64_t limit, products *out,
-                        hr_err *err)
-{
-    const product_shape step = step_shape(q), weights = weights_shape(q);
-    const uint64_t own = bytes_without_scratch(q), left = limit > own ? limit - own : 0;
-    *out = (products){NULL, NULL};
-    HR_TRY(half_product_choose(device, &step, type_of(q), left, &out->step, err));
-    return is_forward(q) ? HR_OK
-                         : half_product_choose(device, &weights, type_of(q), left, &out->weights, err);
-}
-
-static void forget(products *made)
-{
-    half_product_destroy(made->step);
-    half_product_destroy(made->weights);
+    const lstm l = sizes_of(q);
+    const bool forward = is_forward(q);
+    half_pair_shape pair = {.step = {.m = l.samples,
+                                     .n = forward ? 4 * l.units : l.units,
+                                     .k = forward ? l.units : 4 * l.units,
+                                     .b_transposed = !forward,
+                                     .wide = true},
+                            .type = type_of(q),
+                            .rooms_bytes = bytes_without_scratch(q)};
+    if (!forward) {
+        pair.weights =
+            (product_shape){.m = l.units, .n = 4 * l.units, .k = l.samples * l.steps, .a_transposed = true};
+    }
+    return pair;
 }
 
 static bool fits(const cpu_device *device, const op_query *q)
 {
-    products made;
-    const bool found = choose(device, q, UINT64_MAX, &made, NULL) != HR_DEVICE;
-    forget(&made);
-    return found;
+    const half_pair_shape shape = pair_of(q);
+    return half_pair_fits(device, &shape);
 }
 
 static hr_status ask(const cpu_device *device, const op_query *q, uint64_t limit, target_answer *out,
                      hr_err *err)
 {
-    products made;
-    const hr_status status = choose(device, q, limit, &made, err);
-    if (status == HR_OK) {
-        const uint64_t step = half_product_scratch_bytes(made.step);
-        const uint64_t weights = made.weights == NULL ? 0 : half_product_scratch_bytes(made.weights);
-        out->workspace_bytes = bytes_without_scratch(q) + (step > weights ? step : weights);
-        out->impl = half_product_impl(made.step);
-    }
-    forget(&made);
-    return status;
+    const half_pair_shape shape = pair_of(q);
+    return half_pair_ask(device, &shape, limit, out, err);
 }
 
 static hr_status prepare(const cpu_device *device, const program *p, const instr *i, const op_query *q,
                          void **state, hr_err *err)
 {
-    products *made = hr_calloc(1, sizeof *made);
-    if (made == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for the products of an lstm");
-    }
-    hr_status status = choose(device, q, cpu_temporary_bytes(p, i), made, err);
-    if (status == HR_OK) {
-        status = half_product_prepare(made->step, err);
-    }
-    if (status == HR_OK && made->weights != NULL) {
-        status = half_product_prepare(made->weights, err);
-    }
-    if (status != HR_OK) {
-        release(made);
-        return status;
-    }
-    *state = made;
-    return HR_OK;
+    const half_pair_shape shape = pair_of(q);
+    return half_pair_prepare(device, &shape, cpu_temporary_bytes(p, i), state, err);
 }
 
 const cpu_impl cpu_lstm_half = {.name = CPU_LIBRARY,
@@ -303,12 +248,12 @@ const cpu_impl cpu_lstm_half = {.name = CPU_LIBRARY,
                                 .fits = fits,
                                 .ask = ask,
                                 .prepare = prepare,
-                                .release = release,
+                                .release = half_pair_release,
                                 .call = run_forward};
 const cpu_impl cpu_lstm_bwd_half = {.name = CPU_LIBRARY,
                                     .types = CPU_HALF,
                                     .fits = fits,
                                     .ask = ask,
                                     .prepare = prepare,
-                                    .release = release,
+                                    .release = half_pair_release,
                                     .call = run_backward};
