@@ -2052,6 +2052,17 @@ def judge_logits(walk, outputs):
         tensor.layer = known[tensor.layer]
 
 
+def tell_of_probabilities(walk, outputs):
+    """Nobody said for which loss the outputs are."""
+    for tensor in outputs:
+        layer = tensor.layer
+        while layer.kind in MOVES:
+            layer = layer.inputs[0]
+        if layer.kind == "sigmoid":
+            walk.note("the outputs are of a sigmoid: where they are probabilities of labels 0 and 1, add --loss binary_cross_entropy")
+            return
+
+
 def alive(walk, outputs):
     """The layers that reach an output, in order, and their readers."""
     readers, todo = {}, [tensor.layer for tensor in outputs]
@@ -2210,6 +2221,8 @@ def document(walk, outputs, name, classes, loss, batch):
     """The file's text and the number of its parameters; walk.problems says why not."""
     if loss in BINARY:
         judge_logits(walk, outputs)
+    elif loss is None:
+        tell_of_probabilities(walk, outputs)
     layers, readers = alive(walk, outputs)
     inputs = [layer for layer in layers if layer.kind == "input"]
     layers = with_activations([layer for layer in layers if layer.kind != "input"], readers, outputs)

@@ -183,6 +183,9 @@ START_TEST(a_binary_loss_gets_logits_through_what_only_moves_them)
                   "grep -q 'last sigmoid is left out' said && test $(grep -c sigmoid Shares.yaml) = 2 && "
                   "grep -q 'name: out, kind: dense, units: 4}' Shares.yaml && "
                   "grep -q 'prediction: out}' Shares.yaml");
+    export_module(
+        python, "OneShare", "--shape 8", 0,
+        "grep -q 'add --loss binary_cross_entropy' said && test $(grep -c sigmoid OneShare.yaml) = 2");
     export_module(python, "MixedShares", binary, 1,
                   "grep -q 'joins probabilities of a sigmoid with other numbers' said && "
                   "test ! -e MixedShares.yaml");
