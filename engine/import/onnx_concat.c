@@ -8,7 +8,7 @@
 enum { JOINED_MAX = 256, KNOWN_MAX = 512 };
 
 typedef struct parts {
-    tensor *of[JOINED_MAX];
+    const tensor *of[JOINED_MAX];
     uint32_t count, dim;
 } parts;
 
@@ -18,6 +18,15 @@ typedef struct part {
     uint32_t place;
     int64_t before, behind; // elements around it
 } part;
+
+static uint32_t place_of(const tensor *t, const mem_axis *x)
+{
+    uint32_t place = 0;
+    while (place < t->axes.count && t->axes.at[place] != x) {
+        place++;
+    }
+    return place;
+}
 
 static int64_t size_between(const axes *a, uint32_t from, uint32_t to)
 {
@@ -45,13 +54,10 @@ static bool lies_ready(const layer *l, const tensor *x, uint32_t at, uint32_t ow
     return true;
 }
 
-static bool part_of(walk *w, tensor *x, uint32_t dim, uint32_t rank, part *out)
+static bool part_of(walk *w, const tensor *x, uint32_t dim, uint32_t rank, part *out)
 {
     const axes *own = &x->dims[dim];
     uint32_t at = 0, count = 0;
-    if (own->count == 0) {
-        return walk_refuse(w, "a concatenation along a dimension of size 1");
-    }
     while (at < x->axes.count && x->axes.at[at] != own->at[0]) {
         at++;
     }
@@ -117,12 +123,100 @@ static bool same_beside(walk *w, const tensor *a, const tensor *b, uint32_t dim)
     return true;
 }
 
-static tensor *join(walk *w, tensor **of, uint32_t count, uint32_t dim)
+// The dimension of which this axis is the only one; its rank where there is none.
+static uint32_t dim_of_axis(const tensor *t, const mem_axis *x)
+{
+    uint32_t d = 0;
+    while (d < t->rank && !(t->dims[d].count == 1 && t->dims[d].at[0] == x)) {
+        d++;
+    }
+    return d;
+}
+
+// Lets x lie as the first does, where each dimension of both has one axis; as it is where one has more.
+static const tensor *in_order_of(walk *w, const tensor *first, const tensor *x)
+{
+    axes order = {.count = 0};
+    if (first->axes.count != x->axes.count) {
+        return x;
+    }
+    for (uint32_t k = 0; k < first->axes.count; k++) {
+        const uint32_t d = dim_of_axis(first, first->axes.at[k]);
+        if (d == first->rank || x->dims[d].count != 1) {
+            return x;
+        }
+        axes_add(&order, x->dims[d].at[0]);
+    }
+    return walk_moved(w, x, &order);
+}
+
+// Where in memory a dimension of size 1 stands best: where it lies in `like`, or before what is behind it.
+static uint32_t best_place(const tensor *like, const tensor *x, uint32_t dim)
+{
+    uint32_t best = x->axes.count;
+    const bool image = x->rank == 4 && dim == 1;
+    if (like->dims[dim].count == 1 && like->axes.count == x->axes.count + 1) {
+        return place_of(like, like->dims[dim].at[0]);
+    }
+    for (uint32_t d = dim + 1; !image && d < x->rank; d++) {
+        for (uint32_t k = 0; k < x->dims[d].count; k++) {
+            const uint32_t place = place_of(x, x->dims[d].at[k]);
+            best = place < best ? place : best;
+        }
+    }
+    return best;
+}
+
+// One axis for the dimension that is joined, also where it is of size 1.
+static const tensor *with_axis(walk *w, const tensor *like, const tensor *x, uint32_t dim)
+{
+    if (x->dims[dim].count > 0) {
+        return walk_whole(w, x, dim);
+    }
+    mem_axis *one = axis_new(w, 1, false);
+    tensor *out = one == NULL ? NULL : tensor_again(w, x);
+    if (out == NULL) {
+        return NULL;
+    }
+    const uint32_t place = best_place(like, x, dim);
+    axes_add(&out->dims[dim], one);
+    out->axes.count = place;
+    axes_add(&out->axes, one);
+    for (uint32_t k = place; k < x->axes.count; k++) {
+        axes_add(&out->axes, x->axes.at[k]);
+    }
+    return out;
+}
+
+static bool in_one_order(walk *w, const tensor **of, uint32_t count, uint32_t dim)
+{
+    const tensor *like = of[0];
+    for (uint32_t k = 0; k < count; k++) {
+        if (!same_beside(w, of[0], of[k], dim)) {
+            return false;
+        }
+        like = like->dims[dim].count == 0 ? of[k] : like;
+    }
+    like = walk_whole(w, like, dim);
+    for (uint32_t k = 0; k < count; k++) {
+        of[k] = like == NULL ? NULL : with_axis(w, like, of[k], dim);
+        of[k] = of[k] == NULL ? NULL : in_order_of(w, of[0], of[k]);
+        if (of[k] == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static tensor *join(walk *w, const tensor **of, uint32_t count, uint32_t dim)
 {
     part all[LAYER_INPUTS] = {{.layer = NULL}};
     int64_t shape[ONNX_RANK], size = 0;
+    if (!in_one_order(w, of, count, dim)) {
+        return NULL;
+    }
     for (uint32_t k = 0; k < count; k++) {
-        if (!same_beside(w, of[0], of[k], dim) || !part_of(w, of[k], dim, of[0]->layer->rank, &all[k])) {
+        if (!part_of(w, of[k], dim, of[0]->layer->rank, &all[k])) {
             return NULL;
         }
         if (all[k].layer->rank != all[0].layer->rank || all[k].place != all[0].place ||
@@ -243,29 +337,43 @@ static tensor *turned_halves(walk *w, const parts *p)
 
 // What was joined before, in the order it came: DenseNet joins all that was joined and what is new.
 typedef struct joined {
-    layer *of[JOINED_MAX];
+    const tensor *of[JOINED_MAX];
     uint32_t count, dim;
-    tensor *out;
+    const tensor *out;
     struct joined *next;
 } joined;
+
+// Whether both are one layer's output under one view.
+static bool are_one(const tensor *a, const tensor *b)
+{
+    bool same = a->layer == b->layer && a->rank == b->rank;
+    for (uint32_t d = 0; same && d < a->rank; d++) {
+        same = a->dims[d].count == b->dims[d].count;
+        for (uint32_t k = 0; same && k < a->dims[d].count; k++) {
+            const mem_axis *x = a->dims[d].at[k], *y = b->dims[d].at[k];
+            same = x->size == y->size && place_of(a, x) == place_of(b, y);
+        }
+    }
+    return same;
+}
 
 static bool begins_with(const joined *j, const parts *p)
 {
     bool same = j->count < p->count && j->count > 1 && j->dim == p->dim;
     for (uint32_t k = 0; same && k < j->count; k++) {
-        same = j->of[k] == p->of[k]->layer;
+        same = are_one(j->of[k], p->of[k]);
     }
     return same;
 }
 
-static bool keep_joined(walk *w, const parts *p, tensor *out)
+static bool keep_joined(walk *w, const parts *p, const tensor *out)
 {
     joined *j = onnx_take(w->g, 1, sizeof *j);
     if (j == NULL) {
         return false;
     }
     for (uint32_t k = 0; k < p->count; k++) {
-        j->of[k] = p->of[k]->layer;
+        j->of[k] = p->of[k];
     }
     j->count = p->count;
     j->dim = p->dim;
@@ -333,6 +441,6 @@ bool take_concat(walk *w)
         p.count -= LAYER_INPUTS - 1;
         memmove(&p.of[1], &p.of[LAYER_INPUTS], (p.count - 1) * sizeof p.of[0]);
     }
-    tensor *out = p.count > 1 ? join(w, p.of, p.count, p.dim) : p.of[0];
+    tensor *out = p.count > 1 ? join(w, p.of, p.count, p.dim) : tensor_again(w, p.of[0]);
     return out != NULL && (p.count < 2 || keep_joined(w, &whole, out)) && walk_give(w, 0, out);
 }

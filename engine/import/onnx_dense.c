@@ -37,7 +37,7 @@ static tensor *dense(walk *w, const tensor *x, const tensor *y)
     if (x->layer->open == OPEN_HEADS) {
         return attention_closed(w, x, units, weight);
     }
-    layer *l = walk_rows(w, x, features, &head);
+    layer *l = walk_rows(w, &x, features, &head);
     if (l == NULL) {
         return NULL;
     }

@@ -12,7 +12,7 @@ static tensor *group_normed(walk *w, const tensor *x, int64_t groups, double eps
                             const onnx_tensor *shift)
 {
     axes head;
-    layer *l = walk_rows(w, x, &x->dims[1], &head);
+    layer *l = walk_rows(w, &x, &x->dims[1], &head);
     if (l != NULL && l->rank < 3) {
         return walk_refuse(w, "a group norm of features that have no places, which no layer is");
     }

@@ -459,7 +459,7 @@ bool take_pad(walk *w)
 bool take_batch_norm(walk *w)
 {
     axes head;
-    tensor *x = walk_tensor(w, 0);
+    const tensor *x = walk_tensor(w, 0);
     const onnx_tensor *gain = x == NULL ? NULL : weight_of(w, 1, 1);
     const onnx_tensor *shift = gain == NULL ? NULL : weight_of(w, 2, 1);
     if (shift == NULL) {
@@ -468,7 +468,7 @@ bool take_batch_norm(walk *w)
     if (x->rank < 2) {
         return walk_refuse(w, "needs channels, had %u dimensions", x->rank);
     }
-    layer *l = walk_rows(w, x, &x->dims[1], &head);
+    layer *l = walk_rows(w, &x, &x->dims[1], &head);
     if (l == NULL || gain->dims[0] != dim_size(x, 1) || shift->dims[0] != gain->dims[0]) {
         return l == NULL ? false : walk_refuse(w, "has weights of another size than its channels") != NULL;
     }

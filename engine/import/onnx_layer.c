@@ -270,20 +270,13 @@ layer *walk_arrange(walk *w, const tensor *t, const axes *groups, uint32_t count
 {
     int64_t shape[ONNX_RANK];
     axes flat = {.count = 0};
-    if (!walk_is_closed(w, t)) {
-        return NULL;
-    }
     for (uint32_t k = 0; k < count; k++) {
         axes_join(&flat, &groups[k]);
         shape[k] = axes_size(&groups[k]);
     }
-    for (uint32_t k = 0; k < flat.count; k++) {
-        if (flat.at[k]->copied) {
-            return walk_refuse(w, "an expanded tensor, which our layers would have to copy");
-        }
-    }
-    if (!axes_equal(&flat, &t->axes)) {
-        return walk_refuse(w, "a permute that moves bytes, which this reader does not write");
+    t = walk_moved(w, t, &flat);
+    if (t == NULL) {
+        return NULL;
     }
     if (groups[0].count != 1 || groups[0].at[0]->size != ONNX_BATCH) {
         return walk_refuse(w, "a tensor without the batch as its first dimension");
@@ -333,26 +326,22 @@ static uint32_t head_shape(const axes *head, int64_t shape[ONNX_RANK])
     return 2;
 }
 
-layer *walk_rows(walk *w, const tensor *t, const axes *features, axes *head)
+layer *walk_rows(walk *w, const tensor **x, const axes *features, axes *head)
 {
     int64_t shape[ONNX_RANK];
-    if (!walk_is_closed(w, t)) {
+    if (!walk_is_closed(w, *x)) {
         return NULL;
     }
-    if (tensor_is_expanded(t)) {
+    if (tensor_is_expanded(*x)) {
         return walk_refuse(w, "works on an expanded tensor, which our layers would have to copy");
     }
-    *head = t->axes;
-    head->count = t->axes.count < features->count ? 0 : t->axes.count - features->count;
-    for (uint32_t k = 0; k < features->count; k++) {
-        bool behind = false;
-        for (uint32_t j = head->count; j < t->axes.count; j++) {
-            behind = behind || t->axes.at[j] == features->at[k];
-        }
-        if (!behind) {
-            return walk_refuse(w, "its features do not lie next to each other");
-        }
+    const tensor *t = walk_last(w, *x, features);
+    if (t == NULL) {
+        return NULL;
     }
+    *x = t;
+    *head = t->axes;
+    head->count -= features->count;
     if (head->count == 0 || head->at[0]->size != ONNX_BATCH) {
         return walk_refuse(w, "a tensor without the batch as its first dimension");
     }

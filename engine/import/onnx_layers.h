@@ -15,6 +15,7 @@ bool take_reshape(walk *w);
 bool take_flatten(walk *w);
 bool take_transpose(walk *w);
 bool take_squeeze(walk *w);
+bool take_blocks(walk *w); // DepthToSpace, SpaceToDepth
 bool take_expand(walk *w);
 bool take_slice(walk *w);
 bool take_split(walk *w);

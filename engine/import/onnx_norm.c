@@ -21,7 +21,7 @@ static tensor *normed(walk *w, const char *kind, const tensor *x, uint32_t last,
     for (uint32_t d = x->rank - last; d < x->rank; d++) {
         axes_join(&features, &x->dims[d]);
     }
-    layer *l = walk_rows(w, x, &features, &head);
+    layer *l = walk_rows(w, &x, &features, &head);
     layer *out = l == NULL ? NULL : walk_emit(w, kind, l, l->rank, l->shape);
     tensor *t = out == NULL ? NULL : tensor_again(w, x);
     if (t == NULL) {

@@ -15,7 +15,7 @@ static bool same_dims(const tensor *x, const tensor *y)
     return same;
 }
 
-static tensor *both(walk *w, const char *kind, tensor *x, tensor *y)
+static tensor *both(walk *w, const char *kind, const tensor *x, const tensor *y)
 {
     if (!same_dims(x, y)) {
         return walk_refuse(w, "needs two tensors of one shape");
@@ -105,7 +105,7 @@ static tensor *channel_scale(walk *w, const tensor *x, const tensor *scale)
         memcmp(&x->axes.at[x->axes.count - own->count], own->at, own->count * sizeof own->at[0]) != 0) {
         return walk_refuse(w, "a product with a parameter other than a factor for each channel");
     }
-    layer *l = walk_rows(w, x, own, &head);
+    layer *l = walk_rows(w, &x, own, &head);
     layer *made = l == NULL ? NULL : walk_emit(w, "layer_scale", l, l->rank, l->shape);
     tensor *out = made == NULL ? NULL : tensor_again(w, x);
     if (out != NULL) {

@@ -90,6 +90,57 @@ bool take_transpose(walk *w)
     return walk_give(w, 0, out);
 }
 
+// Channels as pixels and back: x seen as `apart`, its dimensions in another order, that seen as `out`.
+static bool give_blocks(walk *w, const tensor *x, const int64_t apart[6], const uint32_t order[6],
+                        const int64_t out[4])
+{
+    const tensor *seen = tensor_pieces(w, x, 6, apart);
+    tensor *t = tensor_again(w, seen);
+    for (uint32_t k = 0; t != NULL && k < 6; k++) {
+        t->dims[k] = seen->dims[order[k]];
+    }
+    return t != NULL && walk_give(w, 0, tensor_pieces(w, t, 4, out));
+}
+
+static bool pixels_to_depth(walk *w, const tensor *x, int64_t size)
+{
+    static const uint32_t order[6] = {0, 3, 5, 1, 2, 4};
+    const int64_t n = dim_size(x, 0), c = dim_size(x, 1), h = dim_size(x, 2), across = dim_size(x, 3);
+    if (h % size != 0 || across % size != 0) {
+        return walk_refuse(w, "an image that its blocks do not divide");
+    }
+    const int64_t apart[6] = {n, c, h / size, size, across / size, size};
+    const int64_t out[4] = {n, c * size * size, h / size, across / size};
+    return give_blocks(w, x, apart, order, out);
+}
+
+static bool depth_to_pixels(walk *w, const tensor *x, int64_t size)
+{
+    static const uint32_t places_first[6] = {0, 3, 4, 1, 5, 2}, channels_first[6] = {0, 1, 4, 2, 5, 3};
+    const onnx_attribute *mode = onnx_find(w->node, "mode");
+    const bool channels = mode != NULL && mode->word != NULL && strcmp(mode->word, "CRD") == 0;
+    const int64_t n = dim_size(x, 0), c = dim_size(x, 1), h = dim_size(x, 2), across = dim_size(x, 3);
+    if (c % size != 0 || c / size % size != 0) {
+        return walk_refuse(w, "channels that its blocks do not divide");
+    }
+    const int64_t left = c / size / size, out[4] = {n, left, h * size, across * size};
+    const int64_t apart[2][6] = {{n, size, size, left, h, across}, {n, left, size, size, h, across}};
+    return give_blocks(w, x, apart[channels ? 1 : 0], channels ? channels_first : places_first, out);
+}
+
+bool take_blocks(walk *w)
+{
+    const tensor *x = walk_tensor(w, 0);
+    const int64_t size = onnx_whole(w->node, "blocksize", 0);
+    if (x == NULL) {
+        return false;
+    }
+    if (x->rank != 4 || size < 1) {
+        return walk_refuse(w, "needs [batch, channels, height, width] and a block of 1 or more");
+    }
+    return w->node->op[0] == 'S' ? pixels_to_depth(w, x, size) : depth_to_pixels(w, x, size);
+}
+
 bool take_squeeze(walk *w)
 {
     tensor *x = walk_tensor(w, 0);
@@ -149,7 +200,7 @@ bool take_expand(walk *w)
 // ---- pieces ---------------------------------------------------------------------------------------------------
 
 // The layer in which the axis is a dimension by itself, and which.
-static layer *layer_with(walk *w, tensor *x, uint32_t at, uint32_t *place)
+static layer *layer_with(walk *w, const tensor *x, uint32_t at, uint32_t *place)
 {
     layer *l = x->layer;
     bool same = l->rank == x->axes.count;
@@ -189,18 +240,22 @@ static void replace_axis(axes *a, const mem_axis *old, mem_axis *kept)
     *a = out;
 }
 
-tensor *tensor_piece(walk *w, tensor *x, uint32_t dim, int64_t from, int64_t count)
+tensor *tensor_piece(walk *w, tensor *whole, uint32_t dim, int64_t from, int64_t count)
 {
     uint32_t place = 0, at = 0;
     int64_t shape[ONNX_RANK];
-    if (count == dim_size(x, dim)) {
-        return x;
+    if (count == dim_size(whole, dim)) {
+        return whole;
     }
-    if (x->layer->open == OPEN_PARAMETER) {
+    if (whole->layer->open == OPEN_PARAMETER) {
         return walk_refuse(w, "a piece of a parameter; as many places as it has rows need none");
     }
+    const tensor *x = walk_whole(w, whole, dim);
+    if (x == NULL) {
+        return NULL;
+    }
     if (x->dims[dim].count != 1 || !axes_have(&x->axes, x->dims[dim].at[0])) {
-        return walk_refuse(w, "a piece of a dimension that lies in several places");
+        return walk_refuse(w, "a piece of an expanded dimension");
     }
     mem_axis *own = x->dims[dim].at[0];
     while (x->axes.at[at] != own) {

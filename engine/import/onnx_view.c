@@ -131,6 +131,7 @@ typedef struct cutting {
     uint32_t split_count;
     mem_axis *queue[SPLITS];
     uint32_t queued; // the last is the next
+    bool across;     // a piece would lie across axes that are not next to each other
 } cutting;
 
 // The axes of memory after the splits.
@@ -150,11 +151,17 @@ static void *refuse_view(walk *w)
     return walk_refuse(w, "a view that cuts across the dimensions that there are, which no layer does");
 }
 
+static void *cut_across(cutting *c)
+{
+    c->across = true;
+    return NULL;
+}
+
 // Cuts the next axis of the queue so that its outer part is `room`.
 static mem_axis *cut_axis(cutting *c, mem_axis *x, int64_t room)
 {
     if (x->size % room != 0 || c->split_count == SPLITS || c->queued == SPLITS) {
-        return refuse_view(c->w);
+        return cut_across(c);
     }
     mem_axis *outer = axis_new(c->w, room, x->copied), *inner = axis_new(c->w, x->size / room, x->copied);
     if (outer == NULL || inner == NULL) {
@@ -169,7 +176,7 @@ static bool cut_dim(cutting *c, int64_t size, axes *dim)
 {
     for (int64_t room = size; room > 1;) {
         if (c->queued == 0 || dim->count == ONNX_AXES - 1) {
-            return refuse_view(c->w);
+            return cut_across(c);
         }
         mem_axis *x = c->queue[--c->queued];
         x = room % x->size == 0 ? x : cut_axis(c, x, room);
@@ -182,29 +189,95 @@ static bool cut_dim(cutting *c, int64_t size, axes *dim)
     return true;
 }
 
-tensor *tensor_pieces(walk *w, const tensor *t, uint32_t rank, const int64_t *shape)
+// t under another shape in the axes that it has, cut; NULL with c->across where these do not divide.
+static tensor *cut_as(cutting *c, const tensor *t, uint32_t rank, const int64_t *shape)
 {
-    cutting c = {.w = w};
-    tensor *out = tensor_new(w, t->layer, rank);
+    tensor *out = tensor_new(c->w, t->layer, rank);
     for (uint32_t d = t->rank; d-- > 0;) {
         for (uint32_t k = t->dims[d].count; k-- > 0;) {
-            if (c.queued == SPLITS) {
-                return refuse_view(w);
+            if (c->queued == SPLITS) {
+                return cut_across(c);
             }
-            c.queue[c.queued++] = t->dims[d].at[k];
+            c->queue[c->queued++] = t->dims[d].at[k];
         }
     }
     for (uint32_t d = 0; out != NULL && d < rank; d++) {
-        if (!cut_dim(&c, shape[d], &out->dims[d])) {
+        if (!cut_dim(c, shape[d], &out->dims[d])) {
             return NULL;
         }
     }
     for (uint32_t k = 0; out != NULL && k < t->axes.count; k++) {
-        if (!unfold(&c, t->axes.at[k], &out->axes)) {
-            return refuse_view(w);
+        if (!unfold(c, t->axes.at[k], &out->axes)) {
+            return cut_across(c);
         }
     }
-    return out != NULL && c.queued > 0 ? refuse_view(w) : out;
+    return out != NULL && c->queued > 0 ? cut_across(c) : out;
+}
+
+// Its numbers in one dimension; what follows one another there and in memory is one axis, but for the batch.
+static tensor *joined(walk *w, const tensor *t)
+{
+    axes flat = {.count = 0};
+    mem_axis *whole[ONNX_AXES] = {
+        NULL};                  // of the axis at each place in memory, where it is the first of a run
+    uint32_t next = UINT32_MAX; // the place behind the last axis
+    tensor *out = tensor_new(w, t->layer, 1);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        axes_join(&flat, &t->dims[d]);
+    }
+    for (uint32_t k = 0; out != NULL && k < flat.count; k++) {
+        mem_axis *x = flat.at[k];
+        uint32_t place = 0;
+        while (place < t->axes.count && t->axes.at[place] != x) {
+            place++;
+        }
+        if (place == next && place < t->axes.count && place > 1) {
+            out->dims[0].at[out->dims[0].count - 1]->size *= x->size;
+        } else {
+            mem_axis *first = axis_new(w, x->size, x->copied);
+            if (first == NULL) {
+                return NULL;
+            }
+            axes_add(&out->dims[0], first);
+            if (place < t->axes.count) {
+                whole[place] = first;
+            }
+        }
+        next = place < t->axes.count ? place + 1 : UINT32_MAX;
+    }
+    for (uint32_t k = 0; out != NULL && k < t->axes.count; k++) {
+        if (whole[k] != NULL) {
+            axes_add(&out->axes, whole[k]);
+        }
+    }
+    return out;
+}
+
+static axes in_dims(const tensor *t)
+{
+    axes all = {.count = 0};
+    for (uint32_t d = 0; d < t->rank; d++) {
+        axes_join(&all, &t->dims[d]);
+    }
+    return all;
+}
+
+// In the axes that it has, or in those that it is left with where neighbours are one, or else moved as its dimensions are.
+tensor *tensor_pieces(walk *w, const tensor *t, uint32_t rank, const int64_t *shape)
+{
+    cutting first = {.w = w}, second = {.w = w}, third = {.w = w};
+    const axes order = in_dims(t);
+    tensor *out = cut_as(&first, t, rank, shape);
+    const tensor *whole = first.across ? joined(w, t) : NULL;
+    out = whole == NULL ? out : cut_as(&second, whole, rank, shape);
+    if (!second.across) {
+        return out;
+    }
+    const bool moves = t->layer->open == OPEN_NOT && !tensor_is_expanded(t) && !axes_equal(&order, &t->axes);
+    const tensor *moved = moves ? walk_moved(w, t, &order) : NULL;
+    whole = moved == NULL ? NULL : joined(w, moved);
+    out = whole == NULL ? NULL : cut_as(&third, whole, rank, shape);
+    return !moves || third.across ? refuse_view(w) : out;
 }
 
 // ---- two tensors alike ----------------------------------------------------------------------------------------
@@ -253,7 +326,7 @@ static tensor *refined(walk *w, const tensor *t, int64_t cuts[ONNX_RANK][SPLITS]
     for (uint32_t d = 0, at = 0; out != NULL && d < t->rank; at += counts[d], d++) {
         for (uint32_t k = 0; k < counts[d]; k++) {
             if (!cut_dim(&c, flat[at + k], &out->dims[d])) {
-                return NULL;
+                return c.across ? refuse_view(w) : NULL;
             }
         }
     }
@@ -265,21 +338,22 @@ static tensor *refined(walk *w, const tensor *t, int64_t cuts[ONNX_RANK][SPLITS]
     return out;
 }
 
-// The place of x among the axes in the order of dimensions.
-static uint32_t place_of(const tensor *t, const mem_axis *x)
+// The order of x's axes that is that of y's in memory.
+static axes order_of(const tensor *x, const tensor *y)
 {
-    uint32_t place = 0;
-    for (uint32_t d = 0; d < t->rank; d++) {
-        for (uint32_t k = 0; k < t->dims[d].count; k++, place++) {
-            if (t->dims[d].at[k] == x) {
-                return place;
+    const axes own = in_dims(x), other = in_dims(y);
+    axes order = {.count = 0};
+    for (uint32_t k = 0; k < y->axes.count; k++) {
+        for (uint32_t j = 0; j < other.count && j < own.count; j++) {
+            if (other.at[j] == y->axes.at[k]) {
+                axes_add(&order, own.at[j]);
             }
         }
     }
-    return UINT32_MAX;
+    return order;
 }
 
-bool tensor_align(walk *w, tensor **a, tensor **b)
+bool tensor_align(walk *w, const tensor **a, const tensor **b)
 {
     int64_t cuts[ONNX_RANK][SPLITS];
     uint32_t counts[ONNX_RANK] = {0};
@@ -293,11 +367,11 @@ bool tensor_align(walk *w, tensor **a, tensor **b)
     if (*b == NULL) {
         return false;
     }
-    bool same = (*a)->axes.count == (*b)->axes.count;
-    for (uint32_t k = 0; same && k < (*a)->axes.count; k++) {
-        same = place_of(*a, (*a)->axes.at[k]) == place_of(*b, (*b)->axes.at[k]);
+    const axes plain = in_dims(*b), as_b = order_of(*a, *b), as_a = order_of(*b, *a);
+    if (axes_equal(&plain, &(*b)->axes)) {
+        *a = walk_moved(w, *a, &as_b);
+    } else {
+        *b = walk_moved(w, *b, &as_a);
     }
-    return same ||
-           walk_refuse(w, "two tensors that lie in different orders, which this reader leaves as they lie") !=
-               NULL;
+    return *a != NULL && *b != NULL;
 }

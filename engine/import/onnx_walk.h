@@ -3,7 +3,7 @@
 //
 // A tensor is a layer's output and the axes that it has in memory; ONNX's dimensions are a view of those. Images lie as
 // [height, width, channels] here, so that Transpose, Reshape, Flatten and their like move no byte until a layer needs another
-// order than there is. Where a node is one step of what is one layer here (a norm or a GELU in steps, attention), its layer
+// order than there is: then one layer moves them (onnx_order.c). Where a node is one step of what is one layer here (a norm or a GELU in steps, attention), its layer
 // is open: only the step that follows may read it.
 //
 //   value ─▶ numbers                    known from no input
@@ -87,6 +87,7 @@ typedef struct layer {
     struct scores *scores;
     struct heads *heads;
     struct layer *views, *view; // reshapes of this one, and the next of those
+    struct layer *moves, *move; // layers that give it in another order, and the next of those
     struct layer *next, *gone;  // gone: the layer that took it as its activation
     const struct layer *share;
     bool seen, transposed;
@@ -167,11 +168,20 @@ tensor *tensor_new(walk *w, layer *l, uint32_t rank);
 tensor *tensor_again(walk *w, const tensor *t);
 // A tensor whose memory is the layer's output; order[k] is the place of dimension k in memory, NULL: as it lies.
 tensor *tensor_plain(walk *w, layer *l, const uint32_t *order);
-// The same tensor under another shape.
+// The same tensor under another shape; moved where it does not lie as that needs it.
 tensor *tensor_pieces(walk *w, const tensor *t, uint32_t rank, const int64_t *shape);
-// Both with the same axes, refused where those lie in different orders.
-bool tensor_align(walk *w, tensor **a, tensor **b);
+// Both with the same axes in the same order in memory: the one that does not lie as its dimensions are is moved.
+bool tensor_align(walk *w, const tensor **a, const tensor **b);
 bool tensor_is_expanded(const tensor *t);
+
+// ---- another order (onnx_order.c): t itself where it lies so already, else the output of a layer that moves it
+
+// The axes in this order in memory.
+const tensor *walk_moved(walk *w, const tensor *t, const axes *order);
+// These axes last, whatever their order among themselves.
+const tensor *walk_last(walk *w, const tensor *t, const axes *features);
+// One axis for this dimension; t as it is where it has places that are only pretended.
+const tensor *walk_whole(walk *w, const tensor *t, uint32_t dim);
 
 // ---- layers
 
@@ -190,8 +200,9 @@ bool walk_is_closed(walk *w, const tensor *x); // refused where it is open
 layer *walk_arrange(walk *w, const tensor *t, const axes *groups, uint32_t count);
 layer *walk_arrange_dims(walk *w, const tensor *t);
 layer *walk_image(walk *w, const tensor *t);
-// The layer whose last dimension are these axes, and the axes before them.
-layer *walk_rows(walk *w, const tensor *t, const axes *features, axes *head);
+// The layer whose last dimension are these axes, whatever their order among themselves, and the axes before them. *t becomes
+// the tensor that lies so.
+layer *walk_rows(walk *w, const tensor **t, const axes *features, axes *head);
 layer *walk_reshaped(walk *w, layer *l, uint32_t rank, const int64_t *shape);
 // A layer that changes neither shape nor order.
 tensor *walk_alike(walk *w, const char *kind, const tensor *x);

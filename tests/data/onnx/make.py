@@ -267,7 +267,7 @@ class Tied(nn.Module):
 
 
 class Shuffle(nn.Module):
-    """Channels that change places and are cut: this is refused."""
+    """Channels of two groups that change places and are cut."""
 
     def __init__(self):
         super().__init__()
@@ -279,6 +279,35 @@ class Shuffle(nn.Module):
         x = x.view(batch, 2, channels // 2, height, width).transpose(1, 2).reshape(batch, channels, height, width)
         a, b = x.chunk(2, 1)
         return (self.out(a) + self.out(b)).mean([2, 3])
+
+
+class Mixer(nn.Module):
+    """Patches that are mixed across places, and then across channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.ln1, self.ln2, self.head = nn.Conv2d(3, 8, 4, 4), nn.LayerNorm(8), nn.LayerNorm(8), nn.Linear(8, 10)
+        self.places, self.back = nn.Linear(16, 12), nn.Linear(12, 16)
+        self.up, self.down = nn.Linear(8, 20), nn.Linear(20, 8)
+
+    def forward(self, x):
+        x = self.conv(x).flatten(2).transpose(1, 2)
+        x = x + self.back(F.gelu(self.places(self.ln1(x).transpose(1, 2)))).transpose(1, 2)
+        x = x + self.down(F.gelu(self.up(self.ln2(x))))
+        return self.head(x.mean(1))
+
+
+class Pixels(nn.Module):
+    """Pixels as channels, and back."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.mid = nn.Conv2d(12, 8, 3, padding=1), nn.Conv2d(8, 16, 1)
+        self.out = nn.Conv2d(4, 5, 1)
+
+    def forward(self, x):
+        x = F.relu(self.first(F.pixel_unshuffle(x, 2)))
+        return self.out(F.pixel_shuffle(self.mid(x), 2)).mean([2, 3])
 
 
 def image(size):
@@ -299,6 +328,9 @@ FILES = [
     ("patches_eager", lambda: Patches(eager=True), image(16), "dynamo", 18, True), ("gpt_dynamo", Gpt, ids(), "dynamo", 20, True),
     ("attention_dynamo", Gpt, ids(), "dynamo", 23, True), ("rotary_dynamo", Rotary, ids(), "dynamo", 20, True),
     ("gpt_fixed", Gpt, ids(), "dynamo", 20, False), ("tied_script", Tied, ids(), "script", 17, True), ("shuffle_script", Shuffle, image(8), "script", 17, False),
+    ("shuffle_dynamo", Shuffle, image(8), "dynamo", 20, True), ("mixer_script", Mixer, image(16), "script", 17, True),
+    ("mixer_dynamo", Mixer, image(16), "dynamo", 20, True), ("pixels_script", Pixels, image(8), "script", 17, True),
+    ("pixels_dynamo", Pixels, image(8), "dynamo", 20, True),
     ("norms_script", Norms, image(16), "script", 17, True), ("norms_dynamo", Norms, image(16), "dynamo", 20, True),
     ("patches_fixed", Patches, image(16), "dynamo", 20, False), ("rotary_script", Rotary, ids(), "script", 17, True),
     ("open_script", Open, ids(), "script", 17, "places"), ("open_dynamo", Open, ids(), "dynamo", 20, "places"),
