@@ -87,6 +87,7 @@ static const struct {
     {"Reshape", fold_reshape, take_reshape, true},
     {"Resize", NULL, take_resize, false},
     {"Round", fold_elementwise, NULL, false},
+    {"ScatterND", fold_scatter_nd, NULL, false},
     {"Shape", take_shape, take_shape, false},
     {"Sigmoid", NULL, take_activation, false},
     {"Sign", fold_elementwise, NULL, false},

@@ -5,64 +5,9 @@
 #include <string.h>
 
 #include "onnx_layers.h"
-
-typedef struct scores {
-    tensor *q, *k; // NULL: changed otherwise than here
-    double scale, dropout;
-    bool causal, softmax;
-} scores;
-
-// What one of queries, keys and values comes from.
-typedef struct projection {
-    layer *dense;
-    const layer *norm;
-    int64_t heads;
-    double factor, rotary;
-} projection;
-
-typedef struct heads {
-    projection of[3];
-    int64_t heads, kv_heads, head_dim;
-    bool causal, streams;
-    double dropout, scale; // scale: of scores; 0: 1 over the root of head_dim
-} heads;
+#include "onnx_scores.h"
 
 // ---- scores ---------------------------------------------------------------------------------------------------
-
-// [batch, heads, places, features], also where batch and heads are one dimension.
-static tensor *by_head(walk *w, const tensor *x)
-{
-    tensor *t = tensor_again(w, x);
-    if (t == NULL || x->rank == 4) {
-        return t;
-    }
-    if (x->rank != 3 || x->axes.count == 0 || x->dims[0].count < 1 || x->dims[0].at[0] != x->axes.at[0]) {
-        return walk_refuse(w, "a product of two tensors that are not [batch, heads, places, features]");
-    }
-    t->rank = 4;
-    t->dims[3] = x->dims[2];
-    t->dims[2] = x->dims[1];
-    t->dims[1] = x->dims[0];
-    t->dims[1].count--;
-    memmove(t->dims[1].at, t->dims[1].at + 1, t->dims[1].count * sizeof t->dims[1].at[0]);
-    t->dims[0].count = 1;
-    return t;
-}
-
-static tensor *changed(walk *w, const tensor *x, const scores *to)
-{
-    tensor *t = tensor_again(w, x);
-    layer *l = t == NULL ? NULL : onnx_take(w->g, 1, sizeof *l);
-    scores *s = l == NULL ? NULL : onnx_take(w->g, 1, sizeof *s);
-    if (s == NULL) {
-        return NULL;
-    }
-    *l = *x->layer;
-    *s = *to;
-    l->scores = s;
-    t->layer = l;
-    return t;
-}
 
 tensor *attention_scores(walk *w, const tensor *q, const tensor *k)
 {
@@ -72,8 +17,8 @@ tensor *attention_scores(walk *w, const tensor *q, const tensor *k)
     }
     turned.dims[k->rank - 1] = k->dims[k->rank - 2];
     turned.dims[k->rank - 2] = k->dims[k->rank - 1];
-    scores s = {.q = by_head(w, q), .scale = 1};
-    s.k = s.q == NULL ? NULL : by_head(w, &turned);
+    scores s = {.q = scores_by_head(w, q), .scale = 1};
+    s.k = s.q == NULL ? NULL : scores_by_head(w, &turned);
     int64_t shape[ONNX_RANK];
     tensor_shape(q, shape);
     shape[q->rank - 1] = dim_size(k, k->rank - 1);
@@ -83,14 +28,14 @@ tensor *attention_scores(walk *w, const tensor *q, const tensor *k)
         return NULL;
     }
     l->open = OPEN_SCORES;
-    return changed(w, t, &s);
+    return scores_changed(w, t, &s);
 }
 
 tensor *attention_scaled(walk *w, const tensor *x, double factor)
 {
     scores s = *x->layer->scores;
     s.scale *= factor;
-    return s.softmax ? walk_refuse(w, "a softmax of attention that is multiplied") : changed(w, x, &s);
+    return s.softmax ? walk_refuse(w, "a softmax of attention that is multiplied") : scores_changed(w, x, &s);
 }
 
 tensor *attention_softmax(walk *w, const tensor *x)
@@ -100,14 +45,14 @@ tensor *attention_softmax(walk *w, const tensor *x)
         return walk_refuse(w, "a second softmax of attention");
     }
     s.softmax = true;
-    return changed(w, x, &s);
+    return scores_changed(w, x, &s);
 }
 
 tensor *attention_dropped(walk *w, const tensor *x, double rate)
 {
     scores s = *x->layer->scores;
     s.dropout = rate;
-    return s.softmax ? changed(w, x, &s) : walk_refuse(w, "a dropout before the softmax of attention");
+    return s.softmax ? scores_changed(w, x, &s) : walk_refuse(w, "a dropout before the softmax of attention");
 }
 
 // What is added is 0 where a place is seen, and otherwise at most ONNX_HIDDEN, so low that it counts nothing: everywhere nothing
@@ -118,6 +63,9 @@ tensor *attention_masked(walk *w, const tensor *x, const numbers *hidden)
     numbers n = *hidden;
     if (s.softmax) {
         return walk_refuse(w, "a mask behind the softmax of attention");
+    }
+    if (s.windows.biased && n.rank == 5) {
+        return windows_masked(w, x, hidden);
     }
     if (n.rank < 2) {
         return walk_refuse(w, "a mask of attention of one dimension");
@@ -140,7 +88,7 @@ tensor *attention_masked(walk *w, const tensor *x, const numbers *hidden)
         return walk_refuse(w, "a mask of attention that is neither causal nor empty");
     }
     s.causal = s.causal || !all;
-    return changed(w, x, &s);
+    return scores_changed(w, x, &s);
 }
 
 // ---- heads ----------------------------------------------------------------------------------------------------
@@ -161,19 +109,36 @@ static int64_t places_of(const layer *l)
     return places;
 }
 
-// The dense layer whose features the heads are, all its places, and what was done to them on the way.
-static bool project(walk *w, const tensor *x, projection *out)
+// The axes in memory before a head's features: the batch and places, which of windows lie as an image has them.
+static axes lead_of(const tensor *x, const axes *own, const windows *v)
 {
-    axes own = {.count = 0}, order = x->dims[0];
+    axes lead = x->axes;
+    const uint32_t behind = own->count + x->dims[3].count;
+    if (v->h > 0) {
+        lead.count = lead.count > behind ? lead.count - behind : 0;
+        return lead;
+    }
+    lead = x->dims[0];
+    axes_join(&lead, &x->dims[2]);
+    return lead;
+}
+
+// The dense layer whose features the heads are, all its places, and what was done to them on the way.
+static bool project(walk *w, const tensor *x, const windows *v, projection *out)
+{
+    axes own = {.count = 0};
     for (uint32_t k = 0; k < x->dims[1].count; k++) {
         if (!x->dims[1].at[k]->copied) {
             axes_add(&own, x->dims[1].at[k]);
         }
     }
-    axes_join(&order, &x->dims[2]);
+    axes order = lead_of(x, &own, v);
+    const int64_t places = axes_size(&order) / ONNX_BATCH;
+    windows mine = *v;
     axes_join(&order, &own);
     axes_join(&order, &x->dims[3]);
-    if (!axes_equal(&order, &x->axes)) {
+    if (!axes_equal(&order, &x->axes) ||
+        (v->h > 0 && !(windows_find(x, &mine) && mine.h == v->h && mine.down == v->down))) {
         return walk_refuse(w, "heads of attention that are no part of a dense layer's features");
     }
     layer *l = x->layer;
@@ -191,9 +156,9 @@ static bool project(walk *w, const tensor *x, projection *out)
             l->kind);
     }
     out->dense = l;
-    if (axes_size(&x->dims[2]) != places_of(l->inputs[0])) {
+    if (places != places_of(l->inputs[0])) {
         return walk_refuse(w, "queries, keys or values of %lld places where their dense layer gives %lld",
-                           (long long)axes_size(&x->dims[2]), (long long)places_of(l->inputs[0]));
+                           (long long)places, (long long)places_of(l->inputs[0]));
     }
     return out->norm == NULL || out->norm->shape[out->norm->rank - 1] == axes_size(&x->dims[3]) ||
            walk_refuse(w, "a norm over all heads of attention") != NULL;
@@ -223,35 +188,48 @@ static bool are_alike(walk *w, const heads *h)
                        (long long)h->heads, (long long)h->head_dim) != NULL;
 }
 
-static tensor *attend(walk *w, const tensor *q, const tensor *k, const tensor *v, const scores *s)
+static bool read_heads(walk *w, const tensor *const of[3], const scores *s, heads *h)
 {
-    heads *h = onnx_take(w->g, 1, sizeof *h);
-    if (h == NULL || !project(w, q, &h->of[0]) || !project(w, k, &h->of[1]) || !project(w, v, &h->of[2])) {
-        return NULL;
+    const int64_t size = dim_size(of[0], 3);
+    for (int k = 0; k < 3; k++) {
+        if (!project(w, of[k], &s->windows, &h->of[k])) {
+            return false;
+        }
     }
-    h->head_dim = dim_size(q, 3);
+    h->windows = s->windows;
+    h->head_dim = size;
     h->heads = h->of[0].heads;
     h->kv_heads = h->of[1].heads;
     h->causal = s->causal;
     h->dropout = s->dropout;
     // PyTorch's scaled_dot_product_attention is exported with the root of the scale on queries and keys alike.
     h->streams = h->of[0].factor != 1 && h->of[0].factor == h->of[1].factor;
-    const double scale = s->scale * h->of[0].factor * h->of[1].factor, usual = 1 / sqrt((double)h->head_dim);
+    const double scale = s->scale * h->of[0].factor * h->of[1].factor, usual = 1 / sqrt((double)size);
     h->scale = fabs(scale - usual) > 1e-5 * usual ? scale : 0;
     if (!(scale >= 1e-6 && scale <= 1e6) || h->of[2].factor != 1) {
         return walk_refuse(w, "scores of attention multiplied by %g, and values by %g", scale,
                            h->of[2].factor);
     }
-    if (!are_alike(w, h) || dim_size(v, 3) != h->head_dim) {
-        return w->g->status == HR_OK ? walk_refuse(w, "values of another size than queries") : NULL;
+    if (!are_alike(w, h) || dim_size(of[2], 3) != size) {
+        return w->g->status == HR_OK && walk_refuse(w, "values of another size than queries");
     }
-    const int64_t batch = dim_size(q, 0), places = dim_size(q, 2);
-    const int64_t flat[3] = {batch, places, h->heads * h->head_dim},
-                  shape[4] = {batch, places, h->heads, h->head_dim};
+    return true;
+}
+
+static tensor *attend(walk *w, const tensor *q, const tensor *k, const tensor *v, const scores *s)
+{
     static const uint32_t order[4] = {0, 2, 1, 3};
+    const tensor *const of[3] = {q, k, v};
+    heads *h = onnx_take(w->g, 1, sizeof *h);
+    if (h == NULL || !read_heads(w, of, s, h)) {
+        return NULL;
+    }
+    const int64_t places = axes_size(&q->dims[0]) / ONNX_BATCH * dim_size(q, 2);
+    const int64_t flat[3] = {ONNX_BATCH, places, h->heads * h->head_dim},
+                  shape[4] = {ONNX_BATCH, places, h->heads, h->head_dim};
     layer *lies = layer_new(w, "a step", 4, shape),
           *l = lies == NULL ? NULL : layer_new(w, "a step", 3, flat);
-    tensor *t = l == NULL ? NULL : tensor_plain(w, lies, order);
+    tensor *t = l == NULL ? NULL : h->windows.biased ? windows_heads(w, h) : tensor_plain(w, lies, order);
     if (t != NULL) {
         l->open = OPEN_HEADS;
         l->heads = h;
@@ -266,7 +244,7 @@ tensor *attention_heads(walk *w, const tensor *x, const tensor *v)
     if (!s->softmax) {
         return walk_refuse(w, "a product of three tensors without a softmax");
     }
-    tensor *values = by_head(w, v);
+    tensor *values = scores_by_head(w, v);
     tensor *out = values == NULL ? NULL : attend(w, s->q, s->k, values, s);
     if (out == NULL || x->rank == 4) {
         return out;
@@ -342,6 +320,9 @@ tensor *attention_closed(walk *w, const tensor *x, int64_t units, const onnx_ten
     const heads *h = x->layer->heads;
     const axes *last = &x->dims[x->rank - 1];
     const int64_t features = h->heads * h->head_dim;
+    if (h->windows.biased) {
+        return windows_closed(w, x, units, weight);
+    }
     if (axes_size(last) != features || last->count > x->axes.count ||
         memcmp(&x->axes.at[x->axes.count - last->count], last->at, last->count * sizeof last->at[0]) != 0) {
         return walk_refuse(

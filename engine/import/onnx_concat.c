@@ -19,15 +19,6 @@ typedef struct part {
     int64_t before, behind; // elements around it
 } part;
 
-static uint32_t place_of(const tensor *t, const mem_axis *x)
-{
-    uint32_t place = 0;
-    while (place < t->axes.count && t->axes.at[place] != x) {
-        place++;
-    }
-    return place;
-}
-
 static int64_t size_between(const axes *a, uint32_t from, uint32_t to)
 {
     int64_t size = 1;
@@ -156,11 +147,11 @@ static uint32_t best_place(const tensor *like, const tensor *x, uint32_t dim)
     uint32_t best = x->axes.count;
     const bool image = x->rank == 4 && dim == 1;
     if (like->dims[dim].count == 1 && like->axes.count == x->axes.count + 1) {
-        return place_of(like, like->dims[dim].at[0]);
+        return axes_place(&like->axes, like->dims[dim].at[0]);
     }
     for (uint32_t d = dim + 1; !image && d < x->rank; d++) {
         for (uint32_t k = 0; k < x->dims[d].count; k++) {
-            const uint32_t place = place_of(x, x->dims[d].at[k]);
+            const uint32_t place = axes_place(&x->axes, x->dims[d].at[k]);
             best = place < best ? place : best;
         }
     }
@@ -343,25 +334,11 @@ typedef struct joined {
     struct joined *next;
 } joined;
 
-// Whether both are one layer's output under one view.
-static bool are_one(const tensor *a, const tensor *b)
-{
-    bool same = a->layer == b->layer && a->rank == b->rank;
-    for (uint32_t d = 0; same && d < a->rank; d++) {
-        same = a->dims[d].count == b->dims[d].count;
-        for (uint32_t k = 0; same && k < a->dims[d].count; k++) {
-            const mem_axis *x = a->dims[d].at[k], *y = b->dims[d].at[k];
-            same = x->size == y->size && place_of(a, x) == place_of(b, y);
-        }
-    }
-    return same;
-}
-
 static bool begins_with(const joined *j, const parts *p)
 {
     bool same = j->count < p->count && j->count > 1 && j->dim == p->dim;
     for (uint32_t k = 0; same && k < j->count; k++) {
-        same = are_one(j->of[k], p->of[k]);
+        same = tensors_are_one(j->of[k], p->of[k]);
     }
     return same;
 }
@@ -414,15 +391,25 @@ static bool read_parts(walk *w, parts *p)
     return node_axis(w, onnx_whole(w->node, "axis", 0), p->of[0]->rank, &p->dim);
 }
 
+// What is no concatenation but another layer; NULL without a refusal where it is one.
+static tensor *known_whole(walk *w, const parts *p)
+{
+    tensor *out = turned_halves(w, p);
+    out = out == NULL && w->g->status == HR_OK ? merged_patches(w, p->of, p->count, p->dim) : out;
+    return out == NULL && w->g->status == HR_OK && p->count == 2
+               ? turned_around(w, p->of[0], p->of[1], p->dim)
+               : out;
+}
+
 bool take_concat(walk *w)
 {
     parts p = {.count = 0};
     if (!read_parts(w, &p)) {
         return false;
     }
-    tensor *halves = turned_halves(w, &p);
-    if (halves != NULL || w->g->status != HR_OK) {
-        return walk_give(w, 0, halves);
+    tensor *known = known_whole(w, &p);
+    if (known != NULL || w->g->status != HR_OK) {
+        return walk_give(w, 0, known);
     }
     while (p.count > 1 && p.of[p.count - 2]->layer->open == OPEN_PARAMETER) {
         tensor *with = class_token(w, p.of[p.count - 2], p.of[p.count - 1], p.dim);

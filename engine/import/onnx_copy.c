@@ -130,6 +130,79 @@ bool fold_gather_nd(walk *w)
     return give_look_up(w, &l);
 }
 
+// A copy of n that can be written to.
+static numbers *copied(walk *w, const numbers *n, double **room)
+{
+    int64_t digits[ONNX_RANK];
+    bool same[ONNX_RANK] = {false};
+    numbers *out = numbers_blank(w->g, n->rank, n->dims, same, room);
+    const int64_t count = out == NULL ? 0 : held_of(out);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t at = 0;
+        digits_of(out, k, digits);
+        for (uint32_t d = 0; d < n->rank; d++) {
+            at += digits[d] * n->strides[d];
+        }
+        (*room)[k] = n->at[at];
+    }
+    if (out != NULL) {
+        out->real = n->real;
+    }
+    return out;
+}
+
+// Puts rows of `each` updates where the rows of indices say.
+static bool scatter(walk *w, const numbers *n, const numbers *index, const numbers *updates, double *room)
+{
+    const uint32_t parts = (uint32_t)index->dims[index->rank - 1];
+    const int64_t rows = numbers_count(index) / parts;
+    int64_t each = 1, all = 0;
+    bool counted = true;
+    for (uint32_t d = parts; d < n->rank; d++) {
+        counted = counted && !__builtin_mul_overflow(each, n->dims[d], &each);
+    }
+    if (!counted || __builtin_mul_overflow(rows, each, &all) || all != numbers_count(updates)) {
+        return walk_refuse(w, "needs as many updates as its indices name places");
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t to = 0;
+        for (uint32_t d = 0; d < parts; d++) {
+            int64_t digit = numbers_whole(index->at[row * parts + d]);
+            digit += digit < 0 ? n->dims[d] : 0;
+            if (digit < 0 || digit >= n->dims[d]) {
+                return walk_refuse(w, "puts a number beyond the table");
+            }
+            to = to * n->dims[d] + digit;
+        }
+        for (int64_t k = 0; k < each; k++) {
+            room[to * each + k] = updates->at[row * each + k];
+        }
+    }
+    return true;
+}
+
+// The last of the updates of one place counts.
+bool fold_scatter_nd(walk *w)
+{
+    const numbers *n = walk_needs_numbers(w, 0), *index = n == NULL ? NULL : walk_needs_numbers(w, 1);
+    const numbers *updates = index == NULL ? NULL : walk_needs_numbers(w, 2);
+    const onnx_attribute *how = onnx_find(w->node, "reduction");
+    double *room = NULL;
+    if (updates == NULL) {
+        return false;
+    }
+    const int64_t parts = index->rank < 1 ? 0 : index->dims[index->rank - 1];
+    if (parts < 1 || parts > n->rank ||
+        (how != NULL && how->word != NULL && strcmp(how->word, "none") != 0)) {
+        return walk_refuse(w, "needs indices of 1 to %u dimensions, and updates that are put as they are",
+                           n->rank);
+    }
+    index = numbers_plain(w->g, index);
+    updates = index == NULL ? NULL : numbers_plain(w->g, updates);
+    numbers *out = updates == NULL ? NULL : copied(w, n, &room);
+    return out != NULL && scatter(w, n, index, updates, room) && walk_give_numbers(w, 0, out);
+}
+
 // ---- joining --------------------------------------------------------------------------------------------------
 
 static bool joined_dims(walk *w, uint32_t axis, int64_t dims[ONNX_RANK], bool same[ONNX_RANK])

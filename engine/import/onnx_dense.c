@@ -67,6 +67,9 @@ static bool put_bias(walk *w, const tensor *x, const onnx_tensor *bias)
     if (strcmp(l->kind, "attention") == 0) {
         return attention_biased(w, x, bias);
     }
+    if (strcmp(l->kind, "window_attention") == 0) {
+        return windows_output_biased(w, l, bias);
+    }
     l->bias = true;
     layer_word(w, l, "bias", "true");
     layer_param(w, l, bias);
@@ -88,7 +91,8 @@ static bool is_read_once(walk *w, const tensor *x)
 tensor *dense_biased(walk *w, const tensor *x, const tensor *bias)
 {
     const layer *l = x->layer;
-    const bool product = strcmp(l->kind, "dense") == 0 || strcmp(l->kind, "attention") == 0;
+    const bool product = strcmp(l->kind, "dense") == 0 || strcmp(l->kind, "attention") == 0 ||
+                         strcmp(l->kind, "window_attention") == 0;
     if (!product || l->bias || bias->rank == 0 || bias->axes.count > 1 || bias->rank > x->rank ||
         dim_size(bias, bias->rank - 1) != dim_size(x, x->rank - 1) ||
         axes_size(&bias->axes) != l->shape[l->rank - 1] || !is_read_once(w, x)) {

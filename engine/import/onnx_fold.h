@@ -13,6 +13,7 @@ bool fold_range(walk *w);
 bool fold_cast(walk *w);
 bool fold_gather(walk *w);
 bool fold_gather_nd(walk *w);
+bool fold_scatter_nd(walk *w);
 bool fold_concat(walk *w);
 bool fold_slice(walk *w);
 bool fold_squeeze(walk *w); // and Unsqueeze

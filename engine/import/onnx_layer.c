@@ -217,7 +217,7 @@ bool walk_is_closed(walk *w, const tensor *x)
     return true;
 }
 
-// ---- what a layer needs to see --------------------------------------------------------------------------------
+// ---- other shapes ---------------------------------------------------------------------------------------------
 
 static bool same_shape(const layer *l, uint32_t rank, const int64_t *shape)
 {
@@ -264,95 +264,6 @@ layer *walk_reshaped(walk *w, layer *l, uint32_t rank, const int64_t *shape)
         layer_word(w, out, "shape", onnx_print(w->g, "%s]", words));
     }
     return out;
-}
-
-layer *walk_arrange(walk *w, const tensor *t, const axes *groups, uint32_t count)
-{
-    int64_t shape[ONNX_RANK];
-    axes flat = {.count = 0};
-    for (uint32_t k = 0; k < count; k++) {
-        axes_join(&flat, &groups[k]);
-        shape[k] = axes_size(&groups[k]);
-    }
-    t = walk_moved(w, t, &flat);
-    if (t == NULL) {
-        return NULL;
-    }
-    if (groups[0].count != 1 || groups[0].at[0]->size != ONNX_BATCH) {
-        return walk_refuse(w, "a tensor without the batch as its first dimension");
-    }
-    return walk_reshaped(w, t->layer, count, shape);
-}
-
-layer *walk_arrange_dims(walk *w, const tensor *t)
-{
-    return walk_arrange(w, t, t->dims, t->rank);
-}
-
-layer *walk_image(walk *w, const tensor *t)
-{
-    if (t->rank != 4) {
-        return walk_refuse(w, "needs [batch, channels, height, width], had %u dimensions", t->rank);
-    }
-    const axes groups[4] = {t->dims[0], t->dims[2], t->dims[3], t->dims[1]};
-    return walk_arrange(w, t, groups, 4);
-}
-
-static bool has_inner_one(const layer *l)
-{
-    for (uint32_t k = 1; k + 1 < l->rank; k++) {
-        if (l->shape[k] == 1) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// The axes before the features, as dimensions: at most four.
-static uint32_t head_shape(const axes *head, int64_t shape[ONNX_RANK])
-{
-    axes middle = {.count = 0};
-    if (head->count <= 4) {
-        for (uint32_t k = 0; k < head->count; k++) {
-            shape[k] = head->at[k]->size;
-        }
-        return head->count;
-    }
-    for (uint32_t k = 1; k < head->count; k++) {
-        axes_add(&middle, head->at[k]);
-    }
-    shape[0] = head->at[0]->size;
-    shape[1] = axes_size(&middle);
-    return 2;
-}
-
-layer *walk_rows(walk *w, const tensor **x, const axes *features, axes *head)
-{
-    int64_t shape[ONNX_RANK];
-    if (!walk_is_closed(w, *x)) {
-        return NULL;
-    }
-    if (tensor_is_expanded(*x)) {
-        return walk_refuse(w, "works on an expanded tensor, which our layers would have to copy");
-    }
-    const tensor *t = walk_last(w, *x, features);
-    if (t == NULL) {
-        return NULL;
-    }
-    *x = t;
-    *head = t->axes;
-    head->count -= features->count;
-    if (head->count == 0 || head->at[0]->size != ONNX_BATCH) {
-        return walk_refuse(w, "a tensor without the batch as its first dimension");
-    }
-    const int64_t size = axes_size(features);
-    const layer *l = t->layer;
-    if (l->shape[l->rank - 1] == size && (l->rank <= t->rank || !has_inner_one(l))) {
-        return t->layer;
-    }
-    uint32_t rank = head_shape(head, shape);
-    shape[rank++] = size;
-    return walk_reshaped(w, t->layer, rank, shape);
 }
 
 tensor *walk_alike(walk *w, const char *kind, const tensor *x)

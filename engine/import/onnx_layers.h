@@ -20,8 +20,15 @@ bool take_expand(walk *w);
 bool take_slice(walk *w);
 bool take_split(walk *w);
 bool take_pick(walk *w); // Gather of one place
-// Places from … from + count - 1 of a dimension.
-tensor *tensor_piece(walk *w, tensor *x, uint32_t dim, int64_t from, int64_t count);
+
+// ---- onnx_roll.c: each NULL without a refusal where it is something else
+
+// cat(x[from:], x[:from]) along a dimension
+tensor *turned_around(walk *w, const tensor *later, const tensor *first, uint32_t dim);
+// x[first::step] along a dimension; refused where step does not divide it.
+tensor *every_nth(walk *w, tensor *x, uint32_t dim, int64_t first, int64_t step);
+// cat of every n-th pixel of an image, column by column, along its channels
+tensor *merged_patches(walk *w, const tensor *const *of, uint32_t count, uint32_t dim);
 
 // ---- onnx_concat.c
 
@@ -102,5 +109,13 @@ tensor *attention_dropped(walk *w, const tensor *scores, double rate);
 tensor *attention_closed(walk *w, const tensor *heads, int64_t units, const onnx_tensor *weight);
 bool attention_biased(walk *w, const tensor *x, const onnx_tensor *bias);
 bool take_attention(walk *w); // the operator of opset 23
+
+// ---- onnx_window.c
+
+// Scores and a bias of [1, heads, places, places]; NULL without a refusal: it is none by where pixels of a window stand.
+tensor *windows_biased(walk *w, const tensor *x, const value *bias);
+bool windows_output_biased(walk *w, layer *l, const onnx_tensor *bias);
+// Refused where a layer of window attention has biases in some of its projections.
+bool windows_are_whole(walk *w, const layer *l);
 
 #endif

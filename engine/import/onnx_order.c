@@ -42,10 +42,7 @@ static bool find_runs(const axes *memory, const axes *order, regrouping *out)
 {
     uint32_t last = 0;
     for (uint32_t k = 1; k < order->count; k++) {
-        uint32_t place = 0;
-        while (place < memory->count && memory->at[place] != order->at[k]) {
-            place++;
-        }
+        const uint32_t place = axes_place(memory, order->at[k]);
         if (place == memory->count) {
             return false;
         }
@@ -219,15 +216,6 @@ const tensor *walk_last(walk *w, const tensor *t, const axes *features)
 
 // ---- one axis for a dimension ---------------------------------------------------------------------------------
 
-static uint32_t place_in(const axes *memory, const mem_axis *x)
-{
-    uint32_t place = 0;
-    while (place < memory->count && memory->at[place] != x) {
-        place++;
-    }
-    return place;
-}
-
 // The axes in the order of dimensions, those first whose first axis lies first.
 static axes by_place(const tensor *t)
 {
@@ -237,7 +225,7 @@ static axes by_place(const tensor *t)
         uint32_t at = d;
         first[d] = t->axes.count;
         for (uint32_t k = 0; k < t->dims[d].count; k++) {
-            const uint32_t place = place_in(&t->axes, t->dims[d].at[k]);
+            const uint32_t place = axes_place(&t->axes, t->dims[d].at[k]);
             first[d] = place < first[d] ? place : first[d];
         }
         for (; at > 0 && first[order[at - 1]] > first[d]; at--) {
@@ -262,12 +250,12 @@ const tensor *walk_whole(walk *w, const tensor *t, uint32_t dim)
     if (own.count < 2) {
         return t;
     }
-    uint32_t at = place_in(&t->axes, own.at[0]);
+    uint32_t at = axes_place(&t->axes, own.at[0]);
     if (at + own.count > t->axes.count ||
         memcmp(&t->axes.at[at], own.at, own.count * sizeof own.at[0]) != 0) {
         const axes order = by_place(t);
         t = walk_moved(w, t, &order);
-        at = t == NULL ? 0 : place_in(&t->axes, own.at[0]);
+        at = t == NULL ? 0 : axes_place(&t->axes, own.at[0]);
     }
     mem_axis *joined = t == NULL ? NULL : axis_new(w, axes_size(&own), false);
     tensor *out = joined == NULL ? NULL : tensor_again(w, t);
@@ -282,4 +270,95 @@ const tensor *walk_whole(walk *w, const tensor *t, uint32_t dim)
     out->dims[dim] = (axes){.count = 0};
     axes_add(&out->dims[dim], joined);
     return out;
+}
+
+// ---- what a layer needs to see --------------------------------------------------------------------------------
+
+layer *walk_arrange(walk *w, const tensor *t, const axes *groups, uint32_t count)
+{
+    int64_t shape[ONNX_RANK];
+    axes flat = {.count = 0};
+    for (uint32_t k = 0; k < count; k++) {
+        axes_join(&flat, &groups[k]);
+        shape[k] = axes_size(&groups[k]);
+    }
+    t = walk_moved(w, t, &flat);
+    if (t == NULL) {
+        return NULL;
+    }
+    if (groups[0].count != 1 || groups[0].at[0]->size != ONNX_BATCH) {
+        return walk_refuse(w, "a tensor without the batch as its first dimension");
+    }
+    return walk_reshaped(w, t->layer, count, shape);
+}
+
+layer *walk_arrange_dims(walk *w, const tensor *t)
+{
+    return walk_arrange(w, t, t->dims, t->rank);
+}
+
+layer *walk_image(walk *w, const tensor *t)
+{
+    if (t->rank != 4) {
+        return walk_refuse(w, "needs [batch, channels, height, width], had %u dimensions", t->rank);
+    }
+    const axes groups[4] = {t->dims[0], t->dims[2], t->dims[3], t->dims[1]};
+    return walk_arrange(w, t, groups, 4);
+}
+
+static bool has_inner_one(const layer *l)
+{
+    for (uint32_t k = 1; k + 1 < l->rank; k++) {
+        if (l->shape[k] == 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The axes before the features, as dimensions: at most four.
+static uint32_t head_shape(const axes *head, int64_t shape[ONNX_RANK])
+{
+    axes middle = {.count = 0};
+    if (head->count <= 4) {
+        for (uint32_t k = 0; k < head->count; k++) {
+            shape[k] = head->at[k]->size;
+        }
+        return head->count;
+    }
+    for (uint32_t k = 1; k < head->count; k++) {
+        axes_add(&middle, head->at[k]);
+    }
+    shape[0] = head->at[0]->size;
+    shape[1] = axes_size(&middle);
+    return 2;
+}
+
+layer *walk_rows(walk *w, const tensor **x, const axes *features, axes *head)
+{
+    int64_t shape[ONNX_RANK];
+    if (!walk_is_closed(w, *x)) {
+        return NULL;
+    }
+    if (tensor_is_expanded(*x)) {
+        return walk_refuse(w, "works on an expanded tensor, which our layers would have to copy");
+    }
+    const tensor *t = walk_last(w, *x, features);
+    if (t == NULL) {
+        return NULL;
+    }
+    *x = t;
+    *head = t->axes;
+    head->count -= features->count;
+    if (head->count == 0 || head->at[0]->size != ONNX_BATCH) {
+        return walk_refuse(w, "a tensor without the batch as its first dimension");
+    }
+    const int64_t size = axes_size(features);
+    const layer *l = t->layer;
+    if (l->shape[l->rank - 1] == size && (l->rank <= t->rank || !has_inner_one(l))) {
+        return t->layer;
+    }
+    uint32_t rank = head_shape(head, shape);
+    shape[rank++] = size;
+    return walk_reshaped(w, t->layer, rank, shape);
 }

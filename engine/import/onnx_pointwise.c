@@ -202,7 +202,11 @@ bool take_add(walk *w)
         return false;
     }
     const value a = {.tensor = o.a.tensor};
-    tensor *out = step_add(w, o.a.tensor, &o.b);
+    tensor *out = o.a.tensor->layer->open == OPEN_SCORES ? windows_biased(w, o.a.tensor, &o.b) : NULL;
+    if (out != NULL || w->g->status != HR_OK) {
+        return walk_give(w, 0, out);
+    }
+    out = step_add(w, o.a.tensor, &o.b);
     out = out == NULL && w->g->status == HR_OK && o.b.tensor != NULL ? step_add(w, o.b.tensor, &a) : out;
     double number = 0;
     if (o.a.tensor->layer->open == OPEN_SCORES &&

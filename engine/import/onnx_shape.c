@@ -199,93 +199,12 @@ bool take_expand(walk *w)
 
 // ---- pieces ---------------------------------------------------------------------------------------------------
 
-// The layer in which the axis is a dimension by itself, and which.
-static layer *layer_with(walk *w, const tensor *x, uint32_t at, uint32_t *place)
+static tensor *nth_places(walk *w, tensor *x, uint32_t dim, const cut *c)
 {
-    layer *l = x->layer;
-    bool same = l->rank == x->axes.count;
-    for (uint32_t k = 0; same && k < l->rank; k++) {
-        same = l->shape[k] == x->axes.at[k]->size;
-    }
-    if (same) {
-        *place = at;
-        return walk_is_closed(w, x) ? l : NULL;
-    }
-    axes groups[4] = {{.count = 0}};
-    uint32_t count = 0;
-    axes_add(&groups[count++], x->axes.at[0]);
-    for (uint32_t k = 1; k < at; k++) {
-        axes_add(&groups[count], x->axes.at[k]);
-    }
-    count += at > 1 ? 1 : 0;
-    *place = count;
-    axes_add(&groups[count++], x->axes.at[at]);
-    for (uint32_t k = at + 1; k < x->axes.count; k++) {
-        axes_add(&groups[count], x->axes.at[k]);
-    }
-    count += at + 1 < x->axes.count ? 1 : 0;
-    return walk_arrange(w, x, groups, count);
-}
-
-static void replace_axis(axes *a, const mem_axis *old, mem_axis *kept)
-{
-    axes out = {.count = 0};
-    for (uint32_t k = 0; k < a->count; k++) {
-        if (a->at[k] != old) {
-            axes_add(&out, a->at[k]);
-        } else if (kept->size > 1) {
-            axes_add(&out, kept);
-        }
-    }
-    *a = out;
-}
-
-tensor *tensor_piece(walk *w, tensor *whole, uint32_t dim, int64_t from, int64_t count)
-{
-    uint32_t place = 0, at = 0;
-    int64_t shape[ONNX_RANK];
-    if (count == dim_size(whole, dim)) {
-        return whole;
-    }
-    if (whole->layer->open == OPEN_PARAMETER) {
-        return walk_refuse(w, "a piece of a parameter; as many places as it has rows need none");
-    }
-    const tensor *x = walk_whole(w, whole, dim);
-    if (x == NULL) {
-        return NULL;
-    }
-    if (x->dims[dim].count != 1 || !axes_have(&x->axes, x->dims[dim].at[0])) {
-        return walk_refuse(w, "a piece of an expanded dimension");
-    }
-    mem_axis *own = x->dims[dim].at[0];
-    while (x->axes.at[at] != own) {
-        at++;
-    }
-    if (at == 0) {
-        return walk_refuse(w, "a piece of the batch");
-    }
-    layer *source = layer_with(w, x, at, &place);
-    mem_axis *kept = source == NULL ? NULL : axis_new(w, count, false);
-    tensor *out = kept == NULL ? NULL : tensor_again(w, x);
-    if (out == NULL) {
-        return NULL;
-    }
-    memcpy(shape, source->shape, sizeof shape);
-    shape[place] = count;
-    out->layer = walk_emit(w, "slice", source, source->rank, shape);
-    if (out->layer == NULL) {
-        return NULL;
-    }
-    layer_whole(w, out->layer, "axis", place);
-    layer_whole(w, out->layer, "from", from);
-    layer_whole(w, out->layer, "count", count);
-    out->layer->from = from;
-    out->layer->count = count;
-    replace_axis(&out->axes, own, kept);
-    for (uint32_t d = 0; d < out->rank; d++) {
-        replace_axis(&out->dims[d], own, kept);
-    }
-    return out;
+    const bool all = c->step > 1 && dim_size(x, dim) / c->step == c->count;
+    return all ? every_nth(w, x, dim, c->from, c->step)
+               : walk_refuse(w, "every %lld-th place of a part of a dimension, which no layer takes",
+                             (long long)c->step);
 }
 
 bool take_slice(walk *w)
@@ -305,12 +224,12 @@ bool take_slice(walk *w)
         if (have[k] == ONNX_BATCH && w->fixed_batch > 0 && cuts[k].count == w->fixed_batch) {
             continue; // all samples of the batch of the export
         }
-        if (cuts[k].step != 1 && cuts[k].count > 1) {
-            return walk_refuse(w, "every %lld-th place of a dimension, which no layer takes",
-                               (long long)cuts[k].step);
-        }
         if (cuts[k].count < 1) {
             return walk_refuse(w, "a slice without places");
+        }
+        if (cuts[k].step != 1 && cuts[k].count > 1) {
+            x = nth_places(w, x, k, &cuts[k]);
+            continue;
         }
         x = tensor_piece(w, x, k, cuts[k].from, cuts[k].count);
     }

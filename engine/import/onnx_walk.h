@@ -86,6 +86,7 @@ typedef struct layer {
     const numbers *table;
     struct scores *scores;
     struct heads *heads;
+    const struct taken *taken;  // onnx_roll.c
     struct layer *views, *view; // reshapes of this one, and the next of those
     struct layer *moves, *move; // layers that give it in another order, and the next of those
     struct layer *next, *gone;  // gone: the layer that took it as its activation
@@ -163,16 +164,17 @@ bool axes_equal(const axes *a, const axes *b);
 void axes_add(axes *a, mem_axis *x);
 void axes_join(axes *a, const axes *b);
 bool axes_have(const axes *a, const mem_axis *x);
+uint32_t axes_place(const axes *a, const mem_axis *x); // a->count: it is none of them
 mem_axis *axis_new(walk *w, int64_t size, bool copied);
 tensor *tensor_new(walk *w, layer *l, uint32_t rank);
 tensor *tensor_again(walk *w, const tensor *t);
+// The axes in the order of dimensions.
+axes tensor_axes(const tensor *t);
+// Whether both are one layer's output under one view.
+bool tensors_are_one(const tensor *a, const tensor *b);
+bool tensor_is_expanded(const tensor *t);
 // A tensor whose memory is the layer's output; order[k] is the place of dimension k in memory, NULL: as it lies.
 tensor *tensor_plain(walk *w, layer *l, const uint32_t *order);
-// The same tensor under another shape; moved where it does not lie as that needs it.
-tensor *tensor_pieces(walk *w, const tensor *t, uint32_t rank, const int64_t *shape);
-// Both with the same axes in the same order in memory: the one that does not lie as its dimensions are is moved.
-bool tensor_align(walk *w, const tensor **a, const tensor **b);
-bool tensor_is_expanded(const tensor *t);
 
 // ---- another order (onnx_order.c): t itself where it lies so already, else the output of a layer that moves it
 
@@ -182,6 +184,22 @@ const tensor *walk_moved(walk *w, const tensor *t, const axes *order);
 const tensor *walk_last(walk *w, const tensor *t, const axes *features);
 // One axis for this dimension; t as it is where it has places that are only pretended.
 const tensor *walk_whole(walk *w, const tensor *t, uint32_t dim);
+// The layer whose output has the groups of axes as its dimensions, the batch first.
+layer *walk_arrange(walk *w, const tensor *t, const axes *groups, uint32_t count);
+layer *walk_arrange_dims(walk *w, const tensor *t);
+layer *walk_image(walk *w, const tensor *t);
+// The layer whose last dimension are these axes, whatever their order among themselves, and the axes before them. *t becomes
+// the tensor that lies so.
+layer *walk_rows(walk *w, const tensor **t, const axes *features, axes *head);
+
+// ---- another shape (onnx_pieces.c)
+
+// The same tensor under another shape; moved where it does not lie as that needs it.
+tensor *tensor_pieces(walk *w, const tensor *t, uint32_t rank, const int64_t *shape);
+// Both with the same axes in the same order in memory: the one that does not lie as its dimensions are is moved.
+bool tensor_align(walk *w, const tensor **a, const tensor **b);
+// Places from … from + count - 1 of a dimension.
+tensor *tensor_piece(walk *w, tensor *x, uint32_t dim, int64_t from, int64_t count);
 
 // ---- layers
 
@@ -196,13 +214,6 @@ const char *layer_attribute_text(const layer *l, const char *key); // NULL: it h
 // An open layer in x's place.
 tensor *walk_open(walk *w, const tensor *x, layer_open open, const tensor *of);
 bool walk_is_closed(walk *w, const tensor *x); // refused where it is open
-// The layer whose output has the groups of axes as its dimensions, the batch first.
-layer *walk_arrange(walk *w, const tensor *t, const axes *groups, uint32_t count);
-layer *walk_arrange_dims(walk *w, const tensor *t);
-layer *walk_image(walk *w, const tensor *t);
-// The layer whose last dimension are these axes, whatever their order among themselves, and the axes before them. *t becomes
-// the tensor that lies so.
-layer *walk_rows(walk *w, const tensor **t, const axes *features, axes *head);
 layer *walk_reshaped(walk *w, layer *l, uint32_t rank, const int64_t *shape);
 // A layer that changes neither shape nor order.
 tensor *walk_alike(walk *w, const char *kind, const tensor *x);

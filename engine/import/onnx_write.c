@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model_text.h"
+#include "onnx_layers.h"
 
 enum { NAME_BYTES = 60, OUTPUTS_MAX = 8 };
 
@@ -285,6 +286,9 @@ static bool share_with(writer *r, layer *l, layer *other)
 
 static bool count_weights(writer *r, layer *l)
 {
+    if (!windows_are_whole(r->w, l)) {
+        return false;
+    }
     for (uint32_t k = 0; k < l->param_count; k++) {
         if (!is_float_type(l->params[k]->type)) {
             return walk_refuse(r->w,

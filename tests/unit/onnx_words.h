@@ -15,7 +15,7 @@
 #include "base/host_mem.h"
 #include "model/model.h"
 
-enum { ROOM = 1 << 15 };
+enum { ROOM = 3 << 14 };
 
 static char folder[64], path[128];
 static hr_preset *preset;
@@ -266,10 +266,13 @@ static inline void node_in_words(message *m, char *text)
     close_message(m, 1, end);
 }
 
-// "t * 2,1,4 0.5": floats that are 0.5 all over; "t + 2,1,4": that count 0, 1, 2, …
-static inline void floats_in_words(message *m, char **weight_parts, bool counts)
+// What "t # 2,1,4" has.
+static float listed[4096];
+
+// "t * 2,1,4 0.5": floats that are 0.5 all over; "t + 2,1,4": that count 0, 1, 2, …; "t # 2,1,4": the first of `listed`.
+static inline void floats_in_words(message *m, char **weight_parts, char kind)
 {
-    static float all[1024];
+    static float all[4096];
     char *dims[PARTS];
     const size_t end = m->at, rank = split(weight_parts[2], ",", dims);
     size_t count = 1;
@@ -278,7 +281,7 @@ static inline void floats_in_words(message *m, char **weight_parts, bool counts)
     }
     ck_assert_uint_le(count, sizeof all / sizeof *all);
     for (size_t k = 0; k < count; k++) {
-        all[k] = counts ? (float)k : strtof(weight_parts[3], NULL);
+        all[k] = kind == '+' ? (float)k : kind == '#' ? listed[k] : strtof(weight_parts[3], NULL);
     }
     bytes_of(m, 9, all, count * sizeof *all);
     words(m, 8, weight_parts[0]);
@@ -337,8 +340,8 @@ static inline void weight_in_words(message *m, char *text)
         value_in_words(m, 13, shape);
         return;
     }
-    if (kind == '*' || kind == '+') {
-        floats_in_words(m, parts, kind == '+');
+    if (kind == '*' || kind == '+' || kind == '#') {
+        floats_in_words(m, parts, kind);
         return;
     }
     if (strchr("=~^@", kind) == NULL) {

@@ -77,6 +77,10 @@ static const struct {
      "conv2d layer_norm reshape permute dense dense permute reshape add layer_norm dense dense add reshape "
      "reduce dense"},
     {"pixels_script", 1041, "pixel_unshuffle conv2d conv2d pixel_shuffle conv2d global_avg_pool"},
+    {"windows_script", 1182,
+     "conv2d window_attention add roll window_attention roll add patch_merging dense reshape reduce dense"},
+    {"windows_dynamo", 1182,
+     "conv2d window_attention add roll window_attention roll add patch_merging dense reshape reduce dense"},
     {"pixels_dynamo", 1041, "pixel_unshuffle conv2d conv2d pixel_shuffle conv2d global_avg_pool"},
 };
 enum { FILES = sizeof files / sizeof *files };
@@ -145,6 +149,8 @@ static const struct {
     {"dropped_dynamo", "{name: dropout, kind: dropout, rate: 0.2}"},
     {"shuffle_dynamo", "{name: channel_shuffle, kind: channel_shuffle, groups: 2}"},
     {"mixer_dynamo", "{name: permute, kind: permute, axes: [2, 1]}"},
+    {"windows_dynamo", "kind: window_attention, heads: 2, size: [2, 3]}"},
+    {"windows_script", "kind: window_attention, heads: 2, size: [2, 3], shift: 1}"},
     {"pixels_dynamo", "{name: pixel_shuffle, kind: pixel_shuffle, size: 2}"},
 };
 

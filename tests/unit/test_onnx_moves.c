@@ -4,7 +4,7 @@
 // operators beside one of our layers.
 #include "unit/onnx_words.h"
 
-enum { MOST = 4096, RANK = 8, LINES = 64, CHAINS = 500 };
+enum { MOST = 4096, RANK = 8, LINES = 64, CHAINS = 500, INPUTS = 8 };
 
 // The elements of a sample, each by the number that it has in the input.
 typedef struct block {
@@ -86,6 +86,17 @@ static block beside(const block *x, const block *y, int axis)
     return b;
 }
 
+// Places first, first + step … of a dimension.
+static block nth(const block *x, int axis, int first, int step)
+{
+    block b = cut(x, axis, first, 1);
+    for (int place = first + step; place < x->dims[axis]; place += step) {
+        const block one = cut(x, axis, place, 1);
+        b = beside(&b, &one, axis);
+    }
+    return b;
+}
+
 // ---- our layers -----------------------------------------------------------------------------------------------
 
 typedef struct line {
@@ -134,19 +145,20 @@ static const block *output_of(const char *name, size_t length)
     ck_abort_msg("no layer %.*s", (int)length, name);
 }
 
-static int inputs_of(const char *text, const block *out[2])
+static int inputs_of(const char *text, const block *out[INPUTS])
 {
     const char *one = strstr(text, ", input: "), *two = strstr(text, ", inputs: [");
     out[0] = &lines[line_count - 1].out;
     if (one != NULL) {
         out[0] = output_of(one + 9, strcspn(one + 9, ",}"));
     }
-    if (two != NULL) {
-        const char *second = strchr(two + 11, ',') + 2;
-        out[0] = output_of(two + 11, strcspn(two + 11, ",]"));
-        out[1] = output_of(second, strcspn(second, ",]"));
+    int count = two != NULL ? 0 : 1;
+    for (const char *at = two == NULL ? NULL : two + 11; at != NULL && count < INPUTS; count++) {
+        const size_t length = strcspn(at, ",]");
+        out[count] = output_of(at, length);
+        at = at[length] == ',' ? at + length + 2 : NULL;
     }
-    return two != NULL ? 2 : 1;
+    return count;
 }
 
 // Pixels of d by r that become channels, or back: x seen as `apart`, its dimensions in another order, those seen as `out`.
@@ -163,19 +175,36 @@ static block patched(const char *kind, const block *x, const int size[2])
         return patches(x, (int[]){h, w, c / d / r, d, r}, (int[]){0, 3, 1, 4, 2},
                        (int[]){h * d, w * r, c / d / r});
     }
-    ck_assert_str_eq(kind, "pixel_unshuffle");
-    return patches(x, (int[]){h / d, d, w / r, r, c}, (int[]){0, 2, 4, 1, 3},
+    const bool merges = strcmp(kind, "patch_merging") == 0;
+    ck_assert(merges || strcmp(kind, "pixel_unshuffle") == 0);
+    return patches(x, (int[]){h / d, d, w / r, r, c},
+                   merges ? (int[]){0, 2, 3, 1, 4} : (int[]){0, 2, 4, 1, 3},
                    (int[]){h / d, w / r, c * d * r});
+}
+
+// Place i of a dimension goes to i + shift.
+static block rolled(const block *x, const int *shift)
+{
+    block b = *x;
+    for (int axis = 0; axis < 2; axis++) {
+        const int size = x->dims[axis], from = ((size - shift[axis]) % size + size) % size;
+        const block head = cut(&b, axis, 0, from), tail = cut(&b, axis, from, size - from);
+        b = from == 0 ? b : beside(&tail, &head, axis);
+    }
+    return b;
 }
 
 static block computed(const char *kind, const char *text)
 {
-    const block *in[2];
+    const block *in[INPUTS];
     int list[RANK], count = inputs_of(text, in);
     const block *x = in[0];
     if (strcmp(kind, "concat") == 0) {
-        ck_assert_int_eq(count, 2);
-        return beside(x, in[1], one_behind(text, "axis", 0) - 1);
+        block all = *x;
+        for (int k = 1; k < count; k++) {
+            all = beside(&all, in[k], one_behind(text, "axis", 0) - 1);
+        }
+        return all;
     }
     if (strcmp(kind, "slice") == 0) {
         return cut(x, one_behind(text, "axis", 0) - 1, one_behind(text, "from", 0),
@@ -187,6 +216,11 @@ static block computed(const char *kind, const char *text)
     }
     if (strcmp(kind, "flatten") == 0) {
         return reshaped(x, 1, &x->count);
+    }
+    if (strcmp(kind, "roll") == 0) {
+        count = numbers_behind(text, "shift", list);
+        list[1] = list[count - 1];
+        return rolled(x, list);
     }
     moves++;
     if (strcmp(kind, "permute") == 0) {
@@ -222,7 +256,7 @@ static block of_preset(const char *imported, const block *input)
         ck_assert_int_lt(line_count, LINES);
         ck_assert_int_eq(sscanf(each[k], "    - {name: %79[^,], kind: %39[^,}]", to->name, to->kind), 2);
         if (strcmp(to->kind, "position_embedding") == 0) {
-            const block *in[2];
+            const block *in[INPUTS];
             (void)inputs_of(each[k], in);
             return *in[0];
         }
@@ -304,6 +338,15 @@ static void put_turn(chain *c, int axis, int from)
     APPEND(c->nodes, "Concat b%d a%d", at, at);
     next_value(c, words);
     c->now = beside(&a, &b, axis);
+    c->slices = true;
+}
+
+// The value v with every step-th place of another.
+static void put_nth(chain *c, const char *of, const char *value, int axis, int first, int step)
+{
+    const int at = c->values++;
+    APPEND(c->weights, "f%d = %d;e%d = 999999;x%d = %d;n%d = %d;", at, first, at, at, axis + 1, at, step);
+    APPEND(c->nodes, "Slice %s f%d e%d x%d n%d > %s;", of, at, at, at, at, value);
     c->slices = true;
 }
 
@@ -391,13 +434,19 @@ static void random_order(int rank, int order[RANK])
 static void random_step(chain *c)
 {
     int list[RANK] = {0};
-    const int what = below(9), axis = below(c->now.rank);
+    const int what = below(10), axis = below(c->now.rank);
     if (what < 4) {
         const int rank = random_dims(c->now.count, list);
         put_reshape(c, rank, list);
     } else if (what < 8 || c->now.dims[axis] < 2) {
         random_order(c->now.rank, list);
         put_transpose(c, list);
+    } else if (what == 9 && c->now.dims[axis] % 2 == 0 && c->now.count > 24) {
+        char value[16];
+        (void)snprintf(value, sizeof value, "h%d", c->values);
+        put_nth(c, c->value, value, axis, c->values % 2, 2);
+        c->now = nth(&c->now, axis, (c->values - 1) % 2, 2);
+        (void)snprintf(c->value, sizeof c->value, "%s", value);
     } else {
         put_turn(c, axis, 1 + below(c->now.dims[axis] - 1));
     }
@@ -502,6 +551,50 @@ START_TEST(pixels_to_depth_are_the_chain_that_they_stand_for)
 }
 END_TEST
 
+// Four tensors of every second pixel; rows first is Swin's order, for which there is a layer.
+START_TEST(patches_that_are_merged_are_one_layer)
+{
+    static chain c;
+    const bool rows_first = _i == 0;
+    begin_chain(&c, 3, (int[]){3, 4, 6});
+    put_transpose(&c, (int[]){1, 2, 0});
+    const block image = c.now;
+    for (int k = 0; k < 4; k++) {
+        const int inner = k % 2, outer = k / 2, row = rows_first ? inner : outer,
+                  column = rows_first ? outer : inner;
+        char rows[16], value[16];
+        (void)snprintf(rows, sizeof rows, "r%d", k);
+        (void)snprintf(value, sizeof value, "p%d", k);
+        put_nth(&c, c.value, rows, 0, row, 2);
+        put_nth(&c, rows, value, 1, column, 2);
+        const block some = nth(&image, 0, row, 2), one = nth(&some, 1, column, 2);
+        c.now = k == 0 ? one : beside(&c.now, &one, 2);
+    }
+    APPEND(c.nodes, "Concat p0 p1 p2 p3");
+    next_value(&c, " axis=3");
+    end_chain(&c, 2);
+    ck_assert_msg(check_chain(&c), "%s", err.sentence);
+    const char *imported = hr_preset_imported(preset);
+    ck_assert_msg((strstr(imported, "kind: patch_merging, size: 2}") != NULL) == rows_first, "%s", imported);
+    ck_assert_msg((strstr(imported, "slice") == NULL) == rows_first, "%s", imported);
+}
+END_TEST
+
+// Rows and columns, each turned by a Split and a Concat, are one roll.
+START_TEST(an_image_that_is_turned_both_ways_is_one_layer)
+{
+    static chain c;
+    begin_chain(&c, 3, (int[]){4, 3, 6});
+    put_turn(&c, 1, 1);
+    put_turn(&c, 2, 5);
+    end_chain(&c, 2);
+    ck_assert_msg(check_chain(&c), "%s", err.sentence);
+    const char *imported = hr_preset_imported(preset);
+    ck_assert_msg(strstr(imported, "kind: roll, shift: [-1, 1]}") != NULL, "%s", imported);
+    ck_assert_msg(strstr(imported, "slice") == NULL && strstr(imported, "concat") == NULL, "%s", imported);
+}
+END_TEST
+
 static const struct {
     const char *input, *output, *weights, *nodes, *sentence;
 } refused[] = {
@@ -534,6 +627,8 @@ int main(void)
     tcase_add_loop_test(tests, a_known_chain_is_the_layer_of_its_name, 0, ROWS(known));
     tcase_add_loop_test(tests, an_operator_for_blocks_is_the_chain_that_it_stands_for, 0, ROWS(blocks));
     tcase_add_test(tests, pixels_to_depth_are_the_chain_that_they_stand_for);
+    tcase_add_loop_test(tests, patches_that_are_merged_are_one_layer, 0, 2);
+    tcase_add_test(tests, an_image_that_is_turned_both_ways_is_one_layer);
     tcase_add_loop_test(tests, a_chain_that_no_layer_moves_is_refused, 0, ROWS(refused));
     Suite *suite = suite_create("onnx_moves");
     suite_add_tcase(suite, tests);

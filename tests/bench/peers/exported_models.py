@@ -54,6 +54,10 @@ def product_flops(instruction):
     if op == "attention":
         batch, places, width = read[0].shape
         return 4 * batch * places * read[1].shape[1] * width
+    if op == "attention_scores":
+        return 2 * math.prod(instruction.made[0].shape) * read[0].shape[-1] // instruction.made[0].shape[1]
+    if op == "attention_values":
+        return 2 * math.prod(instruction.made[0].shape) * read[0].shape[-1]
     if op not in ("conv2d", "conv2d_transpose", "dense"):
         return 0
     seen = read[0] if op == "conv2d_transpose" else instruction.made[0]

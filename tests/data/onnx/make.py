@@ -310,6 +310,48 @@ class Pixels(nn.Module):
         return self.out(F.pixel_shuffle(self.mid(x), 2)).mean([2, 3])
 
 
+class Windows(nn.Module):
+    """Attention within windows of 2 by 3 pixels, of the image and of the rolled image, and patches that become one."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.merge, self.head = nn.Conv2d(3, 8, 1), nn.Linear(32, 12, bias=False), nn.Linear(12, 10)
+        self.qkv, self.proj = (nn.ModuleList(nn.Linear(8, n) for _ in range(2)) for n in (24, 8))
+        self.tables = nn.ParameterList(nn.Parameter(torch.zeros(3 * 5, 2)) for _ in range(2))
+        rows, columns = torch.arange(6) // 3, torch.arange(6) % 3
+        apart = (rows[:, None] - rows + 1) * 5 + columns[:, None] - columns + 2
+        self.register_buffer("apart", apart.flatten())
+
+    def attend(self, x, which, shift):
+        batch, height, width, features = x.shape
+        down, across = height // 2, width // 3
+        if shift:
+            x = x.roll((-shift, -shift), (1, 2))
+        x = x.view(batch, down, 2, across, 3, features).transpose(2, 3).reshape(-1, 6, features)
+        q, k, v = self.qkv[which](x).reshape(-1, 6, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        scores = q * 0.5 @ k.transpose(-2, -1)
+        scores = scores + self.tables[which][self.apart].view(6, 6, 2).permute(2, 0, 1).unsqueeze(0)
+        if shift:
+            parts = x.new_zeros((height, width))
+            for part, (rows, columns) in enumerate([(slice(0, -shift), slice(-shift, None)), (slice(-shift, None), slice(0, -shift)),
+                                                    (slice(-shift, None), slice(-shift, None))]):
+                parts[rows, columns] = part + 1
+            parts = parts.view(down, 2, across, 3).transpose(1, 2).reshape(-1, 6)
+            mask = parts.unsqueeze(1) - parts.unsqueeze(2)
+            mask = mask.masked_fill(mask != 0, -100.0).masked_fill(mask == 0, 0.0)
+            scores = (scores.view(batch, down * across, 2, 6, 6) + mask.unsqueeze(1).unsqueeze(0)).view(-1, 2, 6, 6)
+        y = self.proj[which]((scores.softmax(-1) @ v).transpose(1, 2).reshape(-1, 6, features))
+        y = y.view(batch, down, across, 2, 3, features).transpose(2, 3).reshape(batch, height, width, features)
+        return y.roll((shift, shift), (1, 2)) if shift else y
+
+    def forward(self, x):
+        x = self.conv(x).permute(0, 2, 3, 1)
+        x = x + self.attend(x, 0, 0)
+        x = x + self.attend(x, 1, 1)
+        x = torch.cat([x[:, i::2, j::2] for j in range(2) for i in range(2)], -1)
+        return self.head(self.merge(x).mean((1, 2)))
+
+
 def image(size):
     return torch.zeros(BATCH, 3, size, size)
 
@@ -331,6 +373,7 @@ FILES = [
     ("shuffle_dynamo", Shuffle, image(8), "dynamo", 20, True), ("mixer_script", Mixer, image(16), "script", 17, True),
     ("mixer_dynamo", Mixer, image(16), "dynamo", 20, True), ("pixels_script", Pixels, image(8), "script", 17, True),
     ("pixels_dynamo", Pixels, image(8), "dynamo", 20, True),
+    ("windows_script", Windows, image(12), "script", 17, False), ("windows_dynamo", Windows, image(12), "dynamo", 20, True),
     ("norms_script", Norms, image(16), "script", 17, True), ("norms_dynamo", Norms, image(16), "dynamo", 20, True),
     ("patches_fixed", Patches, image(16), "dynamo", 20, False), ("rotary_script", Rotary, ids(), "script", 17, True),
     ("open_script", Open, ids(), "script", 17, "places"), ("open_dynamo", Open, ids(), "dynamo", 20, "places"),
@@ -344,10 +387,10 @@ def is_alike(tensor):
     return (values == values.flat[0]).all()
 
 
-def strip(model):
+def strip(model, whole=False):
     """Takes out what no reader needs."""
     graph = model.graph
-    for tensor in graph.initializer:
+    for tensor in [] if whole else graph.initializer:
         count = 1
         for dim in tensor.dims:
             count *= dim
@@ -390,7 +433,8 @@ def write(folder, name, make, example, exporter, opset, is_open):
                                   training=torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL)
         finally:
             sys.stdout = before
-    onnx.save(onnx.load(path) if name.startswith("tied") else strip(onnx.load(path)), path)
+    whole = name.startswith(("tied", "windows"))  # tables and masks are looked at
+    onnx.save(strip(onnx.load(path), whole), path)
     print('    {"%s", %d},' % (name, sum(p.numel() for p in module.parameters())))
 
 
