@@ -44,6 +44,7 @@ static const struct {
     {"Expand", fold_expand, take_expand, true},
     {"Flatten", fold_flatten, take_flatten, true},
     {"Floor", fold_elementwise, NULL, false},
+    {"GRU", NULL, take_recurrent, false},
     {"Gather", fold_gather, take_embedding, true},
     {"GatherND", fold_gather_nd, NULL, false},
     {"Gelu", NULL, take_gelu, false},
@@ -57,6 +58,7 @@ static const struct {
     {"Identity", take_identity, take_identity, true},
     {"InstanceNormalization", NULL, take_instance_norm, false},
     {"IsNaN", fold_elementwise, take_step, false},
+    {"LSTM", NULL, take_recurrent, false},
     {"LayerNormalization", NULL, take_layer_norm, false},
     {"LeakyRelu", NULL, take_leaky_relu, false},
     {"Less", fold_elementwise, NULL, false},
@@ -120,6 +122,21 @@ static bool is_weight(const walk *w, uint32_t id)
 static bool is_float(const onnx_value *v)
 {
     return v->type == ONNX_FLOAT || v->type == ONNX_FLOAT16 || v->type == ONNX_BFLOAT16;
+}
+
+// A sequence that a convolution or a pooling reads comes as [features, places].
+static bool is_features_first(const walk *w, const onnx_value *v)
+{
+    static const char *const over[] = {"Conv", "MaxPool", "AveragePool"};
+    for (const onnx_node *n = w->g->nodes; n != NULL; n = n->next) {
+        for (size_t k = 0; n->input_count > 0 && n->inputs[0] == v->value && k < sizeof over / sizeof *over;
+             k++) {
+            if (strcmp(n->op, over[k]) == 0) {
+                return v->rank == 3 && is_float(v);
+            }
+        }
+    }
+    return false;
 }
 
 // An image comes as [channels, height, width] where no Transpose says otherwise.
@@ -198,7 +215,7 @@ static bool add_numbers(walk *w, const onnx_value *v, bool places)
 
 static bool add_input(walk *w, const onnx_value *v)
 {
-    static const uint32_t as_image[4] = {0, 3, 1, 2};
+    static const uint32_t as_image[4] = {0, 3, 1, 2}, as_steps[3] = {0, 2, 1};
     int64_t shape[ONNX_RANK];
     if (!check_input(w, v)) {
         return false;
@@ -208,8 +225,12 @@ static bool add_input(walk *w, const onnx_value *v)
     if ((mask || places) && v->rank == 2 && v->type == ONNX_INT64) {
         return add_numbers(w, v, places);
     }
-    const bool image = is_image(w, v);
+    const bool image = is_image(w, v), first = is_features_first(w, v);
     memcpy(shape, v->dims, sizeof shape);
+    if (first) {
+        shape[1] = v->dims[2];
+        shape[2] = v->dims[1];
+    }
     if (image) {
         shape[1] = v->dims[2];
         shape[2] = v->dims[3];
@@ -217,7 +238,7 @@ static bool add_input(walk *w, const onnx_value *v)
     }
     shape[0] = ONNX_BATCH;
     layer *l = layer_new(w, "input", v->rank, shape);
-    tensor *t = l == NULL ? NULL : tensor_plain(w, l, image ? as_image : NULL);
+    tensor *t = l == NULL ? NULL : tensor_plain(w, l, image ? as_image : first ? as_steps : NULL);
     if (t == NULL) {
         return false;
     }

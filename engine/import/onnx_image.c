@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "onnx_fold.h"
 #include "onnx_layers.h"
 
@@ -150,58 +149,15 @@ static tensor *image_of(walk *w, layer *l)
 
 // ---- convolutions ---------------------------------------------------------------------------------------------
 
-// An exporter that computes for inference multiplies a batch norm into the convolution before it. Of PyTorch's, the one by
-// TorchScript writes such weights under numbers, and the one by torch.export the norm's result in the place of its own.
-static bool has_folded_norm(walk *w, const onnx_tensor *weight)
-{
-    const char *out = w->node->output_count > 0 ? intern_text(&w->g->values, w->node->outputs[0]) : NULL;
-    return strcmp(w->g->producer, "pytorch") == 0 &&
-           ((strncmp(weight->name, "onnx::Conv_", 11) == 0 && walk_has(w, 2)) ||
-            (out != NULL && strncmp(out, "getitem", 7) == 0));
-}
-
-// The newer exporter keeps the name of a bias that the convolution had beside its norm; one that the norm brought is
-// "conv.weight_bias". The older numbers both.
-static bool has_own_bias(const onnx_tensor *bias)
-{
-    return text_ends_in(bias->name, ".bias");
-}
-
-static layer *unfolded_norm(walk *w, layer *conv)
-{
-    layer *norm = walk_emit(w, "batch_norm", conv, conv->rank, conv->shape);
-    if (norm == NULL) {
-        return NULL;
-    }
-    norm->path = conv->path[0] != '\0' ? onnx_print(w->g, "%.150s_bn", conv->path) : "";
-    norm->name = conv->name[0] != '\0' ? onnx_print(w->g, "%.150s_bn", conv->name) : "";
-    layer_real(w, norm, "epsilon", 1e-5);
-    layer_real(w, norm, "momentum", 0.1);
-    norm->count = 2 * conv->shape[conv->rank - 1];
-    w->folded_norms++;
-    return w->g->status == HR_OK ? norm : NULL;
-}
-
-static const onnx_tensor *weight_of(walk *w, uint32_t k, uint32_t rank)
-{
-    const value v = walk_value(w, k);
-    if (v.weight == NULL || v.weight->rank != rank) {
-        return walk_refuse(w, "needs weights of %u dimensions, as they are in the file", rank);
-    }
-    for (uint32_t d = 0; d < rank; d++) {
-        if (v.weight->dims[d] < 1) {
-            return walk_refuse(w, "the weight '%.60s' has no elements", v.weight->name);
-        }
-    }
-    return v.weight;
-}
-
 bool take_conv(walk *w)
 {
     window v;
     tensor *x = walk_tensor(w, 0);
-    const onnx_tensor *weight = x == NULL ? NULL : weight_of(w, 1, 4);
-    const onnx_tensor *bias = weight == NULL || !walk_has(w, 2) ? NULL : weight_of(w, 2, 1);
+    if (x != NULL && x->rank == 3) {
+        return take_conv_steps(w, x);
+    }
+    const onnx_tensor *weight = x == NULL ? NULL : conv_weight(w, 1, 4);
+    const onnx_tensor *bias = weight == NULL || !walk_has(w, 2) ? NULL : conv_weight(w, 2, 1);
     if (weight == NULL || w->g->status != HR_OK || !read_window(w, x, weight->dims + 2, &v)) {
         return false;
     }
@@ -214,7 +170,7 @@ bool take_conv(walk *w)
             filters, weight->dims[1], groups, channels);
     }
     layer *l = padded(w, walk_image(w, x), &v);
-    const bool depthwise = groups == channels && groups > 1, folded = has_folded_norm(w, weight);
+    const bool depthwise = groups == channels && groups > 1, folded = conv_has_folded_norm(w, weight);
     const int64_t shape[4] = {ONNX_BATCH, v.out[0], v.out[1], filters};
     layer *out = l == NULL ? NULL : walk_emit(w, depthwise ? "depthwise_conv2d" : "conv2d", l, 4, shape);
     if (out == NULL) {
@@ -230,11 +186,11 @@ bool take_conv(walk *w)
     if (!depthwise) {
         layer_whole(w, out, "groups", groups);
     }
-    const onnx_tensor *own = bias == NULL || (folded && !has_own_bias(bias)) ? NULL : bias;
+    const onnx_tensor *own = bias == NULL || (folded && !conv_has_own_bias(bias)) ? NULL : bias;
     layer_word(w, out, "bias", own != NULL ? "true" : "false");
     layer_param(w, out, weight);
     layer_param(w, out, own);
-    return walk_give(w, 0, image_of(w, folded ? unfolded_norm(w, out) : out));
+    return walk_give(w, 0, image_of(w, folded ? conv_unfolded_norm(w, out) : out));
 }
 
 // What a transposed convolution says of its padding.
@@ -273,8 +229,8 @@ bool take_conv_transpose(walk *w)
 {
     turned v;
     tensor *x = walk_tensor(w, 0);
-    const onnx_tensor *weight = x == NULL ? NULL : weight_of(w, 1, 4);
-    const onnx_tensor *bias = weight == NULL || !walk_has(w, 2) ? NULL : weight_of(w, 2, 1);
+    const onnx_tensor *weight = x == NULL ? NULL : conv_weight(w, 1, 4);
+    const onnx_tensor *bias = weight == NULL || !walk_has(w, 2) ? NULL : conv_weight(w, 2, 1);
     layer *l = weight == NULL || w->g->status != HR_OK ? NULL : walk_image(w, x);
     if (l == NULL || !read_turned(w, l, weight, &v)) {
         return false;
@@ -304,6 +260,9 @@ static bool pool(walk *w, const char *kind, bool counts_padding)
 {
     window v;
     tensor *x = walk_tensor(w, 0);
+    if (x != NULL && x->rank == 3) {
+        return take_pool_steps(w, x, kind, counts_padding);
+    }
     if (x == NULL || !read_window(w, x, NULL, &v)) {
         return false;
     }
@@ -460,8 +419,8 @@ bool take_batch_norm(walk *w)
 {
     axes head;
     const tensor *x = walk_tensor(w, 0);
-    const onnx_tensor *gain = x == NULL ? NULL : weight_of(w, 1, 1);
-    const onnx_tensor *shift = gain == NULL ? NULL : weight_of(w, 2, 1);
+    const onnx_tensor *gain = x == NULL ? NULL : conv_weight(w, 1, 1);
+    const onnx_tensor *shift = gain == NULL ? NULL : conv_weight(w, 2, 1);
     if (shift == NULL) {
         return false;
     }
@@ -472,7 +431,8 @@ bool take_batch_norm(walk *w)
     if (l == NULL || gain->dims[0] != dim_size(x, 1) || shift->dims[0] != gain->dims[0]) {
         return l == NULL ? false : walk_refuse(w, "has weights of another size than its channels") != NULL;
     }
-    layer *out = walk_emit(w, "batch_norm", l, l->rank, l->shape);
+    l = conv_as_image(w, l);
+    layer *out = l == NULL ? NULL : walk_emit(w, "batch_norm", l, l->rank, l->shape);
     tensor *t = out == NULL ? NULL : tensor_again(w, x);
     if (t == NULL) {
         return false;

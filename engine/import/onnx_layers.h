@@ -34,6 +34,23 @@ tensor *merged_patches(walk *w, const tensor *const *of, uint32_t count, uint32_
 
 bool take_concat(walk *w);
 
+// ---- onnx_conv.c
+
+// The node's operand k as weights of so many dimensions, none empty.
+const onnx_tensor *conv_weight(walk *w, uint32_t k, uint32_t rank);
+bool conv_has_folded_norm(walk *w, const onnx_tensor *weight);
+bool conv_has_own_bias(const onnx_tensor *bias);
+// A sequence as an image of one row, which is what a batch norm reads; others as they are.
+layer *conv_as_image(walk *w, layer *l);
+layer *conv_unfolded_norm(walk *w, layer *conv);
+
+// ---- onnx_sequence.c
+
+// Conv, MaxPool and AveragePool of three dimensions.
+bool take_conv_steps(walk *w, const tensor *x);
+bool take_pool_steps(walk *w, const tensor *x, const char *kind, bool counts_padding);
+bool take_recurrent(walk *w); // GRU, LSTM
+
 // ---- onnx_image.c
 
 bool take_conv(walk *w);

@@ -206,7 +206,7 @@ bool take_global_pool(walk *w)
     if (x == NULL) {
         return false;
     }
-    return x->rank != 4
+    return x->rank != 4 && x->rank != 3
                ? walk_refuse(w, "needs [batch, channels, height, width], had %u dimensions", x->rank) != NULL
                : walk_give(w, 0, mean_of(w, x, flags, true, false));
 }

@@ -133,9 +133,9 @@ static void merge_activations(writer *r)
 {
     static const char *const activations[] = {"relu",    "relu6",      "gelu",         "silu", "tanh",
                                               "sigmoid", "hard_swish", "hard_sigmoid", "mish", "softplus"};
-    static const char *const takers[] = {"conv2d", "depthwise_conv2d", "conv2d_transpose",
-                                         "dense",  "batch_norm",       "group_norm",
-                                         "add",    "multiply"};
+    static const char *const takers[] = {"conv2d",  "depthwise_conv2d", "conv2d_transpose", "conv1d",
+                                         "dense",   "batch_norm",       "group_norm",       "add",
+                                         "multiply"};
     uint32_t kept = 0;
     for (uint32_t k = 0; k < r->count; k++) {
         layer *l = r->layers[k];

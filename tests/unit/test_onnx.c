@@ -81,6 +81,10 @@ static const struct {
      "conv2d window_attention add roll window_attention roll add patch_merging dense reshape reduce dense"},
     {"windows_dynamo", 1182,
      "conv2d window_attention add roll window_attention roll add patch_merging dense reshape reduce dense"},
+    {"sound_script", 641,
+     "conv1d reshape batch_norm reshape max_pool1d conv1d conv1d avg_pool1d gru slice flatten dense"},
+    {"sound_dynamo", 641,
+     "conv1d reshape batch_norm reshape max_pool1d conv1d conv1d avg_pool1d gru slice flatten dense"},
     {"pixels_dynamo", 1041, "pixel_unshuffle conv2d conv2d pixel_shuffle conv2d global_avg_pool"},
 };
 enum { FILES = sizeof files / sizeof *files };
@@ -151,6 +155,8 @@ static const struct {
     {"mixer_dynamo", "{name: permute, kind: permute, axes: [2, 1]}"},
     {"windows_dynamo", "kind: window_attention, heads: 2, size: [2, 3]}"},
     {"windows_script", "kind: window_attention, heads: 2, size: [2, 3], shift: 1}"},
+    {"sound_dynamo", "kernel: 3, dilation: 4, padding: 4, groups: 4, activation: gelu}"},
+    {"sound_script", "input: {shape: [40, 3]}"},
     {"pixels_dynamo", "{name: pixel_shuffle, kind: pixel_shuffle, size: 2}"},
 };
 

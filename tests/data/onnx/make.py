@@ -352,6 +352,21 @@ class Windows(nn.Module):
         return self.head(self.merge(x).mean((1, 2)))
 
 
+class Sound(nn.Module):
+    """Convolutions and pools of a sequence, strided, dilated and in groups, and a recurrent layer, of which the last place counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv1d(3, 8, 5, 2, 2, bias=False), nn.BatchNorm1d(8)
+        self.deep, self.mix = nn.Conv1d(8, 8, 3, padding=4, dilation=4, groups=4), nn.Conv1d(8, 6, 1)
+        self.gru, self.head = nn.GRU(6, 7, batch_first=True), nn.Linear(7, 10)
+
+    def forward(self, x):
+        x = F.max_pool1d(F.relu(self.norm(self.first(x))), 3, 2, 1)
+        x = F.avg_pool1d(self.mix(F.gelu(self.deep(x))), 2)
+        return self.head(self.gru(x.transpose(1, 2))[0][:, -1])
+
+
 def image(size):
     return torch.zeros(BATCH, 3, size, size)
 
@@ -374,6 +389,8 @@ FILES = [
     ("mixer_dynamo", Mixer, image(16), "dynamo", 20, True), ("pixels_script", Pixels, image(8), "script", 17, True),
     ("pixels_dynamo", Pixels, image(8), "dynamo", 20, True),
     ("windows_script", Windows, image(12), "script", 17, False), ("windows_dynamo", Windows, image(12), "dynamo", 20, True),
+    ("sound_script", Sound, torch.zeros(BATCH, 3, 40), "script", 17, True),
+    ("sound_dynamo", Sound, torch.zeros(BATCH, 3, 40), "dynamo", 20, True),
     ("norms_script", Norms, image(16), "script", 17, True), ("norms_dynamo", Norms, image(16), "dynamo", 20, True),
     ("patches_fixed", Patches, image(16), "dynamo", 20, False), ("rotary_script", Rotary, ids(), "script", 17, True),
     ("open_script", Open, ids(), "script", 17, "places"), ("open_dynamo", Open, ids(), "dynamo", 20, "places"),
