@@ -131,6 +131,8 @@ bool take_attention(walk *w); // the operator of opset 23
 
 // Scores and a bias of [1, heads, places, places]; NULL without a refusal: it is none by where pixels of a window stand.
 tensor *windows_biased(walk *w, const tensor *x, const value *bias);
+// A weight under a view as numbers; NULL without a refusal: it is none, or a dimension of it lies in several places.
+const numbers *parameter_numbers(walk *w, const tensor *t);
 bool windows_output_biased(walk *w, layer *l, const onnx_tensor *bias);
 // Refused where a layer of window attention has biases in some of its projections.
 bool windows_are_whole(walk *w, const layer *l);

@@ -195,6 +195,22 @@ static tensor *add_pair(walk *w, tensor *x, const value *v)
     return turned != NULL || w->g->status != HR_OK ? turned : both(w, "add", x, y);
 }
 
+// A mask that the exporter has computed, or that is a weight under a view, becomes numbers.
+static bool read_mask(walk *w, operands *o)
+{
+    const numbers *mask = NULL;
+    if (o->a.tensor->layer->open != OPEN_SCORES) {
+        return true;
+    }
+    if (o->b.weight != NULL) {
+        mask = numbers_of(w->g, o->b.weight);
+    } else if (o->b.tensor != NULL) {
+        mask = parameter_numbers(w, o->b.tensor);
+    }
+    o->b = mask != NULL ? (value){.numbers = mask} : o->b;
+    return w->g->status == HR_OK;
+}
+
 bool take_add(walk *w)
 {
     operands o;
@@ -209,12 +225,8 @@ bool take_add(walk *w)
     out = step_add(w, o.a.tensor, &o.b);
     out = out == NULL && w->g->status == HR_OK && o.b.tensor != NULL ? step_add(w, o.b.tensor, &a) : out;
     double number = 0;
-    if (o.a.tensor->layer->open == OPEN_SCORES &&
-        o.b.weight != NULL) { // a mask that the exporter has computed
-        o.b = (value){.numbers = numbers_of(w->g, o.b.weight)};
-        if (o.b.numbers == NULL) {
-            return false;
-        }
+    if (!read_mask(w, &o)) {
+        return false;
     }
     const bool bias = o.b.weight != NULL && o.b.weight->rank > 0 && o.a.tensor->layer->units == 1;
     const bool constant =

@@ -39,34 +39,42 @@ bool windows_find(const tensor *x, windows *out)
 
 // ---- the bias -------------------------------------------------------------------------------------------------
 
-// A table of biases as numbers, in the order that its view has; NULL: it is none of [1, heads, places, places].
-static const numbers *bias_numbers(walk *w, const value *bias, int64_t head_count, int64_t places)
+const numbers *parameter_numbers(walk *w, const tensor *t)
 {
-    const tensor *t = bias->tensor != NULL || bias->weight == NULL ? bias->tensor : walk_tensor_of(w, bias);
-    if (t == NULL || t->layer->open != OPEN_PARAMETER || t->layer->param_count == 0 || t->rank < 3 ||
-        t->rank > 4 || axes_size(&t->axes) != head_count * places * places) {
+    if (t->layer->open != OPEN_PARAMETER || t->layer->param_count == 0) {
         return NULL;
     }
     const numbers *read = numbers_of(w->g, t->layer->params[0]);
     const numbers *flat = read == NULL || read->missing != NULL ? read : numbers_plain(w->g, read);
     numbers *out = flat == NULL ? NULL : numbers_again(w->g, flat);
     for (uint32_t d = 0; out != NULL && d < t->rank; d++) {
-        const uint32_t behind = t->rank - d;
         int64_t stride = 1;
-        if (dim_size(t, d) != (behind > 3 ? 1 : behind == 3 ? head_count : places) || t->dims[d].count > 1) {
+        const mem_axis *own = t->dims[d].count > 0 ? t->dims[d].at[0] : NULL;
+        if (t->dims[d].count > 1 || (own != NULL && own->copied)) {
             return NULL;
         }
-        for (uint32_t k = axes_place(&t->axes, t->dims[d].count > 0 ? t->dims[d].at[0] : NULL) + 1;
-             k < t->axes.count; k++) {
+        for (uint32_t k = axes_place(&t->axes, own) + 1; k < t->axes.count; k++) {
             stride *= t->axes.at[k]->size;
         }
         out->dims[d] = dim_size(t, d);
-        out->strides[d] = t->dims[d].count > 0 ? stride : 0;
+        out->strides[d] = own != NULL && read->missing == NULL ? stride : 0;
     }
     if (out != NULL) {
         out->rank = t->rank;
     }
     return out;
+}
+
+// A table of biases as numbers; NULL: it is none of [1, heads, places, places].
+static const numbers *bias_numbers(walk *w, const value *bias, int64_t head_count, int64_t places)
+{
+    const tensor *t = bias->tensor != NULL || bias->weight == NULL ? bias->tensor : walk_tensor_of(w, bias);
+    if (t == NULL || t->rank < 3 || t->rank > 4 || axes_size(&t->axes) != head_count * places * places ||
+        dim_size(t, t->rank - 3) != head_count || dim_size(t, t->rank - 2) != places ||
+        dim_size(t, t->rank - 1) != places) {
+        return NULL;
+    }
+    return parameter_numbers(w, t);
 }
 
 // Whether a bias depends on nothing but how far a pixel is below and beside another.
