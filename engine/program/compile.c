@@ -24,6 +24,7 @@ static const struct {
     pass recorded, unrecorded, feeding;
 } passes[] = {
     {pass_build, pass_build, pass_build},
+    {pass_pads, pass_pads, skip},
     {pass_precision, pass_precision, skip},
     {pass_autodiff, skip, skip},
     {pass_scale_loss, skip, skip},

@@ -119,6 +119,7 @@ HR_MUST_CHECK hr_status draft_cut_blocks(const draft *d, const uint32_t *writer,
 void draft_close_gaps(draft *d);
 
 hr_status pass_build(draft *d, hr_err *err);
+hr_status pass_pads(draft *d, hr_err *err);
 hr_status pass_precision(draft *d, hr_err *err);
 // Appends the persistent tensors of loss scaling and gradient health. Called by build.
 HR_MUST_CHECK hr_status draft_add_scaling(draft *d, hr_err *err);

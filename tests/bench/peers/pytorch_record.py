@@ -53,9 +53,29 @@ class Transformer(torch.nn.Module):
         return self.head(self.blocks(x, mask=mask, is_causal=True)).flatten(0, 1)
 
 
+class Causal(torch.nn.Module):
+    """Three convolutions that see what came before, padded at one end, and one of an even kernel."""
+    CHANNELS, PLACES, CLASSES, TAPS = 64, 1000, 10, 5
+
+    def __init__(self):
+        super().__init__()
+        self.before = torch.nn.ModuleList(torch.nn.Conv1d(self.CHANNELS, self.CHANNELS, self.TAPS) for _ in range(3))
+        self.even = torch.nn.Conv1d(self.CHANNELS, self.CHANNELS, 4, padding="same")
+        self.head = torch.nn.Linear(self.CHANNELS, self.CLASSES)
+
+    def forward(self, x):
+        for convolution in self.before:
+            x = torch.nn.functional.pad(x, (self.TAPS - 1, 0))
+            x = torch.nn.functional.relu_(convolution(x))
+        return self.head(torch.nn.functional.relu_(self.even(x)).mean(2))
+
+
+OWN = {"transformer": Transformer, "causal": Causal}  # networks that are no preset
+
+
 def model_of(name):
-    if name == "transformer":
-        return Transformer()
+    if name in OWN:
+        return OWN[name]()
     import torchvision
     return getattr(torchvision.models, name)()
 
@@ -65,6 +85,9 @@ def batch_of(name, batch, device):
         shape = (batch, Transformer.SEQUENCE)
         return (torch.randint(0, Transformer.VOCABULARY, shape, device=device),
                 torch.randint(0, Transformer.VOCABULARY, (batch * Transformer.SEQUENCE,), device=device))
+    if name == "causal":
+        return (torch.randn(batch, Causal.CHANNELS, Causal.PLACES, device=device),
+                torch.randint(0, Causal.CLASSES, (batch,), device=device))
     return torch.randn(batch, 3, 224, 224, device=device), torch.randint(0, 1000, (batch,), device=device)
 
 
