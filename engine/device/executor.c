@@ -344,7 +344,8 @@ static const resident *next_resident(const executor *x, const char *name, uint32
 static void set_address(bound *b, uint32_t owner, uint64_t address)
 {
     for (uint32_t k = b->first_share[owner + 1]; k < b->first_share[owner + 2]; k++) {
-        b->address[b->shares[k]] = (void *)(uintptr_t)address;
+        const uint32_t id = b->shares[k];
+        b->address[id] = (void *)(uintptr_t)(address == 0 ? 0 : address + program_offset(b->p, id));
     }
 }
 

@@ -7,16 +7,27 @@
 
 #include "ops/op.h"
 
-enum { FRAMEWORK_MAX_EXTRAS = 6 };
+enum { FRAMEWORK_MAX_EXTRAS = 16 };
 
 // A tensor of the framework's that our kernels do without.
 typedef struct framework_extra {
     const char *name;
     // FIRST is asked for before the results, KEPT behind them; both are kept for backward: until the first extra of backward
-    // is there, or else until the gradient has been taken. GRADIENT is asked for before the gradient, BEHIND when it is there,
-    // and both are given back at once then.
-    enum { EXTRA_FIRST, EXTRA_KEPT, EXTRA_GRADIENT, EXTRA_BEHIND } when;
+    // is there, or else until the gradient has been taken. NOW is asked for before the results, and given back when they are there.
+    // GRADIENT is asked for before the gradient, BEHIND when it is there, and both are given back at once then. INSTEAD is a copy of the
+    // result's gradient: as GRADIENT, unless that gradient goes now, in whose place it is. WITHIN is asked for when the gradient
+    // has been, and what the gradient is made of and GRADIENT go no sooner than the last of them.
+    enum {
+        EXTRA_FIRST,
+        EXTRA_KEPT,
+        EXTRA_NOW,
+        EXTRA_GRADIENT,
+        EXTRA_INSTEAD,
+        EXTRA_WITHIN,
+        EXTRA_BEHIND
+    } when;
     uint64_t (*bytes)(const op_query *forward); // 0: there is none
+    bool brief;      // KEPT: given back when the next is there; WITHIN: with the first that is not
     bool unseen;     // lives as long, though no hook of saved tensors is called for it
     bool to_the_end; // of backward: no gradient is taken through it, and the tape still has it
     uint8_t copies;  // there are as many of them; 0: one

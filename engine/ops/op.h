@@ -294,7 +294,12 @@ enum {
     OP_FLAG_PACKED =
         512, // ATTENTION, DENSE in front of it: an nn.MultiheadAttention, which makes one product and copies
     OP_FLAG_PROMOTED = 1024, // CAST: the reader takes what is cast as it is
-    OP_FLAG_LOGITS = 2048,   // CAST, SOFTMAX_XENT: of logits, whose log-softmax has their own type
+    OP_FLAG_JOINED =
+        4096, // of a packed attention: DENSE, one of three products that are one there; ATTENTION, of their results;
+              // PERMUTE, a copy in the order that there is
+    OP_FLAG_TURNED = 8192, // LAYER_NORM, a DENSE that is JOINED: places come before samples in its input
+    OP_FLAG_TURNED_BACK = 16384, // LAYER_NORM, DENSE, ATTENTION: and in its result's gradient
+    OP_FLAG_LOGITS = 2048,       // CAST, SOFTMAX_XENT: of logits, whose log-softmax has their own type
 };
 
 // What READ brings to the host.

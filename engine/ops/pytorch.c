@@ -3,9 +3,12 @@
 
 #include <stddef.h>
 
+#include "ops/attention.h"
 #include "ops/rows.h"
 
 enum { INT64_BYTES = 8, FLOAT32_BYTES = 4, SCORES_ALIGNED = 32, HOPPER = 9, BLACKWELL = 12 };
+// Of the kernels of scaled_dot_product_attention.
+enum { BLOCK = 64, WIDE_BLOCK = 128, BLOCK_STATE = 16, FLASH_FEATURES = 32 };
 
 // Places of a pooling's maxima are int64, as every index is.
 static uint64_t index_bytes(const op_query *forward, unsigned k)
@@ -79,10 +82,82 @@ static uint64_t like_alpha(const op_query *forward)
     return forward->attr.momentum > 0 ? like_first_input(forward) : 0;
 }
 
-// nn.MultiheadAttention puts places first for its last product, which keeps that copy. The flash kernel's result lies so.
-static uint64_t packed_copy(const op_query *forward)
+// A kernel that wants rows copies what nn.MultiheadAttention has turned.
+static uint64_t turned_input(const op_query *forward)
 {
-    return (forward->attr.flags & OP_FLAG_PACKED) != 0 && !is_flash(forward) ? like_first_result(forward) : 0;
+    return (forward->attr.flags & OP_FLAG_TURNED) != 0 ? like_first_input(forward) : 0;
+}
+
+static uint64_t turned_gradient(const op_query *forward)
+{
+    return (forward->attr.flags & OP_FLAG_TURNED_BACK) != 0 ? like_first_result(forward) : 0;
+}
+
+static uint64_t turned_flash(const op_query *forward)
+{
+    return is_flash(forward) ? turned_gradient(forward) : 0;
+}
+
+// mm's gradients come in the order of mat2 and self, addmm's in that of mat1, mat2 and self; a linear layer is an addmm where it has a
+// bias and its rows lie one behind the other.
+static bool is_mm(const op_query *forward)
+{
+    return forward->in_count < 3 || (forward->attr.flags & OP_FLAG_TURNED) != 0;
+}
+
+// With dropout the flash kernel's state is made twice.
+static uint64_t state_of_dropout(const op_query *forward)
+{
+    return forward->attr.rate > 0 ? flash_state(forward) : 0;
+}
+
+static uint64_t state_without(const op_query *forward)
+{
+    return forward->attr.rate > 0 ? 0 : flash_state(forward);
+}
+
+// Σ of gradient times result over a head's features, of each place (attention_backward.cu); what it is the sum of; and the same in the
+// order of heads.
+static uint64_t products_of_heads(const op_query *forward)
+{
+    return is_flash(forward) ? 0 : like_first_result(forward);
+}
+
+static uint64_t sums_of_heads(const op_query *forward)
+{
+    const op_attention a = op_attention_of(forward);
+    return is_flash(forward) ? 0 : (uint64_t)(a.samples * a.heads * a.queries) * FLOAT32_BYTES;
+}
+
+static uint64_t rounded_up(int64_t count, int64_t to)
+{
+    return (uint64_t)((count + to - 1) / to * to);
+}
+
+// The gradient of the queries is added up in blocks of 64 or, of wider heads, 128 queries by 64 features, each with 16 bytes of its
+// own (mem_eff_attention/kernel_backward.h, GradQTempStorage).
+static uint64_t sums_of_queries(const op_query *forward)
+{
+    const op_attention a = op_attention_of(forward);
+    const int64_t rows = a.features <= BLOCK ? BLOCK : WIDE_BLOCK;
+    const uint64_t blocks =
+        rounded_up(a.queries, rows) / (uint64_t)rows * (rounded_up(a.features, BLOCK) / BLOCK);
+    const uint64_t block = (uint64_t)rows * BLOCK * FLOAT32_BYTES + BLOCK_STATE;
+    return is_flash(forward) ? 0 : (uint64_t)(a.samples * a.heads) * blocks * block;
+}
+
+// The flash kernel's, of whole blocks of queries (flash_attn/flash_api.cpp): softmax_d and dq_accum.
+static uint64_t flash_sums(const op_query *forward)
+{
+    const op_attention a = op_attention_of(forward);
+    return is_flash(forward)
+               ? (uint64_t)(a.samples * a.heads) * rounded_up(a.queries, WIDE_BLOCK) * FLOAT32_BYTES
+               : 0;
+}
+
+static uint64_t flash_queries(const op_query *forward)
+{
+    return flash_sums(forward) * rounded_up(op_attention_of(forward).features, FLASH_FEATURES);
 }
 
 // cross_entropy takes the log-softmax in the type of its logits, and casts that to float32 for its loss.
@@ -105,12 +180,15 @@ static const framework_rule rules[HR_OP_COUNT] = {
     [HR_OP_RESHAPE] = {"view"},
     [HR_OP_CONV2D] = {"convolution", .autocast = PYTORCH_NARROW, .keep_in = 0x3, .first_gradient_last = is_depthwise},
     [HR_OP_CONV2D_TRANSPOSE] = {"convolution", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
-    [HR_OP_DENSE] = {"addmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
+    [HR_OP_DENSE] = {"addmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3, .first_gradient_last = is_mm,
+                     .extra = {{"turned:grad", EXTRA_INSTEAD, turned_gradient}}},
     [HR_OP_MATMUL] = {"bmm", .autocast = PYTORCH_NARROW, .keep_in = 0x3},
     [HR_OP_BATCH_NORM] = {"cudnn_batch_norm", .keep_in = 0x3, .keep_out = 0x6},
     [HR_OP_BATCH_NORM_APPLY] = {"native_batch_norm", .keep_in = 0x3}, // a second time
     [HR_OP_BATCH_NORM_EVAL] = {"native_batch_norm"},
-    [HR_OP_LAYER_NORM] = {"native_layer_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x7, .keep_out = 0x6},
+    [HR_OP_LAYER_NORM] = {"native_layer_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x7, .keep_out = 0x6,
+                          .extra = {{"turned", EXTRA_NOW, turned_input}, {"turned:again", EXTRA_GRADIENT, turned_input},
+                                    {"turned:grad", EXTRA_WITHIN, turned_gradient}}},
     [HR_OP_GROUP_NORM] = {"native_group_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x3, .keep_out = 0x6},
     [HR_OP_RMS_NORM] = {"_fused_rms_norm", .autocast = PYTORCH_WIDE, .keep_in = 0x3, .keep_out = 0x2},
     [HR_OP_RELU] = {"relu_", .keep_out = 0x1, .in_place = true},
@@ -157,8 +235,15 @@ static const framework_rule rules[HR_OP_COUNT] = {
     [HR_OP_ATTENTION] = {"_efficient_attention_forward", .autocast = PYTORCH_NARROW, .keep_in = 0x7, .keep_out = 0x3, .not_float64 = true,
                          .out_bytes = scores_bytes,
                          .extra = {{"philox_seed", EXTRA_FIRST, random_state}, {"philox_offset", EXTRA_FIRST, random_state},
-                                   {"rng_state", EXTRA_KEPT, flash_state}, {"unused", EXTRA_KEPT, flash_unused, .unseen = true},
-                                   {"places_first", EXTRA_KEPT, packed_copy}}},
+                                   {"rng_state", EXTRA_KEPT, state_without},
+                                   {"rng_state_before", EXTRA_KEPT, state_of_dropout, .unseen = true, .brief = true},
+                                   {"unused", EXTRA_KEPT, flash_unused, .unseen = true},
+                                   {"rng_state", EXTRA_KEPT, state_of_dropout},
+                                   {"turned:grad", EXTRA_GRADIENT, turned_gradient}, {"turned", EXTRA_GRADIENT, turned_flash},
+                                   {"products", EXTRA_WITHIN, products_of_heads, .brief = true},
+                                   {"sums", EXTRA_WITHIN, sums_of_heads, .brief = true}, {"delta", EXTRA_WITHIN, sums_of_heads},
+                                   {"query_sums", EXTRA_WITHIN, sums_of_queries},
+                                   {"softmax_d", EXTRA_WITHIN, flash_sums}, {"dq_accum", EXTRA_WITHIN, flash_queries}}},
     // The logarithms of the probabilities are as large as our probabilities; the loss keeps the sum of its weights.
     [HR_OP_SOFTMAX_XENT] = {"_log_softmax, nll_loss_forward", .autocast = PYTORCH_WIDE, .keep_in = 0x2, .keep_out = 0x1,
                             .extra = {{"total_weight", EXTRA_KEPT, one_real},

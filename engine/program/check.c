@@ -10,10 +10,13 @@
 
 typedef struct checker {
     const program *p;
-    bool *live;    // owners that are allocated now
-    bool *written; // tensors that hold a value
-    bool *before;  // owners that were allocated when the loop began
-    bool looping;  // between REPEAT and END
+    bool *live;     // owners that are allocated now
+    bool *written;  // tensors that hold a value
+    bool *before;   // owners that were allocated when the loop began
+    bool *parted;   // owners in which tensors lie side by side
+    uint32_t *next; // the tensor before it with the same owner, in those; HR_NO_ID
+    uint32_t *last; // of an owner: the last one with it
+    bool looping;   // between REPEAT and END
 } checker;
 
 static hr_status owner_of(const program *p, uint32_t id, uint32_t *owner, hr_err *err)
@@ -64,6 +67,51 @@ static hr_status check_alive(const checker *c, uint32_t n, uint32_t id, hr_err *
     return HR_OK;
 }
 
+// Of two tensors with one owner. What lies beside others there has its own bytes; the owner's are those of all.
+static bool lie_apart(const program *p, uint32_t a, uint32_t b)
+{
+    const uint64_t at = program_offset(p, a), other = program_offset(p, b);
+    const uint32_t first = at < other ? a : b;
+    const tensor *t = &p->tensors[first];
+    return at != other && t->bytes - t->padding_bytes <= (at < other ? other - at : at - other);
+}
+
+// Every tensor ends where its owner does, or before. Notes which lie in the same owner.
+static hr_status check_places(checker *c, hr_err *err)
+{
+    const program *p = c->p;
+    memset(c->last, 0xff, p->tensor_count * sizeof *c->last);
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        const tensor *t = &p->tensors[k];
+        uint32_t owner = 0;
+        HR_TRY(owner_of(p, k, &owner, err));
+        const uint64_t at = program_offset(p, k), room = p->tensors[owner].bytes;
+        c->next[k] = c->last[owner];
+        c->last[owner] = k;
+        c->parted[owner] |= at != 0;
+        if (at != 0 && (at > room || t->bytes - t->padding_bytes > room - at)) {
+            return HR_FAIL(err, CHECK, "%s ends behind %s, in which it lies", t->name,
+                           p->tensors[owner].name);
+        }
+    }
+    return HR_OK;
+}
+
+// What lies side by side with others is gone when its own place is written.
+static void overwrite(checker *c, const instr *i, uint32_t id)
+{
+    uint32_t owner = id;
+    while (c->p->tensors[owner].storage != owner) {
+        owner = c->p->tensors[owner].storage;
+    }
+    if (!c->parted[owner] || op_row_of(i->op)->view) {
+        return;
+    }
+    for (uint32_t k = c->last[owner]; k != HR_NO_ID; k = c->next[k]) {
+        c->written[k] = c->written[k] && lie_apart(c->p, k, id);
+    }
+}
+
 // A result may lie on an input's bytes only where the row says so.
 static hr_status check_overlap(const checker *c, uint32_t n, const instr *i, hr_err *err)
 {
@@ -76,7 +124,7 @@ static hr_status check_overlap(const checker *c, uint32_t n, const instr *i, hr_
             HR_TRY(owner_of(c->p, i->in[k], &in, err));
             bool update = i->in[k] == i->out[o] && ((row->updates >> k & 1) != 0 || row->in_place == 0);
             bool allowed = update || row->view || (o == row->in_place_out && row->in_place == (int)k);
-            if (in == out && !allowed) {
+            if (in == out && !allowed && !lie_apart(c->p, i->in[k], i->out[o])) {
                 return HR_FAIL(err, CHECK, "instruction %u writes %s over its operand %s", n,
                                c->p->tensors[i->out[o]].name, c->p->tensors[i->in[k]].name);
             }
@@ -102,6 +150,7 @@ static hr_status check_compute(checker *c, uint32_t n, const instr *i, hr_err *e
     }
     for (uint32_t k = 0; k < i->out_count; k++) {
         HR_TRY(check_alive(c, n, i->out[k], err));
+        overwrite(c, i, i->out[k]);
         c->written[i->out[k]] = true;
     }
     if (i->workspace != HR_NO_ID) {
@@ -170,6 +219,7 @@ static hr_status check_one(checker *c, uint32_t n, const instr *i, hr_err *err)
 static hr_status check_all(checker *c, hr_err *err)
 {
     const program *p = c->p;
+    HR_TRY(check_places(c, err));
     for (uint32_t n = 0; n < p->instr_count; n++) {
         HR_TRY(check_one(c, n, &p->instrs[n], err));
     }
@@ -192,9 +242,13 @@ hr_status program_check(const program *p, hr_err *err)
     checker c = {.p = p,
                  .live = hr_calloc(p->tensor_count, sizeof *c.live),
                  .written = hr_calloc(p->tensor_count, sizeof *c.written),
-                 .before = hr_calloc(p->tensor_count, sizeof *c.before)};
+                 .before = hr_calloc(p->tensor_count, sizeof *c.before),
+                 .parted = hr_calloc(p->tensor_count, sizeof *c.parted),
+                 .next = hr_calloc(p->tensor_count, sizeof *c.next),
+                 .last = hr_calloc(p->tensor_count, sizeof *c.last)};
     hr_status status = HR_OK;
-    if (c.live == NULL || c.written == NULL || c.before == NULL) {
+    if (c.live == NULL || c.written == NULL || c.before == NULL || c.parted == NULL || c.next == NULL ||
+        c.last == NULL) {
         status = HR_FAIL(err, NOMEM, "no host memory to check %u tensors", p->tensor_count);
     } else {
         status = check_all(&c, err);
@@ -202,5 +256,8 @@ hr_status program_check(const program *p, hr_err *err)
     hr_free(c.live);
     hr_free(c.written);
     hr_free(c.before);
+    hr_free(c.parted);
+    hr_free(c.next);
+    hr_free(c.last);
     return status;
 }

@@ -25,12 +25,15 @@ static const struct {
 } passes[] = {
     {pass_build, pass_build, pass_build},
     {pass_pads, pass_pads, skip},
+    {pass_packed, skip, skip},
     {pass_precision, pass_precision, skip},
+    {pass_packed_copies, skip, skip},
     {pass_autodiff, skip, skip},
     {pass_scale_loss, skip, skip},
     {pass_mask, skip, skip},
     {pass_dedup, pass_dedup, skip},
     {pass_checkpoint, skip, skip},
+    {pass_joined, skip, skip},
     {pass_keep, skip, skip},
     {pass_framework, skip, skip},
     {pass_read, pass_read, skip},
@@ -196,12 +199,14 @@ static hr_status start(draft *d, hr_err *err)
     d->param_tensor = hr_calloc(d->model->param_count + 1u, sizeof *d->param_tensor);
     d->first_slot = hr_calloc(d->model->param_count + 1u, sizeof *d->first_slot);
     d->accumulator = hr_calloc(d->model->param_count + 1u, sizeof *d->accumulator);
+    d->pack = hr_calloc(d->model->param_count + 1u, sizeof *d->pack);
     d->value_tensor = hr_calloc(d->model->value_count, sizeof *d->value_tensor);
     d->layer_names = arena_take(&d->names, d->model->layer_count, sizeof *d->layer_names);
-    if (d->param_tensor == NULL || d->first_slot == NULL || d->accumulator == NULL ||
+    if (d->param_tensor == NULL || d->first_slot == NULL || d->accumulator == NULL || d->pack == NULL ||
         d->value_tensor == NULL || d->layer_names == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a program of %u operations", d->model->node_count);
     }
+    memset(d->pack, 1, d->model->param_count);
     for (uint32_t k = 0; k < d->model->layer_count; k++) {
         d->layer_names[k] = draft_name(d, d->model->layers[k].name);
         if (d->layer_names[k] == NULL) {
@@ -241,6 +246,7 @@ static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_m
     hr_free(d.param_tensor);
     hr_free(d.first_slot);
     hr_free(d.accumulator);
+    hr_free(d.pack);
     hr_free(d.value_tensor);
     hr_free(d.gradient);
     return status;

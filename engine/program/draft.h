@@ -53,6 +53,8 @@ typedef struct draft {
     uint32_t first_ahead; // tensor of slot 0 in the batch that comes next; then slot by slot, batch by batch
     uint32_t *param_tensor; // [model->param_count]
     uint32_t *first_slot;   // [model->param_count] of a trainable one: its first optimizer slot
+    uint8_t *
+        pack; // [model->param_count] how many variables PyTorch has as one with it, where it is the first; 0: it is not
     uint32_t *accumulator;  // [model->param_count] of a trainable one under batch.accumulate: its sum
     uint32_t *value_tensor; // [model->value_count], HR_NO_ID until the value exists
     uint32_t *gradient;     // [tensors at autodiff] tensor of the gradient, HR_NO_ID
@@ -120,7 +122,9 @@ void draft_close_gaps(draft *d);
 
 hr_status pass_build(draft *d, hr_err *err);
 hr_status pass_pads(draft *d, hr_err *err);
+hr_status pass_packed(draft *d, hr_err *err);
 hr_status pass_precision(draft *d, hr_err *err);
+hr_status pass_packed_copies(draft *d, hr_err *err);
 // Appends the persistent tensors of loss scaling and gradient health. Called by build.
 HR_MUST_CHECK hr_status draft_add_scaling(draft *d, hr_err *err);
 hr_status pass_autodiff(draft *d, hr_err *err);
@@ -130,6 +134,7 @@ hr_status pass_rescale(draft *d, hr_err *err);
 hr_status pass_mask(draft *d, hr_err *err);
 hr_status pass_checkpoint(draft *d, hr_err *err);
 hr_status pass_dedup(draft *d, hr_err *err);
+hr_status pass_joined(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
 hr_status pass_framework(draft *d, hr_err *err);
 hr_status pass_read(draft *d, hr_err *err);

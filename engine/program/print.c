@@ -29,6 +29,9 @@ static void print_tensor(const program *p, uint32_t id, FILE *out)
             owner = p->tensors[owner].storage;
         }
         fprintf(out, "@%s", p->tensors[owner].name);
+        if (t->offset != 0) {
+            fprintf(out, "+%" PRIu64, t->offset);
+        }
     }
 }
 

@@ -36,6 +36,16 @@ const char *program_instr_name(const program *p, const instr *i, char *text, siz
     return text;
 }
 
+uint64_t program_offset(const program *p, uint32_t tensor_id)
+{
+    uint64_t offset = p->tensors[tensor_id].offset;
+    while (p->tensors[tensor_id].storage != tensor_id) {
+        tensor_id = p->tensors[tensor_id].storage;
+        offset += p->tensors[tensor_id].offset;
+    }
+    return offset;
+}
+
 uint64_t program_live_after(const program *p, const instr *i, uint64_t live_bytes)
 {
     live_bytes += i->op == HR_OP_ALLOC ? p->tensors[i->out[0]].bytes : 0;

@@ -34,6 +34,7 @@ typedef struct tensor {
     uint64_t bytes; // requested, padding included
     uint64_t padding_bytes;
     uint32_t storage; // tensor that owns the bytes; its own id when it does
+    uint64_t offset;  // where in them this one begins, of one that lies beside others there
     uint32_t layer;   // index into the model's layers, HR_NO_ID
     uint32_t param;   // index into the model's params for weights, gradients, slots; HR_NO_ID
     uint8_t device;
@@ -95,6 +96,8 @@ typedef struct program {
     void *owner; // private
 } program;
 
+// Where a tensor begins in its owner's bytes.
+uint64_t program_offset(const program *p, uint32_t tensor_id);
 // The operation of an instruction as a query (for targets, cost and tests). `out` is zeroed first.
 void program_query(const program *p, const instr *i, op_query *out);
 // "conv1/conv2d_bwd_weights": layer and operation. Returns text.

@@ -42,12 +42,18 @@ DIFFERENT_HALF = {
     "efficientnet_b0": ((-18, 0), "as above"),
     "convnext_tiny": ((-68, 0), "as above"),
 }
-# Network: its preset, and how many bytes more or less may be alive behind a request in each precision: MobileNetV2 has a local
-# variable to the end of its forward pass, the causal convolutions one for what they are given, which autocast copies.
+TRANSFORMER = RESULTS + "pytorch_steps/transformer.yaml"
+# Network: its preset, and how many bytes more or less may be alive behind a request in each precision. PyTorch has more where the network's
+# own code has a name for it: MobileNetV2 for a result, to the end of its forward pass; the causal convolutions for what they are given, which
+# autocast copies, as the transformer's blocks for what their products are given.
 WHOLE = {"resnet18": ("resnet18", {"float32": 0, "autocast": 0}), "resnet50": ("resnet50", {"float32": 0, "autocast": 0}),
          "mobilenet_v2": ("mobilenet_v2", {"float32": 10240, "autocast": 5120}),
-         "causal": (RESULTS + "pytorch_steps/causal.yaml", {"float32": 0, "autocast": 2056192})}
-TRANSFORMER = RESULTS + "pytorch_steps/transformer.yaml"
+         "causal": (RESULTS + "pytorch_steps/causal.yaml", {"float32": 0, "autocast": 2056192}),
+         "transformer": (TRANSFORMER, {"float32": 0, "autocast": 1048576})}
+# What a network's own code asks for beside its layers: the mask that it hands to them.
+OWN = {"transformer": ("full", "triu")}
+# Networks that register their modules in another order than they call them: torch.optim goes through weights in that one.
+REGISTERED_OTHERWISE = {"transformer"}
 # Network: its preset, how many of PyTorch's requests are ours too, and what part the peak of what is alive may be off.
 PARTLY = {
     ("vgg16", "float32"): ("vgg16", 105, 0),
@@ -56,10 +62,8 @@ PARTLY = {
     ("densenet121", "autocast"): ("densenet121", 1595, 0),
     ("efficientnet_b0", "float32"): ("efficientnet_b0", 808, 1e-6),  # stochastic depth
     ("efficientnet_b0", "autocast"): ("efficientnet_b0", 1041, 1e-6),
-    ("vit_b_16", "float32"): ("vit_b16", 529, 0.001),  # its attention is one product there, and copies between
-    ("vit_b_16", "autocast"): ("vit_b16", 722, 0),
-    ("transformer", "float32"): (TRANSFORMER, 313, 0),
-    ("transformer", "autocast"): (TRANSFORMER, 433, 0),
+    ("vit_b_16", "float32"): ("vit_b16", 781, 0),  # all of them, and three that are views there: of its class token
+    ("vit_b_16", "autocast"): ("vit_b16", 962, 0),  # all but one
 }
 # Networks whose plans are not what PyTorch counted on a card, and why.
 FAR = {("resnet18", "float32"): "cuDNN's workspaces", ("unet", "float32"): "cuDNN's workspaces"}
@@ -111,11 +115,12 @@ def recorded(network, precision):
                 if number is not None:
                     events.append((phase, -number))
                 continue
-            tensor = word[0] != "w"
+            size, _, operation = word.partition("@")
+            tensor = size[0] != "w" and step["operations"][int(operation)] not in OWN.get(network, ())
             count += tensor
             numbers.append(count if tensor else None)
             if tensor:
-                events.append((phase, int(word.split("@")[0])))
+                events.append((phase, int(size)))
     return step["batch"], list(renumbered(events))
 
 
@@ -223,7 +228,10 @@ def check_optimizers(program, network, preset):
     for optimizer, knobs in OPTIMIZERS.items():
         words = [word for knob in knobs for word in ("-s", knob)]
         events = planned(program, preset, step["batch"], "float32", ("update",), *words)
-        if updates_of(step["optimizers"][optimizer]) != (sizes(events), alive(events)):
+        theirs, ours = updates_of(step["optimizers"][optimizer]), (sizes(events), alive(events))
+        if network in REGISTERED_OTHERWISE:
+            theirs, ours = ((sorted(asked), max(now, default=0)) for asked, now in (theirs, ours))
+        if theirs != ours:
             sys.exit("%s, %s: other requests than PyTorch's" % (network, optimizer))
 
 

@@ -30,6 +30,26 @@ static const char padded_model[] =
     "    - {name: mean, kind: global_avg_pool}\n"
     "    - {name: head, kind: dense, units: 5}\n";
 
+// Sums of residuals begin with attention's result, as in a Vision Transformer: from the first one on places come before samples.
+static const char packed_model[] = "device: {vram: 1GiB}\n"
+                                   "model:\n"
+                                   "  name: packed\n"
+                                   "  input: {shape: [6, 16]}\n"
+                                   "  classes: 5\n"
+                                   "  loss: softmax_cross_entropy\n"
+                                   "  layers:\n"
+                                   "    - {name: rows, kind: dense, units: 16}\n"
+                                   "    - {name: ln, kind: layer_norm}\n"
+                                   "    - {name: attention, kind: attention, heads: 2, packed: true}\n"
+                                   "    - {name: sum, kind: add, inputs: [attention, rows]}\n"
+                                   "    - {name: ln2, kind: layer_norm}\n"
+                                   "    - {name: first, kind: slice, axis: 1, from: 0, count: 1}\n"
+                                   "    - {name: features, kind: reshape, shape: [16]}\n"
+                                   "    - {name: head, kind: dense, units: 5}\n";
+static const char *const policies[] = {"float32", "mixed_bfloat16"};
+static const char *const models[] = {padded_model, packed_model};
+enum { MODELS = sizeof models / sizeof *models, POLICIES = sizeof policies / sizeof *policies };
+
 static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
                              hr_err *err)
 {
@@ -40,24 +60,37 @@ static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, t
 
 static const hr_target target = {.name = "willing", .key = 118, .ask = ask_nothing};
 
-static hr_status compile_once(const char *text, const char *framework, program **out, hr_err *err)
+static hr_knobs knobs_of(const char *framework, const char *policy)
 {
     hr_knobs knobs;
     hr_knobs_init(&knobs);
     ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_AS, framework, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PRECISION_POLICY, policy, NULL), HR_OK);
+    return knobs;
+}
+
+static hr_status compile_once(const char *text, const char *framework, const char *policy, program **out,
+                              hr_err *err)
+{
+    const hr_knobs knobs = knobs_of(framework, policy);
     hr_model *model = model_from_text(text);
     const hr_status status = program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, out, err);
     model_destroy(model);
     return status;
 }
 
-static program *compile_as(const char *text, const char *framework)
+static program *compile_in(const char *text, const char *framework, const char *policy)
 {
     hr_err err = {0};
     program *p = NULL;
-    ck_assert_msg(compile_once(text, framework, &p, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(compile_once(text, framework, policy, &p, &err) == HR_OK, "%s", err.sentence);
     ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
     return p;
+}
+
+static program *compile_as(const char *text, const char *framework)
+{
+    return compile_in(text, framework, policies[0]);
 }
 
 static const instr *forward_of(const program *p, const char *result)
@@ -107,14 +140,116 @@ START_TEST(without_pytorchs_rules_nothing_is_padded_apart)
 }
 END_TEST
 
+static uint32_t named(const program *p, const char *name)
+{
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        if (strcmp(p->tensors[k].name, name) == 0) {
+            return k;
+        }
+    }
+    ck_abort_msg("no tensor %s", name);
+}
+
+// Three tensors of one layer, "prefix_suffix" each, are thirds of one tensor's bytes. Returns the bytes of a third.
+static uint64_t assert_beside(const program *p, const char *const prefix[3], const char *suffix)
+{
+    uint32_t id[3], owner[3];
+    for (int k = 0; k < 3; k++) {
+        char name[96];
+        (void)snprintf(name, sizeof name, "attention/%s%s", prefix[k], suffix);
+        id[k] = owner[k] = named(p, name);
+        while (p->tensors[owner[k]].storage != owner[k]) {
+            owner[k] = p->tensors[owner[k]].storage;
+        }
+    }
+    ck_assert_msg(owner[0] == owner[1] && owner[0] == owner[2], "%s", suffix);
+    const uint64_t bytes = p->tensors[owner[0]].bytes / 3;
+    bool seen[3] = {false};
+    for (int k = 0; k < 3; k++) {
+        const uint64_t at = program_offset(p, id[k]);
+        ck_assert_uint_eq(at % bytes, 0);
+        ck_assert(!seen[at / bytes]);
+        seen[at / bytes] = true;
+    }
+    return bytes;
+}
+
+static const char *const parts[] = {"query", "key", "value"};
+
+START_TEST(what_is_one_product_in_pytorch_lies_in_one_tensor)
+{
+    const bool half = _i == 1;
+    const uint64_t element = half ? 2 : sizeof(float);
+    program *p = compile_in(packed_model, "pytorch", policies[_i]);
+    ck_assert_uint_eq(assert_beside(p, parts, ""), 6 * 16 * BATCH * element);
+    ck_assert_uint_eq(assert_beside(p, parts, ":grad:joined"), 6 * 16 * BATCH * element);
+    ck_assert_uint_eq(assert_beside(p, parts, "_weights:grad"), 16 * 16 * sizeof(float));
+    ck_assert_uint_eq(assert_beside(p, parts, "_bias:grad"), 16 * sizeof(float));
+    if (half) {
+        ck_assert_uint_eq(assert_beside(p, parts, "_weights:bfloat16"), 16 * 16 * 2);
+        ck_assert_uint_eq(assert_beside(p, parts, "_weights:bfloat16:grad"), 16 * 16 * 2);
+    }
+    const uint32_t copy = named(p, half ? "ln/out:bfloat16:places_first" : "ln/out:places_first");
+    ck_assert(p->tensors[copy].saved && !p->tensors[named(p, "ln/out")].saved);
+    program_destroy(p);
+}
+END_TEST
+
+static bool has_tensor(const program *p, const char *name)
+{
+    bool has = false;
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        has = has || strcmp(p->tensors[k].name, name) == 0;
+    }
+    return has;
+}
+
+// Of one sample, or of one place, there is no other order.
+START_TEST(what_lies_in_another_order_is_copied_where_there_is_one)
+{
+    program *p = compile_as(packed_model, "pytorch");
+    ck_assert(has_tensor(p, "ln2/out:turned") && has_tensor(p, "ln2/out:turned:again"));
+    ck_assert(!has_tensor(p, "ln/out:turned") && has_tensor(p, "ln/out:turned:grad"));
+    ck_assert(has_tensor(p, "attention/out:turned:grad") && has_tensor(p, "attention/mixed:places_first"));
+    program_destroy(p);
+    hr_model *model = model_from_text(packed_model);
+    const hr_knobs knobs = knobs_of("pytorch", policies[0]);
+    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, 1, &target, &p, NULL), HR_OK);
+    ck_assert_int_eq(program_check(p, NULL), HR_OK);
+    ck_assert(!has_tensor(p, "ln2/out:turned") && !has_tensor(p, "ln/out:places_first"));
+    ck_assert_uint_eq(assert_beside(p, parts, ""), 6 * 16 * sizeof(float));
+    program_destroy(p);
+    model_destroy(model);
+}
+END_TEST
+
+// The checker knows what lies where.
+START_TEST(a_part_that_lies_over_another_is_an_error)
+{
+    program *p = compile_as(packed_model, "pytorch");
+    tensor *key = (tensor *)(uintptr_t)&p->tensors[named(p, "attention/key")];
+    hr_err err = {0};
+    const uint64_t offset = key->offset;
+    key->offset = offset / 2;
+    ck_assert_int_eq(program_check(p, &err), HR_CHECK);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "reads attention/query before it is written"));
+    key->offset = 3 * offset;
+    ck_assert_int_eq(program_check(p, &err), HR_CHECK);
+    ck_assert_str_eq(err.sentence, "attention/key ends behind attention/query, in which it lies");
+    key->offset = offset;
+    ck_assert_int_eq(program_check(p, &err), HR_OK);
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail_once)
 {
+    hr_model *model = model_from_text(models[_i % MODELS]);
+    const hr_knobs knobs = knobs_of("pytorch", policies[_i / MODELS]);
     program *p = NULL;
-    program_destroy(compile_as(padded_model, "pytorch"));
-    hr_model *model = model_from_text(padded_model);
-    hr_knobs knobs;
-    hr_knobs_init(&knobs);
-    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_AS, "pytorch", NULL), HR_OK);
+    target_forget();
+    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, NULL), HR_OK);
+    program_destroy(p);
     const int64_t live = hr_host_mem_live();
     hr_status status = HR_NOMEM;
     for (uint64_t nth = 1; status != HR_OK; nth++) {
@@ -136,7 +271,10 @@ int main(void)
     TCase *tests = tcase_create("pytorch_copies");
     tcase_add_test(tests, a_convolution_of_unequal_pads_reads_a_padded_copy_that_is_kept);
     tcase_add_test(tests, without_pytorchs_rules_nothing_is_padded_apart);
-    tcase_add_test(tests, every_allocation_may_fail_once);
+    tcase_add_loop_test(tests, what_is_one_product_in_pytorch_lies_in_one_tensor, 0, POLICIES);
+    tcase_add_test(tests, what_lies_in_another_order_is_copied_where_there_is_one);
+    tcase_add_test(tests, a_part_that_lies_over_another_is_an_error);
+    tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS * POLICIES);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

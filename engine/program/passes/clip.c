@@ -14,6 +14,12 @@ static bool has_gradient(const draft *d, uint32_t param)
     return d->model->params[param].trainable && d->gradient[d->param_tensor[param]] != HR_NO_ID;
 }
 
+// Has PyTorch a gradient of its own for it?
+static bool is_one(const draft *d, uint32_t param)
+{
+    return has_gradient(d, param) && d->pack[param] != 0;
+}
+
 static instr *update_instr(draft *d, hr_op op, uint32_t param, hr_err *err)
 {
     instr *i = draft_instr(d, &d->instrs, op, HR_PHASE_UPDATE, d->model->params[param].layer);
@@ -52,8 +58,8 @@ static hr_status hold_norms(draft *d, uint32_t *first, uint32_t *end, hr_err *er
     uint32_t id = 0;
     for (uint32_t k = 0; k < d->model->param_count; k++) {
         uint64_t elements = 0;
-        if (has_gradient(d, k) && shape_elements(&d->model->params[k].shape, &elements)) {
-            chunks += (elements + FOREACH_CHUNK - 1) / FOREACH_CHUNK;
+        if (is_one(d, k) && shape_elements(&d->model->params[k].shape, &elements)) {
+            chunks += (elements * d->pack[k] + FOREACH_CHUNK - 1) / FOREACH_CHUNK;
             count++;
         }
     }
@@ -61,8 +67,8 @@ static hr_status hold_norms(draft *d, uint32_t *first, uint32_t *end, hr_err *er
     HR_TRY(add_hold(d, "gradients:chunk_norms", chunks * sizeof(float), &id, err));
     for (uint32_t k = 0; k < d->model->param_count; k++) {
         const char *gradient = d->tensors.data[d->param_tensor[k]].name;
-        HR_TRY(has_gradient(d, k) ? add_hold(d, draft_suffixed(d, gradient, "norm"), sizeof(float), &id, err)
-                                  : HR_OK);
+        HR_TRY(is_one(d, k) ? add_hold(d, draft_suffixed(d, gradient, "norm"), sizeof(float), &id, err)
+                            : HR_OK);
     }
     hold_to_here(d, *first, *first + 2);
     HR_TRY(add_hold(d, "gradients:norms", count * sizeof(float), &id, err));

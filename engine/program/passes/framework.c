@@ -3,7 +3,7 @@
 //
 //   results in a wider type get its bytes
 //   hold → what an operation keeps beside its operands and results, behind the operation
-//   hold → what its gradient makes on the way, before the gradient
+//   hold → what it makes on the way, before the operation; what its gradient makes, before or behind the gradient
 //   hold → in PyTorch the gradient of the loss by itself, which backward begins with and has to its end
 //
 // An operation whose rule is not known is refused by name, as is one in float64 for which PyTorch has another way.
@@ -19,10 +19,12 @@ typedef struct holder {
                   // gradient's extras are there
     uint32_t *
         kept; // [instructions by id] of a forward one: the first tensor that it keeps beside its own; HR_NO_ID
-    uint32_t last_backward;
+    uint32_t *last_read; // [tensors] owners: id of the last instruction of backward that reads it; 0: none
+    uint32_t last_backward, first_hold; // ids; first_hold: from it on instructions are this pass's
     uint32_t
-        divided; // the gradient of the loss over batch.accumulate, until the loss's own takes it; HR_NO_ID
-    bool begun;  // backward has
+        divided;  // the gradient of the loss over batch.accumulate, until the loss's own takes it; HR_NO_ID
+    uint32_t way; // the first tensor that was asked for before the gradient at hand
+    bool begun;   // backward has
 } holder;
 
 static hr_status no_memory(const draft *d, hr_err *err)
@@ -84,21 +86,113 @@ static hr_status add_kept_one(holder *h, const instr *i, const framework_extra *
     return HR_OK;
 }
 
+// Of what was asked for since tensor `first`: what goes when this instruction is there.
+static void let_go(holder *h, uint32_t first, uint32_t until)
+{
+    for (uint32_t k = first; k < h->d->tensors.count; k++) {
+        h->d->tensors.data[k].held_until = until;
+    }
+}
+
+static uint32_t last_id(const holder *h)
+{
+    return h->list.data[h->list.count - 1].id;
+}
+
 // What instruction i keeps beside its own, of the kind, when it computes for the gradient.
 static hr_status add_kept(holder *h, const instr *i, int when, hr_err *err)
 {
     const framework_rule *rule = draft_rule(h->d, i->op);
     const uint32_t forward = i->again ? i->serves : i->id;
+    uint32_t brief = HR_NO_ID;
     op_query q;
     draft_query(h->d, i, &q);
     for (unsigned k = 0; k < FRAMEWORK_MAX_EXTRAS && h->taken[forward] != 0; k++) {
         const framework_extra *extra = &rule->extra[k];
         const uint64_t bytes = extra->name == NULL || (int)extra->when != when ? 0 : extra->bytes(&q);
         for (unsigned n = 0; bytes != 0 && (n == 0 || n < extra->copies); n++) {
+            brief = extra->brief && when == EXTRA_KEPT ? h->d->tensors.count : brief;
             HR_TRY(add_kept_one(h, i, extra, bytes, err));
         }
     }
+    if (brief != HR_NO_ID) {
+        h->d->tensors.data[brief].held_until = last_id(h);
+    }
     return HR_OK;
+}
+
+// What instruction i asks for before its results, and gives back when they are there.
+static hr_status add_now(holder *h, const instr *i, hr_err *err)
+{
+    const framework_rule *rule = draft_rule(h->d, i->op);
+    const uint32_t first = h->d->tensors.count;
+    op_query q;
+    draft_query(h->d, i, &q);
+    for (unsigned k = 0; k < FRAMEWORK_MAX_EXTRAS; k++) {
+        const framework_extra *extra = &rule->extra[k];
+        const uint64_t bytes = extra->name == NULL || extra->when != EXTRA_NOW ? 0 : extra->bytes(&q);
+        HR_TRY(bytes == 0 ? HR_OK : add_hold(h, i, i->out[0], extra->name, bytes, i->id, err));
+    }
+    let_go(h, first, i->id);
+    return HR_OK;
+}
+
+static bool has_within(const framework_rule *rule, const op_query *q)
+{
+    bool within = false;
+    for (unsigned k = 0; k < FRAMEWORK_MAX_EXTRAS; k++) {
+        const framework_extra *extra = &rule->extra[k];
+        within = within || (extra->name != NULL && extra->when == EXTRA_WITHIN && extra->bytes(q) != 0);
+    }
+    return within;
+}
+
+// What gradient i is made of lives to see `until`.
+static void extend(holder *h, const instr *i, const instr *forward, uint32_t until)
+{
+    tensor *tensors = h->d->tensors.data;
+    const uint32_t taken = h->taken[forward->id];
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        tensor *t = &tensors[i->in[k]];
+        t->held_until = t->held_until <= i->id || t->held_until >= h->first_hold ? until : t->held_until;
+    }
+    for (uint32_t k = h->kept[forward->id]; k < h->d->tensors.count; k++) {
+        tensors[k].held_until = tensors[k].held_until == taken ? until : tensors[k].held_until;
+    }
+}
+
+// Behind i, the gradient of `forward`.
+static hr_status add_within(holder *h, const instr *i, const instr *forward, hr_err *err)
+{
+    const framework_rule *rule = draft_rule(h->d, forward->op);
+    const uint32_t first = h->d->tensors.count;
+    uint32_t lasting = first;
+    op_query q;
+    draft_query(h->d, forward, &q);
+    for (unsigned k = 0; k < FRAMEWORK_MAX_EXTRAS; k++) {
+        const framework_extra *extra = &rule->extra[k];
+        const uint64_t bytes = extra->name == NULL || extra->when != EXTRA_WITHIN ? 0 : extra->bytes(&q);
+        if (bytes == 0) {
+            continue;
+        }
+        HR_TRY(add_hold(h, i, forward->out[0], extra->name, bytes, i->id, err));
+        lasting += extra->brief;
+        if (lasting + 1 == h->d->tensors.count) { // the first that is not brief
+            let_go(h, first, last_id(h));
+        }
+    }
+    if (h->d->tensors.count > first) {
+        let_go(h, lasting, last_id(h));
+        extend(h, i, forward, last_id(h));
+    }
+    return HR_OK;
+}
+
+// Does nobody read the gradient of its result when `forward`'s has been taken?
+static bool goes(const holder *h, const instr *forward)
+{
+    const uint32_t gradient = h->d->gradient[forward->out[0]];
+    return gradient != HR_NO_ID && h->last_read[draft_owner(h->d, gradient)] <= h->taken[forward->id];
 }
 
 // At backward instruction i, the first that takes the gradient of `forward`: before it, or behind it and at once given back.
@@ -107,6 +201,7 @@ static hr_status add_on_the_way(holder *h, const instr *i, const instr *forward,
     const framework_rule *rule = draft_rule(h->d, forward->op);
     op_query q;
     draft_query(h->d, forward, &q);
+    const bool within = has_within(rule, &q);
     for (unsigned k = 0; k < FRAMEWORK_MAX_EXTRAS; k++) {
         const framework_extra *extra = &rule->extra[k];
         const uint64_t bytes = extra->name == NULL || (int)extra->when != when ? 0 : extra->bytes(&q);
@@ -114,15 +209,15 @@ static hr_status add_on_the_way(holder *h, const instr *i, const instr *forward,
             continue;
         }
         HR_TRY(add_hold(h, i, forward->out[0], extra->name, bytes, h->taken[forward->id], err));
-        const uint32_t here = h->list.data[h->list.count - 1].id;
-        if (when == EXTRA_BEHIND) {
+        const uint32_t here = last_id(h);
+        if (when == EXTRA_BEHIND || (when == EXTRA_INSTEAD && goes(h, forward))) {
             h->d->tensors.data[h->d->tensors.count - 1].held_until = here;
         }
         if (h->divided != HR_NO_ID) {
             h->d->tensors.data[h->divided].held_until = here;
             h->divided = HR_NO_ID;
         }
-        if (h->kept[forward->id] != HR_NO_ID) { // the extras of forward are done with
+        if (h->kept[forward->id] != HR_NO_ID && !within) { // the extras of forward are done with
             h->d->tensors.data[h->kept[forward->id]].held_until = here;
         }
     }
@@ -163,7 +258,9 @@ static hr_status add_before(holder *h, const instr *i, hr_err *err)
         return HR_OK;
     }
     const instr forward = d->instrs.data[at];
-    return add_on_the_way(h, i, &forward, EXTRA_GRADIENT, err);
+    h->way = d->tensors.count;
+    HR_TRY(add_on_the_way(h, i, &forward, EXTRA_GRADIENT, err));
+    return add_on_the_way(h, i, &forward, EXTRA_INSTEAD, err);
 }
 
 static hr_status add_behind(holder *h, const instr *i, hr_err *err)
@@ -179,7 +276,12 @@ static hr_status add_behind(holder *h, const instr *i, hr_err *err)
         return HR_OK;
     }
     const instr forward = h->d->instrs.data[*at];
+    const uint32_t way_end = h->d->tensors.count;
     *at = HR_NO_ID;
+    HR_TRY(add_within(h, i, &forward, err));
+    for (uint32_t k = h->way; h->d->tensors.count > way_end && k < way_end; k++) {
+        h->d->tensors.data[k].held_until = last_id(h);
+    }
     return add_on_the_way(h, i, &forward, EXTRA_BEHIND, err);
 }
 
@@ -215,16 +317,18 @@ static hr_status add_all(holder *h, hr_err *err)
 {
     for (uint32_t n = 0; n < h->d->instrs.count; n++) {
         const instr i = h->d->instrs.data[n];
-        const bool computes = i.phase == HR_PHASE_FORWARD;
+        const bool held = i.op == HR_OP_HOLD; // by a pass before
+        const bool computes = i.phase == HR_PHASE_FORWARD && !held;
         HR_TRY(computes ? check_known(h->d, &i, err) : HR_OK);
         HR_TRY(add_before(h, &i, err));
         HR_TRY(computes || i.again ? add_kept(h, &i, EXTRA_FIRST, err) : HR_OK);
+        HR_TRY(computes || i.again ? add_now(h, &i, err) : HR_OK);
         instr *placed = vec_push(&h->list);
         if (placed == NULL) {
             return no_memory(h->d, err);
         }
         *placed = i;
-        HR_TRY(add_behind(h, &i, err));
+        HR_TRY(held ? HR_OK : add_behind(h, &i, err));
     }
     if (h->d->pytorch) {
         hold_casts(h);
@@ -239,6 +343,9 @@ static void note_places(holder *h)
         h->forward[i->id] = n;
         h->kept[i->id] = HR_NO_ID;
         h->last_backward = i->phase == HR_PHASE_BACKWARD ? i->id : h->last_backward;
+        for (uint32_t k = 0; i->phase == HR_PHASE_BACKWARD && k < i->in_count; k++) {
+            h->last_read[draft_owner(h->d, i->in[k])] = i->id;
+        }
     }
 }
 
@@ -252,9 +359,11 @@ hr_status pass_framework(draft *d, hr_err *err)
                 .taken = taken,
                 .forward = hr_calloc(d->next_instr_id + 1u, sizeof *h.forward),
                 .kept = hr_calloc(d->next_instr_id + 1u, sizeof *h.kept),
+                .last_read = hr_calloc(d->tensors.count + 1u, sizeof *h.last_read),
+                .first_hold = d->next_instr_id,
                 .divided = HR_NO_ID};
     hr_status status = HR_OK;
-    if (taken == NULL || h.forward == NULL || h.kept == NULL) {
+    if (taken == NULL || h.forward == NULL || h.kept == NULL || h.last_read == NULL) {
         status = no_memory(d, err);
     } else {
         note_places(&h);
@@ -263,6 +372,7 @@ hr_status pass_framework(draft *d, hr_err *err)
     hr_free(taken);
     hr_free(h.forward);
     hr_free(h.kept);
+    hr_free(h.last_read);
     if (status != HR_OK) {
         vec_deinit(&h.list);
         return status;

@@ -161,12 +161,23 @@ static bool may_overwrite(const draft *d, const lifetimes *l, uint32_t n, uint32
            !reads_twice(d, &d->instrs.data[n], owner);
 }
 
-// PyTorch's networks say which of their operations work in place; gradients that meet are added up in place anyway.
-static bool pytorch_overwrites(const draft *d, const instr *i, bool off)
+// Is the gradient a view there? That of the rows of a sequence is the product's result, in another shape.
+static bool is_viewed(const draft *d, const lifetimes *l, const instr *sum)
+{
+    const tensor *t = &d->tensors.data[sum->in[0]];
+    const instr *i = &d->instrs.data[l->birth[draft_owner(d, sum->in[0])]];
+    const bool joined = d->tensors.data[sum->in[1]].storage != sum->in[1]; // all three are one product there
+    return i->op == HR_OP_DENSE_BWD_DATA && t->shape.rank > 2 && !joined;
+}
+
+// PyTorch's networks say which of their operations work in place; gradients that meet are added up in place, unless the first is
+// a view, whose storage somebody else may have.
+static bool pytorch_overwrites(const draft *d, const lifetimes *l, const instr *i, bool off)
 {
     const framework_rule *rule = i->phase == HR_PHASE_FORWARD || i->again ? draft_rule(d, i->op) : NULL;
-    return rule != NULL ? (rule->in_place && !off) || (i->attr.flags & OP_FLAG_IN_PLACE) != 0
-                        : i->phase == HR_PHASE_BACKWARD && i->op == HR_OP_ADD && i->serves == 0;
+    return rule != NULL
+               ? (rule->in_place && !off) || (i->attr.flags & OP_FLAG_IN_PLACE) != 0
+               : i->phase == HR_PHASE_BACKWARD && i->op == HR_OP_ADD && i->serves == 0 && !is_viewed(d, l, i);
 }
 
 // A result takes over the storage of an input that is not needed after this instruction.
@@ -178,7 +189,7 @@ static void share_storage(draft *d, lifetimes *l)
     }
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
-        int8_t k = !d->pytorch || pytorch_overwrites(d, i, off) ? op_row_of(i->op)->in_place : -1;
+        int8_t k = !d->pytorch || pytorch_overwrites(d, l, i, off) ? op_row_of(i->op)->in_place : -1;
         uint32_t result = i->out_count == 0 ? HR_NO_ID : i->out[op_row_of(i->op)->in_place_out];
         if (k < 0 || result == HR_NO_ID || d->tensors.data[result].storage != result ||
             d->tensors.data[result].persistent) {
@@ -209,7 +220,9 @@ static hr_status emit(draft *d, instr_list *list, hr_op op, const instr *at, uin
 static hr_status emit_births(draft *d, lifetimes *l, instr_list *list, const instr *i, hr_err *err)
 {
     const framework_rule *rule = draft_rule(d, i->op);
-    const bool last_first = rule != NULL && rule->last_first;
+    const bool mm = d->pytorch && i->op == HR_OP_DENSE_BWD_WEIGHTS && (i->attr.flags & OP_FLAG_TURNED) != 0;
+    const bool last_first =
+        (rule != NULL && rule->last_first) || mm; // a bias that was added has its gradient first
     for (uint32_t k = 0; k < i->out_count; k++) {
         uint32_t owner = draft_owner(d, i->out[last_first ? i->out_count - 1 - k : k]);
         const tensor *t = &d->tensors.data[owner];

@@ -78,6 +78,12 @@ static bool is_made(const draft *d, on_the_way what)
     return false;
 }
 
+// Has torch.optim a tensor of its own for it?
+static bool is_one(const draft *d, uint32_t param)
+{
+    return !d->pytorch || d->pack[param] != 0;
+}
+
 static bool is_updated(const draft *d, uint32_t param)
 {
     return d->model->params[param].trainable && d->gradient[d->param_tensor[param]] != HR_NO_ID;
@@ -92,7 +98,7 @@ static hr_status add_on_the_way(draft *d, uint32_t param, const char *name, uint
 {
     const tensor *variable = &d->tensors.data[d->param_tensor[param]];
     const draft_held held = {.name = draft_suffixed(d, variable->name, name),
-                             .bytes = variable->bytes,
+                             .bytes = variable->bytes * (d->pytorch ? d->pack[param] : 1),
                              .category = HR_CATEGORY_TEMPORARIES,
                              .phase = HR_PHASE_UPDATE,
                              .layer = variable->layer};
@@ -106,7 +112,7 @@ static hr_status add_lists(draft *d, uint32_t *first, hr_err *err)
     for (on_the_way what = DECAYED; what < DENOMINATOR; what++) {
         for (uint32_t k = 0; is_made(d, what) && k < d->model->param_count; k++) {
             uint32_t id = 0;
-            HR_TRY(is_updated(d, k) ? add_on_the_way(d, k, ways[what], &id, err) : HR_OK);
+            HR_TRY(is_updated(d, k) && is_one(d, k) ? add_on_the_way(d, k, ways[what], &id, err) : HR_OK);
         }
     }
     return HR_OK;
@@ -188,7 +194,7 @@ hr_status pass_optimizer(draft *d, hr_err *err)
     const uint32_t end = d->tensors.count;
     for (uint32_t k = 0; k < d->model->param_count; k++) {
         if (is_updated(d, k)) {
-            HR_TRY(loop ? add_for_one(d, k, before, err) : HR_OK);
+            HR_TRY(loop && is_one(d, k) ? add_for_one(d, k, before, err) : HR_OK);
             HR_TRY(d->tensorflow ? add_keras_update(d, k, err) : add_update(d, k, err));
             hold_to_here(d, before, DECAYED, ROOT);
             HR_TRY(optimizer_averages(d->knobs) ? add_average(d, k, err) : HR_OK);
