@@ -53,6 +53,8 @@ void device_choice_target(const device_choice *d, hr_target *out)
     d->ops->target(d->context, out);
     if (d->has_card && strcmp(d->card.name, HR_CARD_UNLIMITED) != 0) {
         out->compute_major = d->card.compute_major;
+        out->compute_minor = d->card.compute_minor;
+        out->multiprocessors = d->card.multiprocessors;
     }
 }
 

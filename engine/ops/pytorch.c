@@ -290,3 +290,41 @@ uint64_t pytorch_cublas_bytes(uint32_t compute_major)
     const uint64_t small = (2 * 4096 + 8 * 16) * UINT64_C(1024), large = 32 * UINT64_C(1024) * 1024;
     return compute_major >= HOPPER && compute_major <= BLACKWELL ? large : small;
 }
+
+static uint64_t power_below(uint64_t count, uint64_t most)
+{
+    uint64_t power = 1;
+    while (2 * power <= count && 2 * power <= most) {
+        power *= 2;
+    }
+    return power;
+}
+
+// Threads that a multiprocessor holds at once (CUDA's programming guide, technical specifications).
+static uint64_t threads_of(uint32_t major, uint32_t minor)
+{
+    const bool small = (major == 8 && minor != 0) || major >= BLACKWELL;
+    return small ? 1536 : major == 7 && minor == 5 ? 1024 : 2048;
+}
+
+pytorch_sums pytorch_column_sums(uint64_t rows, uint64_t columns, uint32_t compute_major,
+                                 uint32_t compute_minor, uint32_t multiprocessors)
+{
+    enum { THREADS = 512, WARP = 32, VECTOR = 4, LEAST = 16, MOST = 256 }; // LEAST, MOST: values of a thread
+    uint64_t vector = VECTOR;
+    while (columns % vector != 0) {
+        vector /= 2;
+    }
+    const uint64_t across = columns / vector, threads = THREADS / vector;
+    const uint64_t width = power_below(across, WARP), height = power_below(rows, threads / width);
+    const uint64_t values = (rows + height - 1) / height, grid = (across + width - 1) / width;
+    if (multiprocessors == 0 || values < MOST) {
+        return (pytorch_sums){0};
+    }
+    const uint64_t blocks = multiprocessors * (threads_of(compute_major, compute_minor) / (width * height));
+    const uint64_t filling = (blocks + grid - 1) / grid, sharing = (values + LEAST - 1) / LEAST;
+    const uint64_t fewest = (values + MOST - 1) / MOST, shared = filling < sharing ? filling : sharing;
+    const uint64_t ctas = shared > fewest ? shared : fewest;
+    return ctas < 2 ? (pytorch_sums){0}
+                    : (pytorch_sums){columns * FLOAT32_BYTES * ctas * width * vector, grid * sizeof(int32_t)};
+}

@@ -17,6 +17,15 @@ bool pytorch_multiplies(hr_op op);
 // that compute capability; and what it gives cuBLASLt, which adds the bias of a product. 32 MiB: 9 in every version since 2.0, 10 and
 // 12 since 2.12, 11 later in 2026 (pytorch/pytorch pulls 91564, 175344, 189312); the newest decides.
 uint64_t pytorch_cublas_bytes(uint32_t compute_major);
+
+// What the sum over the rows of a matrix, a bias's gradient, takes beside its result (ATen/native/cuda/Reduce.cuh): where blocks of
+// threads share a column, what each of them has found, and a counter for each column of blocks.
+typedef struct pytorch_sums {
+    uint64_t found_bytes, counter_bytes; // 0: none
+} pytorch_sums;
+
+pytorch_sums pytorch_column_sums(uint64_t rows, uint64_t columns, uint32_t compute_major,
+                                 uint32_t compute_minor, uint32_t multiprocessors);
 enum { PYTORCH_CUBLASLT_BYTES = 1024 * 1024 };
 
 #endif

@@ -67,8 +67,10 @@ struct hr_target {
     bool slow_to_ask;            // answers are worth keeping between two starts
     bool very_slow;              // an answer takes tens of milliseconds: interactive plans take estimates
     target_estimates *estimates; // NULL: it answers itself. Borrowed, of one thread
-    uint32_t compute_major;      // compute capability of the card that it is or stands for; 0: of none
-    void *context;               // passed back; borrowed
+    uint32_t compute_major,
+        compute_minor;        // compute capability of the card that it is or stands for; 0: of none
+    uint32_t multiprocessors; // of that card; 0: nobody says
+    void *context;            // passed back; borrowed
     // Does the device run this operation on these types and layouts, and with what temporaries? DEVICE error with
     // the reason when it does not. `workspace_limit` bounds workspace and reorder bytes of one operation.
     hr_status (*ask)(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,

@@ -20,6 +20,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench/peers"))
@@ -307,9 +308,32 @@ def check_truth(program):
     assert summary["planned"] == 27 and summary["median_error_percent"] <= 0.5, summary
 
 
+# Steps of models.py on a card (PyTorch 2.11): how many of its requests are ours too. The others are a second copy of the gradients of queries,
+# keys and values, as unbind() makes it, and what embeddings and their sums take on the way.
+ON_A_CARD = {"gpt2_124m_8_float32": 622, "vit_b16_32_float32": 625, "bert_base_8_float32": 698}
+
+
+def check_card(program):
+    with open(RESULTS + "cuda_requests.h100.json", encoding="utf-8") as file:
+        steps = json.load(file)["steps"]
+    for name, least in ON_A_CARD.items():
+        preset, batch, _ = name.rsplit("_", 2)
+        theirs = collections.Counter(int(word) for word in steps[name].split() if int(word) > 0)
+        with tempfile.TemporaryDirectory() as folder:
+            knobs = [*pytorch_truth.truth.AS_PYTORCH, "device.card=" + pytorch_truth.CARD, "optimizer.kind=" + pytorch_truth.OPTIMIZERS[preset]]
+            words = [word for knob in knobs for word in ("-s", knob)]
+            ours = collections.Counter(size for _, size in sizes(planned(program, pytorch_truth.module_of(preset, folder), int(batch),
+                                                                         "float32", ("forward", "backward"), *words)))
+        shared = sum((theirs & ours).values())
+        if shared < least:
+            sys.exit("%s: %d of the card's %d requests" % (name, shared, sum(theirs.values())))
+        print("%s: %d of the card's %d requests" % (name, shared, sum(theirs.values())))
+
+
 def main():
     program = sys.argv[1]
     check_truth(program)
+    check_card(program)
     kept = check_saved(program)
     for network, (preset, most) in WHOLE.items():
         for precision in POLICIES:

@@ -74,6 +74,8 @@ void cuda_fill_target(cuda_device *device, const char *name, hr_target *out)
                            !device->search, // then times are kept instead, and graphs without are counted
                        .very_slow = true,
                        .compute_major = device->traits.compute_major,
+                       .compute_minor = device->traits.compute_minor,
+                       .multiprocessors = device->traits.multiprocessors,
                        .context = device,
                        .ask = ask,
                        .fuses = fuses,

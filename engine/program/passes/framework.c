@@ -7,6 +7,7 @@
 //   hold → in PyTorch the gradient of the loss by itself, which backward begins with and has to its end
 //
 // An operation whose rule is not known is refused by name, as is one in float64 for which PyTorch has another way.
+#include "ops/pytorch.h"
 #include "program/draft.h"
 
 typedef struct holder {
@@ -17,6 +18,7 @@ typedef struct holder {
     uint32_t
         *forward; // [instructions by id] index of a forward instruction in the list before; HR_NO_ID once its
                   // gradient's extras are there
+    uint32_t *place; // [instructions by id] index of it in the list before
     uint32_t *
         kept; // [instructions by id] of a forward one: the first tensor that it keeps beside its own; HR_NO_ID
     uint32_t *last_read; // [tensors] owners: id of the last instruction of backward that reads it; 0: none
@@ -263,6 +265,32 @@ static hr_status add_before(holder *h, const instr *i, hr_err *err)
     return add_on_the_way(h, i, &forward, EXTRA_INSTEAD, err);
 }
 
+// A bias's gradient, behind the product's: what the sum over all rows takes (ops/pytorch.h). Of three side by side there is one.
+static hr_status add_sums(holder *h, const instr *i, const instr *forward, hr_err *err)
+{
+    const draft *d = h->d;
+    const hr_target *card = d->target;
+    if (!d->pytorch || i->op != HR_OP_DENSE_BWD_WEIGHTS || i->out_count < 2 ||
+        d->tensors.data[i->out[1]].storage != i->out[1]) {
+        return HR_OK;
+    }
+    const tensor *bias = &d->tensors.data[i->out[1]], *gradient = &d->tensors.data[i->in[1]];
+    const hr_shape *s = &gradient->shape;
+    uint64_t elements = 0;
+    (void)shape_elements(s, &elements);
+    const pytorch_sums sums =
+        pytorch_column_sums(elements / (uint64_t)s->dim[s->rank - 1], bias->bytes / dtype_bytes(bias->dtype),
+                            card->compute_major, card->compute_minor, card->multiprocessors);
+    const uint32_t first = h->d->tensors.count, like = i->out[1];
+    if (sums.found_bytes != 0) {
+        HR_TRY(add_hold(h, i, like, "sums", sums.found_bytes, i->id, err));
+        HR_TRY(add_hold(h, i, like, "counters", sums.counter_bytes, i->id, err));
+        let_go(h, first, last_id(h));
+        extend(h, i, forward, last_id(h));
+    }
+    return HR_OK;
+}
+
 static hr_status add_behind(holder *h, const instr *i, hr_err *err)
 {
     if (i->phase == HR_PHASE_FORWARD || i->again) {
@@ -270,6 +298,11 @@ static hr_status add_behind(holder *h, const instr *i, hr_err *err)
         draft_query(h->d, i, &q);
         HR_TRY(widen(h->d, draft_rule(h->d, i->op), i, &q, err));
         return add_kept(h, i, EXTRA_KEPT, err);
+    }
+    const uint32_t made = h->place[i->serves];
+    if (i->phase == HR_PHASE_BACKWARD && i->serves != 0) {
+        const instr forward = h->d->instrs.data[made];
+        HR_TRY(add_sums(h, i, &forward, err));
     }
     uint32_t *at = &h->forward[i->serves];
     if (i->phase != HR_PHASE_BACKWARD || i->serves == 0 || *at == HR_NO_ID) {
@@ -340,7 +373,7 @@ static void note_places(holder *h)
 {
     for (uint32_t n = 0; n < h->d->instrs.count; n++) {
         const instr *i = &h->d->instrs.data[n];
-        h->forward[i->id] = n;
+        h->forward[i->id] = h->place[i->id] = n;
         h->kept[i->id] = HR_NO_ID;
         h->last_backward = i->phase == HR_PHASE_BACKWARD ? i->id : h->last_backward;
         for (uint32_t k = 0; i->phase == HR_PHASE_BACKWARD && k < i->in_count; k++) {
@@ -358,12 +391,13 @@ hr_status pass_framework(draft *d, hr_err *err)
     holder h = {.d = d,
                 .taken = taken,
                 .forward = hr_calloc(d->next_instr_id + 1u, sizeof *h.forward),
+                .place = hr_calloc(d->next_instr_id + 1u, sizeof *h.place),
                 .kept = hr_calloc(d->next_instr_id + 1u, sizeof *h.kept),
                 .last_read = hr_calloc(d->tensors.count + 1u, sizeof *h.last_read),
                 .first_hold = d->next_instr_id,
                 .divided = HR_NO_ID};
     hr_status status = HR_OK;
-    if (taken == NULL || h.forward == NULL || h.kept == NULL || h.last_read == NULL) {
+    if (taken == NULL || h.forward == NULL || h.place == NULL || h.kept == NULL || h.last_read == NULL) {
         status = no_memory(d, err);
     } else {
         note_places(&h);
@@ -371,6 +405,7 @@ hr_status pass_framework(draft *d, hr_err *err)
     }
     hr_free(taken);
     hr_free(h.forward);
+    hr_free(h.place);
     hr_free(h.kept);
     hr_free(h.last_read);
     if (status != HR_OK) {

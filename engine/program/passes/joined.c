@@ -4,7 +4,7 @@
 //
 //   queries, keys and values; the casts of their weights and biases; the gradients of these
 //
-// Beside that it holds what PyTorch makes on the way: the product's result, of which queries, keys and values are a copy; in
+// Beside that it holds what nn.MultiheadAttention makes on the way: the product's result, of which queries, keys and values are a copy; in
 // backward, of each gradient a copy or two, and a tensor of all three in which the others are zeros.
 //
 //   attention_bwd → dq, dk, dv     becomes   attention_bwd → dq, dk, dv → copies, side by side
@@ -93,7 +93,8 @@ static void join_forward(const joiner *j, uint32_t n)
         const uint32_t casts[] = {product[0]->in[operand], product[1]->in[operand], product[2]->in[operand]};
         (void)lay_beside(d, casts);
     }
-    j->first[n] = lay_beside(d, attention->in) ? first : HR_NO_ID;
+    const bool copied = (attention->attr.flags & OP_FLAG_PACKED) != 0;
+    j->first[n] = lay_beside(d, attention->in) && copied ? first : HR_NO_ID;
 }
 
 // Before the first product: PyTorch's result, which goes when it has been copied, as does what the product reads if that is a cast.
@@ -205,13 +206,14 @@ static hr_status add_copy(joiner *j, const instr *at, uint32_t from, uint32_t to
     return HR_OK;
 }
 
-// Three copies side by side, and on the way what PyTorch's views make of them: from the memory-efficient kernel two copies of each (heads
-// were samples), then for each a tensor of all three (select_backward), and the sum of those in the product's order.
+// Three copies side by side. Of views that is all (cat). On the way nn.MultiheadAttention makes from the memory-efficient kernel's results two
+// copies of each (heads were samples), then for each a tensor of all three (select_backward), and the sum of those in the product's order.
 static hr_status add_copies(joiner *j, const instr *at, const trio *t, uint32_t copy[PARTS], hr_err *err)
 {
     draft *d = j->d;
     const uint64_t bytes = d->tensors.data[t->part[0]].bytes;
-    const bool efficient = dtype_bytes(d->tensors.data[t->part[0]].dtype) > 2;
+    const bool copied = (at->attr.flags & OP_FLAG_PACKED) != 0;
+    const bool efficient = copied && dtype_bytes(d->tensors.data[t->part[0]].dtype) > 2;
     uint32_t id = 0;
     for (uint32_t n = 0; efficient && n < CLONES; n++) {
         HR_TRY(hold_briefly(j, at, "by_heads", bytes, &id, err));
@@ -226,13 +228,13 @@ static hr_status add_copies(joiner *j, const instr *at, const trio *t, uint32_t 
     }
     for (uint32_t k = 0; k < PARTS; k++) {
         const uint32_t zeros = d->tensors.count;
-        HR_TRY(k == 0 ? HR_OK : hold_briefly(j, at, "others", PARTS * bytes, &id, err));
+        HR_TRY(k == 0 || !copied ? HR_OK : hold_briefly(j, at, "others", PARTS * bytes, &id, err));
         HR_TRY(add_copy(j, at, t->part[k], copy[k], err));
-        if (k > 0) {
+        if (zeros < d->tensors.count) {
             d->tensors.data[zeros].held_until = j->list.data[j->list.count - 1].id;
         }
     }
-    return hold_briefly(j, at, "in_order", PARTS * bytes, &id, err);
+    return copied ? hold_briefly(j, at, "in_order", PARTS * bytes, &id, err) : HR_OK;
 }
 
 // The gradients read the copies; the second and third of x are written over the first and second copy.

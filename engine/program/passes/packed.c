@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two passes about attention that is `packed: true` (execution.as=pytorch): nn.MultiheadAttention has one product for queries, keys and
-// values, and works with places before samples.
+// Two passes about attention that is `packed` (execution.as=pytorch): it has one product for queries, keys and values. Those are views of
+// the product's result (`packed: views`), or nn.MultiheadAttention copies them (`packed: true`) and works with places before samples.
 //
 // Before types are decided, pass_packed finds such attention and marks what PyTorch copies because of that order: the input of
 // the product, the gradient of attention's result, and, where a sum of residuals begins with such a result, what
@@ -60,7 +60,8 @@ static void mark(const finder *f, instr *attention, instr *const product[PARTS])
     draft *d = f->d;
     const tensor *x = &d->tensors.data[product[0]->in[0]];
     const uint32_t out = f->reader[attention->out[0]], normed = f->uses.writer[product[0]->in[0]];
-    const bool turns = x->shape.dim[0] > 1 && x->shape.dim[1] > 1;
+    const bool copied = (attention->attr.flags & OP_FLAG_PACKED) != 0; // else views of the product's result
+    const bool turns = copied && x->shape.dim[0] > 1 && x->shape.dim[1] > 1;
     const bool copies = turns && !f->turned[product[0]->in[0]];
     for (uint32_t k = 0; k < PARTS; k++) {
         product[k]->attr.flags |= OP_FLAG_JOINED | (copies ? OP_FLAG_TURNED : 0);
@@ -85,16 +86,16 @@ static void mark(const finder *f, instr *attention, instr *const product[PARTS])
 static void find_packed(const finder *f, instr *attention)
 {
     instr *product[PARTS] = {NULL};
-    if ((attention->attr.flags & OP_FLAG_PACKED) == 0 || attention->in_count != PARTS) {
-        return;
-    }
     for (uint32_t k = 0; k < PARTS; k++) {
+        if (attention->in_count != PARTS) {
+            return;
+        }
         product[k] = product_of(f, attention, k);
         if (product[k] == NULL) {
             return;
         }
     }
-    if (product[1] != product[2]) {
+    if (product[1] != product[2] && (product[0]->attr.flags & OP_FLAG_PACKED) != 0) {
         mark(f, attention, product);
     }
 }
