@@ -138,7 +138,8 @@ static bool project(walk *w, const tensor *x, const windows *v, projection *out)
     axes_join(&order, &own);
     axes_join(&order, &x->dims[3]);
     if (!axes_equal(&order, &x->axes) ||
-        (v->h > 0 && !(windows_find(x, &mine) && mine.h == v->h && mine.down == v->down))) {
+        (v->h > 0 && !(windows_find(x, &mine) && mine.h == v->h && mine.w == v->w && mine.down == v->down &&
+                       mine.across == v->across))) {
         return walk_refuse(w, "heads of attention that are no part of a dense layer's features");
     }
     layer *l = x->layer;
