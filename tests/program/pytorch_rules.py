@@ -48,6 +48,7 @@ TRANSFORMER = RESULTS + "pytorch_steps/transformer.yaml"
 # own code has a name for it: MobileNetV2 for a result, to the end of its forward pass; the causal convolutions for what they are given, which
 # autocast copies, as the transformer's blocks for what their products are given.
 WHOLE = {"resnet18": ("resnet18", {"float32": 0, "autocast": 0}), "resnet50": ("resnet50", {"float32": 0, "autocast": 0}),
+         "resnext50_32x4d": ("resnext50", {"float32": 0, "autocast": 0}),
          "mobilenet_v2": ("mobilenet_v2", {"float32": 10240, "autocast": 5120}),
          "causal": (RESULTS + "pytorch_steps/causal.yaml", {"float32": 0, "autocast": 2056192}),
          "transformer": (TRANSFORMER, {"float32": 0, "autocast": 1048576})}
@@ -65,6 +66,12 @@ PARTLY = {
     ("efficientnet_b0", "autocast"): ("efficientnet_b0", 1041, 1e-6),
     ("vit_b_16", "float32"): ("vit_b16", 781, 0),  # all of them, and three that are views there: of its class token
     ("vit_b_16", "autocast"): ("vit_b16", 962, 0),  # all but one
+    ("mobilenet_v3_large", "float32"): ("mobilenet_v3_large", 620, 0),  # ReLUs of squeeze-and-excitation are not in place there
+    ("mobilenet_v3_large", "autocast"): ("mobilenet_v3_large", 787, 0),
+    ("regnet_y_1_6gf", "float32"): ("regnet_y_1_6gf", 1353, 0.0066),  # as are these, and shortcuts come first in a block
+    ("regnet_y_1_6gf", "autocast"): ("regnet_y_1_6gf", 1748, 0.0051),
+    ("convnext_tiny", "float32"): ("convnext_t", 489, 0.002),  # it permutes between layouts, and each block has a scale
+    ("convnext_tiny", "autocast"): ("convnext_t", 879, 0.069),
 }
 # Networks whose plans are not what PyTorch counted on a card, and why.
 FAR = {("resnet18", "float32"): "cuDNN's workspaces", ("unet", "float32"): "cuDNN's workspaces"}

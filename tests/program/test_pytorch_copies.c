@@ -65,6 +65,7 @@ static hr_knobs knobs_of(const char *framework, const char *policy)
 {
     hr_knobs knobs;
     hr_knobs_init(&knobs);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_BATCH_SIZE, "3", NULL), HR_OK);
     ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_AS, framework, NULL), HR_OK);
     ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PRECISION_POLICY, policy, NULL), HR_OK);
     return knobs;
@@ -243,6 +244,27 @@ START_TEST(a_part_that_lies_over_another_is_an_error)
 }
 END_TEST
 
+START_TEST(a_listing_says_int64_and_where_a_part_begins)
+{
+    char line[4096] = "";
+    program *p = compile_as(packed_model, "pytorch");
+    FILE *file = tmpfile();
+    ck_assert_ptr_nonnull(file);
+    program_print_persistent(p, named(p, "labels"), file);
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        if (p->instrs[n].op == HR_OP_DENSE) {
+            program_print_instr(p, &p->instrs[n], file);
+        }
+    }
+    rewind(file);
+    ck_assert_uint_gt(fread(line, 1, sizeof line - 1, file), 0);
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(line, "labels[int64 3]"));
+    ck_assert_ptr_nonnull(strstr(line, "attention/key[float32 3x6x16]@attention/query+1152"));
+    program_destroy(p);
+}
+END_TEST
+
 // As an H100 was asked for them (tests/bench/results/cuda_requests.h100.json: GPT-2, BERT and ViT).
 START_TEST(the_sum_of_a_bias_takes_what_a_card_was_asked_for)
 {
@@ -297,6 +319,7 @@ int main(void)
     tcase_add_loop_test(tests, what_is_one_product_in_pytorch_lies_in_one_tensor, 0, POLICIES);
     tcase_add_test(tests, what_lies_in_another_order_is_copied_where_there_is_one);
     tcase_add_test(tests, a_part_that_lies_over_another_is_an_error);
+    tcase_add_test(tests, a_listing_says_int64_and_where_a_part_begins);
     tcase_add_test(tests, the_sum_of_a_bias_takes_what_a_card_was_asked_for);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS * POLICIES);
     suite_add_tcase(suite, tests);

@@ -35,7 +35,8 @@ import pytorch_record
 
 FOLDER = os.path.join(pytorch_record.HERE, "../results/pytorch_steps")
 MODELS = {"resnet18": 4, "resnet50": 2, "mobilenet_v2": 2, "vgg16": 2, "densenet121": 2, "vit_b_16": 2, "efficientnet_b0": 2,
-          "transformer": 2, "causal": 8}  # batch
+          "transformer": 2, "causal": 8, "resnext50_32x4d": 2, "mobilenet_v3_large": 2, "regnet_y_1_6gf": 2,
+          "convnext_tiny": 2}  # batch
 PHASES = ("input", "zero_grad", "forward", "loss", "backward", "optimizer")
 OPERATION = re.compile(r"at::_ops::(\w+)::(?:call|redispatch)")
 OF_TENSORS = ("at::detail::empty_generic", "at::detail::empty_strided_generic", "at::native::resize_bytes_cuda")
