@@ -35,6 +35,8 @@ void report_print_fits(uint64_t limit_bytes, uint64_t peak_bytes);
 
 // Parts of it: implementations, and the largest workspaces.
 void report_print_implementations(const hr_report *r);
+// What a plan as PyTorch does not hold, if anything.
+void report_print_left_out(const hr_report *r, const hr_knobs *knobs);
 void report_print_workspaces(const hr_report *r, report_source source);
 
 // Of bytes at the peak, and of a step's time.

@@ -127,6 +127,7 @@ static void print_subject(const hr_report *r, const report_style *style)
         print_flops(r->step.flops);
         putchar('\n');
         report_print_implementations(r);
+        report_print_left_out(r, k);
     }
 }
 

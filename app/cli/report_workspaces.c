@@ -115,6 +115,32 @@ void report_print_implementations(const hr_report *r)
     }
 }
 
+// ---- as PyTorch -----------------------------------------------------------------------------------------------
+
+static bool convolves(const hr_report *r)
+{
+    bool found = false;
+    for (uint32_t k = 0; k < r->model.layer_count && !found; k++) {
+        found = strstr(r->model.layers[k].kind, "conv") != NULL;
+    }
+    return found;
+}
+
+void report_print_left_out(const hr_report *r, const hr_knobs *knobs)
+{
+    const bool on_a_card = strcmp(r->device.kind, "cuda") == 0;
+    const bool asked = on_a_card && strstr(r->device.isa, "no cuDNN") == NULL;
+    if (!hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch") || asked || !convolves(r)) {
+        return;
+    }
+    printf("  left out             ");
+    say_paragraph(on_a_card
+                      ? "cuDNN's workspaces of PyTorch's convolutions: there is no cuDNN, or no device "
+                        "properties of the card"
+                      : "cuDNN's workspaces of PyTorch's convolutions; -s device.kind=cuda asks for them",
+                  LABEL_COLUMN);
+}
+
 // ---- workspaces -----------------------------------------------------------------------------------------------
 
 static bool is_worth_naming(const hr_report_memory *m, const hr_report_workspace *w)

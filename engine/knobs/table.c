@@ -305,7 +305,8 @@ static const hr_knob_row rows[] = {
             "With precision.policy=mixed_bfloat16 it is torch.autocast, loss included: products in two bytes, norms of "
             "sequences and the loss in float32, all else in what comes; casts of weights to the end of autocast, or as "
             "long as autograd keeps them. checkpoint.strategy is torch.utils.checkpoint. Gradients of batch.accumulate are added into .grad where they lie, and clipped there. For a card (device.card, or the one at hand) the workspaces are there that PyTorch gives cuBLAS with the "
-            "first products and leaves it; those of cuDNN's convolutions are our device's own. "
+            "first products and leaves it. With device.kind=cuda convolutions have the workspaces of the engines that PyTorch would take, asked of "
+            "cuDNN where it is found (execution.memory_format, execution.cudnn_tf32); on other devices they have our own kernels'. "
             "tensorflow holds what TensorFlow 2.21 would of the layers of Keras 3, eagerly: most of them are composed of smaller "
             "operations, and the tape keeps inputs and results of each, until its gradient has been taken; nothing is written over an "
             "operand. Both know most layers, and say what they do not know."},
@@ -319,6 +320,23 @@ static const hr_knob_row rows[] = {
             "the largest tensor.",
         .applies = "with execution.as pytorch and execution.tape once or persistent",
         .needs = {{"pytorch", HR_KNOB_EXECUTION_AS}, {"once persistent", HR_KNOB_EXECUTION_TAPE}}},
+    ROW(EXECUTION_MEMORY_FORMAT, CHOICE, "contiguous", "")
+        .choices = {"contiguous", "channels_last"},
+        .line = "how PyTorch's images lie, for cuDNN's workspaces",
+        .explanation =
+            "channels_last is `model.to(memory_format=torch.channels_last)` and the same of the batch. cuDNN's engines for "
+            "tensor cores want images so: of contiguous ones, PyTorch's default, most make copies in their workspace, which then is "
+            "as large as what goes in and comes out. Our own kernels have images as they always do.",
+        .applies = "with execution.as=pytorch to convolutions on device.kind cuda, where cuDNN is found",
+        .needs = {{"pytorch", HR_KNOB_EXECUTION_AS}, {"cuda", HR_KNOB_DEVICE_KIND}}},
+    ROW(EXECUTION_CUDNN_TF32, CHOICE, "on", "")
+        .choices = OFF_ON,
+        .line = "torch.backends.cudnn.allow_tf32, for cuDNN's workspaces",
+        .explanation =
+            "Whether PyTorch's convolutions of float32 may use engines that round to TF32: on by default there, while products may "
+            "not (precision.tf32 is our own kernels'). Engines that do without often have other workspaces.",
+        .applies = "with execution.as=pytorch to float32 convolutions on device.kind cuda, where cuDNN is found",
+        .needs = {{"pytorch", HR_KNOB_EXECUTION_AS}, {"cuda", HR_KNOB_DEVICE_KIND}}},
     ROW(EXECUTION_MODE, CHOICE, "eager", "")
         .choices = {"eager", "graph"},
         .line = "how long tensors live",

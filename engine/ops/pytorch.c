@@ -285,6 +285,35 @@ bool pytorch_multiplies(hr_op op)
     return multiplies[op];
 }
 
+// HWIO: of each group one channel.
+static bool has_one_channel(const op_operand *weights, const op_attr *attr)
+{
+    return attr->groups > 1 && weights->shape.dim[2] == 1;
+}
+
+bool pytorch_convolves(hr_op op)
+{
+    static const bool convolves[HR_OP_COUNT] = {
+        [HR_OP_CONV2D] = true,
+        [HR_OP_CONV2D_BWD_DATA] = true,
+        [HR_OP_CONV2D_BWD_WEIGHTS] = true,
+        [HR_OP_CONV2D_TRANSPOSE] = true,
+        [HR_OP_CONV2D_TRANSPOSE_BWD_DATA] = true,
+        [HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS] = true,
+    };
+    return convolves[op];
+}
+
+bool pytorch_asks_cudnn(const op_query *q, const pytorch_images *images)
+{
+    const bool plain =
+        q->op == HR_OP_CONV2D || q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_BWD_WEIGHTS;
+    const op_operand *weights = q->op == HR_OP_CONV2D_BWD_WEIGHTS ? &q->out[0] : &q->in[1];
+    const bool own =
+        plain && !images->channels_last && q->in[0].dtype == HR_F32 && has_one_channel(weights, &q->attr);
+    return pytorch_convolves((hr_op)q->op) && !own;
+}
+
 uint64_t pytorch_cublas_bytes(uint32_t compute_major)
 {
     const uint64_t small = (2 * 4096 + 8 * 16) * UINT64_C(1024), large = 32 * UINT64_C(1024) * 1024;

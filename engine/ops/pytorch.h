@@ -13,6 +13,16 @@ const framework_rule *pytorch_rule_of(hr_op op);
 
 // Does it, forward or backward, come to a product of cuBLAS?
 bool pytorch_multiplies(hr_op op);
+// How a training script sets up its convolutions: model.to(memory_format=torch.channels_last), and
+// torch.backends.cudnn.allow_tf32.
+typedef struct pytorch_images {
+    bool channels_last, tf32;
+} pytorch_images;
+
+bool pytorch_convolves(hr_op op); // forward or backward
+// Of what convolves: does cuDNN compute it? One by channel of float32 is a kernel of PyTorch's own, which needs no workspace,
+// unless images are channels_last (ATen/native/Convolution.cpp, use_cudnn_depthwise).
+bool pytorch_asks_cudnn(const op_query *q, const pytorch_images *images);
 // What ATen/cuda/CublasHandlePool.cpp gives each handle of cuBLAS to work in, by default (CUBLAS_WORKSPACE_CONFIG), on a card of
 // that compute capability; and what it gives cuBLASLt, which adds the bias of a product. 32 MiB: 9 in every version since 2.0, 10 and
 // 12 since 2.12, 11 later in 2026 (pytorch/pytorch pulls 91564, 175344, 189312); the newest decides.

@@ -10,6 +10,7 @@
 #include "headroom/status.h"
 
 #include "ops/op.h"
+#include "ops/pytorch.h"
 
 enum { TARGET_MAX_REORDERS = 3, TARGET_IMPL_MAX = 64 };
 
@@ -75,6 +76,9 @@ struct hr_target {
     // the reason when it does not. `workspace_limit` bounds workspace and reorder bytes of one operation.
     hr_status (*ask)(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,
                      hr_err *err);
+    // The workspace that PyTorch takes for what convolves (execution.as=pytorch), where its library is there; NULL: it is not.
+    hr_status (*ask_pytorch)(void *context, const op_query *q, const pytorch_images *images,
+                             uint64_t workspace_limit, target_answer *out, hr_err *err);
     // May `act` be fused behind `op`?
     bool (*fuses)(void *context, hr_op op, hr_act act);
     // Does the kernel of `op` do more than its row asks? With the bits that instructions beside it would give, unless
@@ -93,6 +97,10 @@ const char *target_impl_name(const char *library, const char *name);
 // target_impl_name, so that equal answers are equal.
 HR_MUST_CHECK hr_status target_ask(const hr_target *target, const op_query *q, uint64_t workspace_limit,
                                    target_answer *out, hr_err *err);
+// target->ask_pytorch through the same memo. Where estimates answer (hr_target.estimates) there is none: 0, counted.
+HR_MUST_CHECK hr_status target_ask_pytorch(const hr_target *target, const op_query *q,
+                                           const pytorch_images *images, uint64_t workspace_limit,
+                                           target_answer *out, hr_err *err);
 void target_forget(void); // empties the memo (tests, calibration)
 // Reads answers that an earlier process kept; writes those of slow targets when there are new ones. A cache: what
 // cannot be read or written is not missed. True when a file was written. Thread-safe.

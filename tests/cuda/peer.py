@@ -21,9 +21,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import torch
 
 import models
+from truth import IMAGES
 
 WARM_UP_STEPS = 3
-IMAGES = ("cifar10_separable_cnn", "resnet18", "resnet50", "mobilenet_v2", "vgg16", "unet")
 
 
 def process_bytes():

@@ -20,6 +20,15 @@ MODELS = [  # preset, batch, optimizer: as the preset has it
 MODELS_REHEARSED = [("mlp_tiny", 4, "adam"), ("gpt2_124m_tiny", 1, "adamw")]
 AS_PYTORCH = ["execution.as=pytorch", "execution.mode=eager", "allocator.kind=caching", "optimizer.implementation=fused",
               "execution.answer=dropped"]  # as models.py trains
+IMAGES = ("cifar10_separable_cnn", "resnet18", "resnet50", "mobilenet_v2", "vgg16", "unet")  # that are channels_last in peer.py
+
+
+def as_cudnn_is_asked(preset):
+    """What a plan has to be told for PyTorch's workspaces to be those of peer.py."""
+    return ["device.kind=cuda", "pipeline.device_prefetch=0", "execution.cudnn_tf32=off",
+            "execution.memory_format=" + ("channels_last" if preset in IMAGES else "contiguous")]
+
+
 # Name, our knobs, PyTorch's precision, and by how much the batch is larger.
 SETTINGS = [
     ("float32, eager", ["execution.mode=eager", "allocator.kind=caching"], "float32", 1),
@@ -56,7 +65,7 @@ class Peers:
 def planned_as_pytorch(machine, preset, words, precision):
     """The peak by PyTorch's own rules; what they do not hold yet is refused with a sentence."""
     own = [word for word in words if word.split("=")[0] not in ("device.card", "execution.mode", "allocator.kind", "device.kind", "precision.policy")]
-    more = AS_PYTORCH + ["device.kind=plan", "device.card=" + (machine.card() or ""), "precision.policy=" + ("float32" if precision == "float32" else "mixed_bfloat16")]
+    more = AS_PYTORCH + as_cudnn_is_asked(preset) + ["device.card=" + (machine.card() or ""), "precision.policy=" + ("float32" if precision == "float32" else "mixed_bfloat16")]
     _, planned, error = report_of(machine, "plan", preset, own + more, STEPS, seconds=RUN_SECONDS)
     if error is not None:
         return {"planned_as_pytorch_error": error}

@@ -82,6 +82,8 @@ static const turning turnings[] = {
     {HR_KNOB_EXECUTION_DETERMINISTIC, {NULL}, NULL, NULL}, // tests/unit/test_cudnn_attention.c: needs cuDNN
     {HR_KNOB_EXECUTION_CUDA_GRAPH, {NULL}, NULL, NULL},    // tests/unit/test_cuda_runtime.c: needs a card, emulated
     {HR_KNOB_EXECUTION_ANSWER, {"execution.as=pytorch"}, "named", "dropped"},
+    {HR_KNOB_EXECUTION_MEMORY_FORMAT, {NULL}, NULL, NULL}, // tests/unit/test_cudnn_pytorch.c: needs cuDNN
+    {HR_KNOB_EXECUTION_CUDNN_TF32, {NULL}, NULL, NULL},    // tests/unit/test_cudnn_pytorch.c: needs cuDNN
     {HR_KNOB_EXECUTION_TAPE, {NULL}, "once", "none"},
     {HR_KNOB_EXECUTION_TAPE, {NULL}, "once", "persistent"},
     {HR_KNOB_EXECUTION_RETAIN, {NULL}, "none", "losses"},

@@ -143,7 +143,7 @@ static bool loses_device(CUresult result)
 
 bool cuda_is_lost(void)
 {
-    return loses_device(cuda_driver.cuCtxSynchronize());
+    return cuda_driver.cuCtxSynchronize != NULL && loses_device(cuda_driver.cuCtxSynchronize());
 }
 
 hr_status cuda_check(CUresult result, hr_err *err, const char *what, ...)

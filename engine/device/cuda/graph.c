@@ -84,6 +84,11 @@ void graph_leave(graph_library *l, const last_words *w)
     pthread_mutex_unlock(&l->lock);
 }
 
+bool graph_library_is_ready(const graph_library *l)
+{
+    return l->ready;
+}
+
 uint64_t graph_library_key(const graph_library *l)
 {
     const uint64_t version = l->ready ? cudnn.cudnnGetVersion() : 0;

@@ -61,6 +61,7 @@ typedef struct graph_spec {
     graph_tensor tensor[GRAPH_TENSORS_MAX];
     graph_node node[GRAPH_NODES_MAX];
     uint32_t tensor_count, node_count;
+    bool as_named; // in the heuristics' order, also with workspace.search
 } graph_spec;
 
 typedef struct graph_choice {
@@ -79,6 +80,13 @@ typedef struct graph_choice {
 // (program/target.h). Thread-safe.
 HR_MUST_CHECK hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t limit_bytes,
                                      graph_choice *out, hr_err *err);
+
+// What PyTorch runs a convolution with that it has not timed (torch.backends.cudnn.benchmark off): the first engine that the
+// heuristics name, within the limit, that becomes a plan, or else FALLBACK's; none that rounds its inputs, with `tf32`
+// tensor cores for float32 too (ATen/native/cudnn/Conv_v8.cpp, filterEngineConfigs and run_single_conv). workspace_bytes is its
+// plan's. `spec` has `as_named`. Otherwise as graph_choose.
+HR_MUST_CHECK hr_status graph_choose_named(cuda_device *device, const graph_spec *spec, bool tf32,
+                                           uint64_t limit_bytes, graph_choice *out, hr_err *err);
 
 typedef struct graph graph; // a plan that runs
 

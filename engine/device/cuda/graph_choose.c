@@ -136,8 +136,7 @@ static hr_status refuse(const graph_library *l, const graph_list *list, uint64_t
     return HR_DEVICE;
 }
 
-hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_bytes, graph_list **list,
-                     uint32_t *position, hr_err *err)
+static hr_status ready(graph_library *l, hr_err *err)
 {
     if (!l->ready) {
         if (err != NULL) {
@@ -145,7 +144,13 @@ hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_by
         }
         return l->reason.status;
     }
-    HR_TRY(graph_library_device(l, err));
+    return graph_library_device(l, err);
+}
+
+hr_status graph_find(graph_library *l, const graph_spec *spec, uint64_t limit_bytes, graph_list **list,
+                     uint32_t *position, hr_err *err)
+{
+    HR_TRY(ready(l, err));
     HR_TRY(graph_list_of(l, spec, list, err));
     if (find_from(l, *list, 0, limit_bytes, position)) {
         return HR_OK;
@@ -252,6 +257,81 @@ hr_status graph_choose(cuda_device *device, const graph_spec *spec, uint64_t lim
                               .deterministic = !c->nondeterministic};
         graph_config_name(c, out->name, sizeof out->name);
     }
+    graph_leave(l, &last);
+    return status;
+}
+
+// ---- as PyTorch chooses -----------------------------------------------------------------------------------------
+
+static bool obeys_pytorch(const graph_library *l, const graph_list *list, const graph_config *c, bool tf32)
+{
+    return !c->narrow_inputs && (tf32 || !list->float32 || !c->tensor_cores) &&
+           (!l->options.deterministic || !c->nondeterministic);
+}
+
+// Of the plan for the card; false: it becomes none. What cuDNN needs a driver for to plan it is believed where there is none.
+static bool plan_bytes(const graph_library *l, const graph_config *c, uint64_t *bytes)
+{
+    int64_t said = 0, count = 0;
+    cudnnBackendDescriptor_t plan = NULL;
+    cudnn_maker m = cudnn_make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &c->descriptor);
+    cudnn_set(&m, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->device);
+    *bytes = c->workspace_bytes;
+    if (cudnn_finish(&m, "a plan of cuDNN", &plan, NULL) != HR_OK) {
+        return !l->options.card && CUDNN_STATUS_CATEGORY((int)m.status) == CUDNN_STATUS_EXECUTION_FAILED;
+    }
+    const hr_status status =
+        graph_get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &said, NULL);
+    cudnn_destroy(plan);
+    *bytes = said > 0 ? (uint64_t)said : 0;
+    return status == HR_OK;
+}
+
+static bool find_named(const graph_library *l, const graph_list *list, uint32_t first, bool tf32,
+                       uint64_t limit_bytes, graph_choice *out)
+{
+    for (uint32_t k = first; k < list->count; k++) {
+        const graph_config *c = &list->config[k];
+        uint64_t bytes = 0;
+        if (obeys_pytorch(l, list, c, tf32) && plan_bytes(l, c, &bytes) && bytes <= limit_bytes) {
+            *out = (graph_choice){
+                .workspace_bytes = bytes, .position = k, .deterministic = !c->nondeterministic};
+            graph_config_name(c, out->name, sizeof out->name);
+            return true;
+        }
+    }
+    return false;
+}
+
+static hr_status choose_named(graph_library *l, const graph_spec *spec, bool tf32, uint64_t limit_bytes,
+                              graph_choice *out, hr_err *err)
+{
+    graph_list *list = NULL;
+    HR_TRY(ready(l, err));
+    HR_TRY(graph_list_of(l, spec, &list, err));
+    if (find_named(l, list, 0, tf32, limit_bytes, out)) {
+        return HR_OK;
+    }
+    const uint32_t looked_at = list->count;
+    HR_TRY(graph_list_fall_back(l, list, err));
+    if (find_named(l, list, looked_at, tf32, limit_bytes, out)) {
+        return HR_OK;
+    }
+    char had[HR_BYTES_TEXT_MAX];
+    return HR_FAIL(err, DEVICE,
+                   "cuDNN has no engine for a convolution of PyTorch's on %s within %s, of %u that it knows",
+                   l->properties.name, hr_bytes_human(limit_bytes, had), list->count);
+}
+
+hr_status graph_choose_named(cuda_device *device, const graph_spec *spec, bool tf32, uint64_t limit_bytes,
+                             graph_choice *out, hr_err *err)
+{
+    graph_library *l = cuda_device_graphs(device);
+    *out = (graph_choice){0};
+    last_words last;
+    graph_enter(l, &last);
+    const hr_status status = choose_named(l, spec, tf32, limit_bytes, out, err);
     graph_leave(l, &last);
     return status;
 }

@@ -31,6 +31,7 @@ typedef struct graph_config {
     uint64_t workspace_bytes;
     int64_t engine;
     bool compiled, nondeterministic, tensor_cores, narrow_sums;
+    bool narrow_inputs;            // it rounds them
     config_state state;            // has it become a plan?
     cudnnBackendDescriptor_t plan; // that runs, of every graph that is made of it; NULL: not made
 } graph_config;

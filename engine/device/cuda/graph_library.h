@@ -24,6 +24,8 @@ typedef struct graph_library graph_library;
 // says why. NOMEM errors; with `search` READ and PRESET, where times are kept that cannot be read.
 HR_MUST_CHECK hr_status graph_library_open(const graph_options *options, graph_library **out, hr_err *err);
 void graph_library_close(graph_library *l); // NULL is fine
+// Does cuDNN answer, as far as can be known before the first question?
+bool graph_library_is_ready(const graph_library *l);
 // Of everything that answers depend on: version, properties, knobs.
 uint64_t graph_library_key(const graph_library *l);
 // "cuDNN 9.19.0", or "no cuDNN".

@@ -49,13 +49,16 @@ static void add_node(int64_t *words, uint32_t *count, const graph_node *n)
 
 static void key_of(const graph_spec *spec, uint64_t key[2])
 {
-    int64_t words[GRAPH_TENSORS_MAX * TENSOR_WORDS + GRAPH_NODES_MAX * NODE_WORDS];
+    int64_t words[GRAPH_TENSORS_MAX * TENSOR_WORDS + GRAPH_NODES_MAX * NODE_WORDS + 1];
     uint32_t count = 0;
     for (uint32_t k = 0; k < spec->tensor_count; k++) {
         add_tensor(words, &count, &spec->tensor[k]);
     }
     for (uint32_t k = 0; k < spec->node_count; k++) {
         add_node(words, &count, &spec->node[k]);
+    }
+    if (spec->as_named) { // keys of the others are kept with their times
+        words[count++] = spec->as_named;
     }
     key[0] = key[1] = 0;
     hash128(words, count * sizeof *words, key);
@@ -101,6 +104,7 @@ static hr_status read_notes(cudnnBackendDescriptor_t engine, graph_config *c, hr
         c->nondeterministic = c->nondeterministic || numerical[k] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
         c->tensor_cores = c->tensor_cores || numerical[k] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
                           numerical[k] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+        c->narrow_inputs = c->narrow_inputs || numerical[k] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
         c->narrow_sums = c->narrow_sums || numerical[k] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
     }
     HR_TRY(graph_get(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, NOTES_MAX, &count,
@@ -269,7 +273,7 @@ static hr_status make_list(graph_library *l, const graph_spec *spec, graph_list 
     if (status == HR_OK) {
         status = add_configs(l, list, CUDNN_HEUR_MODE_A, err);
     }
-    if (status == HR_OK && l->search.wanted) {
+    if (status == HR_OK && l->search.wanted && !spec->as_named) {
         status = graph_search_order(l, spec, list, err);
     }
     if (status != HR_OK) {

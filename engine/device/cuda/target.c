@@ -2,7 +2,9 @@
 // What the passes are told: the same choice that load makes, without a kernel being made.
 #include "headroom/units.h"
 
+#include "conv_spec.h"
 #include "device_impl.h"
+#include "graph_library.h"
 
 // Where no limit is set, TensorFlow's own (TF_CUDNN_WORKSPACE_LIMIT_IN_MB): cuDNN also knows engines that would take
 // more than any card has.
@@ -24,6 +26,21 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
     if (status == HR_OK) {
         status = cuda_say_instead(device, q, limit_bytes, impl, out, err);
     }
+    pthread_mutex_unlock(&device->asking);
+    return status;
+}
+
+// PyTorch's convolutions know no limit of their own.
+static hr_status ask_pytorch(void *context, const op_query *q, const pytorch_images *images,
+                             uint64_t workspace_limit, target_answer *out, hr_err *err)
+{
+    cuda_device *device = context;
+    *out = (target_answer){0};
+    if (!pytorch_asks_cudnn(q, images)) {
+        return HR_OK;
+    }
+    pthread_mutex_lock(&device->asking);
+    const hr_status status = conv_pytorch_workspace(device, q, images, workspace_limit, out, err);
     pthread_mutex_unlock(&device->asking);
     return status;
 }
@@ -78,6 +95,7 @@ void cuda_fill_target(cuda_device *device, const char *name, hr_target *out)
                        .multiprocessors = device->traits.multiprocessors,
                        .context = device,
                        .ask = ask,
+                       .ask_pytorch = graph_library_is_ready(device->graphs) ? ask_pytorch : NULL,
                        .fuses = fuses,
                        .absorbs = absorbs,
                        .pads_rows = pads_rows};

@@ -43,6 +43,8 @@
     X(OFFLOAD_PREFETCH, "offload.prefetch")                                                                  \
     X(EXECUTION_AS, "execution.as")                                                                          \
     X(EXECUTION_ANSWER, "execution.answer")                                                                  \
+    X(EXECUTION_MEMORY_FORMAT, "execution.memory_format")                                                    \
+    X(EXECUTION_CUDNN_TF32, "execution.cudnn_tf32")                                                          \
     X(EXECUTION_MODE, "execution.mode")                                                                      \
     X(EXECUTION_FUSE, "execution.fuse")                                                                      \
     X(EXECUTION_INPLACE, "execution.inplace")                                                                \

@@ -20,12 +20,42 @@ static hr_status library_copy(draft *d, uint32_t original, uint64_t bytes, uint3
     return HR_OK;
 }
 
+static uint64_t workspace_limit(const draft *d)
+{
+    return hr_knob_bytes(d->knobs, HR_KNOB_WORKSPACE_LIMIT, UINT64_MAX);
+}
+
 static hr_status ask(draft *d, const instr *i, target_answer *answer, hr_err *err)
 {
     op_query q;
     draft_query(d, i, &q);
-    return target_ask(d->target, &q, hr_knob_bytes(d->knobs, HR_KNOB_WORKSPACE_LIMIT, UINT64_MAX), answer,
-                      err);
+    return target_ask(d->target, &q, workspace_limit(d), answer, err);
+}
+
+// What PyTorch takes for a convolution is there, and ours works in it. For products there is none beside those of cuBLAS' handles.
+static hr_status ask_as_pytorch(draft *d, const instr *i, target_answer *answer, hr_err *err)
+{
+    const pytorch_images images = {.channels_last =
+                                       hr_knob_is(d->knobs, HR_KNOB_EXECUTION_MEMORY_FORMAT, "channels_last"),
+                                   .tf32 = hr_knob_is(d->knobs, HR_KNOB_EXECUTION_CUDNN_TF32, "on")};
+    target_answer theirs = {0};
+    op_query q;
+    draft_query(d, i, &q);
+    if (pytorch_convolves(i->op)) {
+        HR_TRY(target_ask_pytorch(d->target, &q, &images, workspace_limit(d), &theirs, err));
+    }
+    HR_TRY(target_ask(d->target, &q, theirs.workspace_bytes, answer, err));
+    if (answer->workspace_bytes < theirs.workspace_bytes) {
+        answer->workspace_bytes = theirs.workspace_bytes;
+    }
+    return HR_OK;
+}
+
+static hr_status ask_for(draft *d, const instr *i, target_answer *answer, hr_err *err)
+{
+    const bool theirs = d->pytorch && d->target->ask_pytorch != NULL &&
+                        (pytorch_convolves(i->op) || pytorch_multiplies(i->op));
+    return theirs ? ask_as_pytorch(d, i, answer, err) : ask(d, i, answer, err);
 }
 
 // Its temporaries are those of its peer: only its implementation is asked for.
@@ -70,7 +100,7 @@ static hr_status lower_one(draft *d, instr_list *list, instr i, hr_err *err)
 {
     target_answer answer;
     uint32_t original[TARGET_MAX_REORDERS] = {0};
-    HR_TRY(ask(d, &i, &answer, err));
+    HR_TRY(ask_for(d, &i, &answer, err));
     for (uint8_t k = 0; k < answer.reorder_count; k++) {
         uint8_t operand = answer.reorder[k].operand;
         uint32_t *slot = is_input_reorder(&answer, k) ? &i.in[operand] : &i.out[operand & 0x7f];

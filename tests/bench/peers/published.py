@@ -15,6 +15,9 @@ largest of a sample every millisecond, less the first. The first sample comes af
 the context; so that what is compared is the allocator's pool, and nothing is added to it. Kernels that are loaded on the way are in
 what was measured and not in the plan.
 
+"planned" is of device.kind=plan, "asked" of device.kind=cuda, where cuDNN is asked for the workspaces of PyTorch's convolutions by the
+properties of the card, which are there of one of the two. It is another cuDNN than the one that ran: those before 9.8 take no properties.
+
 Two things are not as they were run. There is no Adagrad here: its rows are planned with RMSprop, which holds as many numbers for
 each weight. Both VGGs pool 2x2 pixels to 7x7, which has no layer: they come by nearest neighbours and an edge of zeros, with the same
 bytes kept.
@@ -41,11 +44,12 @@ PIXELS = 86
 STEPS = 4
 BOUND = 0.03  # what a plan may lack
 OPTIMIZERS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop", "Adagrad": "rmsprop"}
-ESTIMATES = ("planned", "xMem", "DNNMem", "SchedTune")
+ESTIMATES = ("planned", "asked", "xMem", "DNNMem", "SchedTune")
 JUDGED = ("ConvNeXtTiny_Adam_420", "MnasNet_AdamW_482", "MnasNet_SGD_323", "MobeNetV3Small_SGD_258", "MobileNetV2_Adagrad_317",
           "MobileNetV2_AdamW_251", "MobileNetV2_SGD_712", "RegNetX400MF_Adam_382", "RegNetX400MF_RMSprop_616",
           "RegNetY400MF_RMSprop_312", "ResNet101_SGD_351", "VGG16_Adam_543", "VGG19_Adam_339", "VGG19_AdamW_377")
 JUDGED_CARD = "rtx3060-12g"
+ASKED = ["device.kind=cuda", "pipeline.device_prefetch=0"]
 
 
 # ---- networks, with the names that the runs have --------------------------------------------------------------------
@@ -95,9 +99,9 @@ def model_file_of(name):
 
 # ---- plans ----------------------------------------------------------------------------------------------------------
 
-def planned(row):
+def planned(row, device):
     """The report, also of a plan that runs out of memory."""
-    knobs = ["device.kind=plan", "device.card=" + row["card"], "batch.size=%d" % row["batch"], "precision.policy=float32",
+    knobs = device + ["device.card=" + row["card"], "batch.size=%d" % row["batch"], "precision.policy=float32",
              "optimizer.kind=" + OPTIMIZERS[row["optimizer"]], "optimizer.implementation=foreach"]
     run = subprocess.run([measure.headroom_program(), "plan", model_file_of(row["network"]), "--as", "pytorch", "--steps", str(STEPS),
                           *measure.knob_words(knobs), "--json"], stdout=subprocess.PIPE, text=True, check=False)
@@ -105,13 +109,18 @@ def planned(row):
 
 
 def row_of(fact):
-    report = planned(fact)
+    report = planned(fact, ["device.kind=plan"])
     row = {key: fact[key] for key in ("run", "network", "optimizer", "batch", "card", "out_of_memory", "measured")}
     row["fits"] = report.get("oom") is None
     if row["fits"]:
         row["planned"] = report["memory"]["peak_pool_bytes"]
         row["in_use"] = report["memory"]["peak_in_use_bytes"]
-    row.update({key: fact[key] for key in ESTIMATES[1:]})
+    if os.path.exists(os.path.join(measure.TOP, "presets/cards/%s.json" % row["card"])):
+        asked = planned(fact, ASKED)
+        row["asked_fits"] = asked.get("oom") is None
+        if row["asked_fits"]:
+            row["asked"] = asked["memory"]["peak_pool_bytes"]
+    row.update({key: fact[key] for key in ESTIMATES[2:]})
     if not row["out_of_memory"]:
         row["percent"] = {key: round(100 * (row[key] / row["measured"] - 1), 2) for key in ESTIMATES if key in row}
     return row

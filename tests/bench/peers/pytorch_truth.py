@@ -9,6 +9,9 @@ beside the presets of the same names; the largest sum allocated, and reserved, o
 there, on the card of that name: fused optimizers, autocast for bfloat16, a loop that has no name for the model's answer, and
 attention whose queries, keys and values are one product's, as those modules have it whatever the preset says.
 
+"planned" is of device.kind=plan, which knows nothing of cuDNN. "asked" is of device.kind=cuda where cuDNN is found: it is asked for the
+workspaces of PyTorch's convolutions by the card's properties. Images are channels_last and TF32 is off, as they were there.
+
 Wants a release build.
 """
 import json
@@ -44,34 +47,39 @@ def module_of(preset, folder):
     return path
 
 
-def planned(program, fact):
-    """What the report says of memory; None where the rules have no row for a layer."""
+def planned(program, fact, device):
+    """What the report says of memory; None where the rules have no row for a layer, or there is no cuDNN to ask."""
     policy = "float32" if fact["precision"] == "float32" else "mixed_bfloat16"
-    knobs = truth.AS_PYTORCH + ["device.kind=plan", "device.card=" + CARD, "batch.size=%d" % fact["batch"],
-                                "precision.policy=" + policy, "optimizer.kind=" + OPTIMIZERS[fact["preset"]]]
+    knobs = truth.AS_PYTORCH + device + ["device.card=" + CARD, "batch.size=%d" % fact["batch"], "precision.policy=" + policy,
+                                         "optimizer.kind=" + OPTIMIZERS[fact["preset"]]]
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([program, "plan", module_of(fact["preset"], folder), "--steps", str(truth.STEPS), *measure.knob_words(knobs),
                               "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     report = json.loads(run.stdout)
-    return report["memory"] if report["schema"].startswith("headroom.report/") else None
+    known = report["schema"].startswith("headroom.report/") and "no cuDNN" not in (report["device"]["isa"] or "")
+    return report["memory"] if known else None
 
 
-def row_of(program, fact):
-    memory, counted = planned(program, fact), fact["pytorch"]
+def row_of(program, fact, names=("planned", "asked")):
+    counted = fact["pytorch"]
     row = {"preset": fact["preset"], "setting": fact["setting"], "batch": fact["batch"],
            "allocated": counted["peak_allocated_bytes"], "reserved": counted["peak_reserved_bytes"]}
-    if memory is not None:
-        row.update(planned=memory["peak_in_use_bytes"], planned_pool=memory["peak_pool_bytes"])
-        row["percent"] = round(100 * (row["planned"] / row["allocated"] - 1), 2)
-        row["pool_percent"] = round(100 * (row["planned_pool"] / row["reserved"] - 1), 2)
+    devices = {"planned": ["device.kind=plan"], "asked": truth.as_cudnn_is_asked(fact["preset"])}
+    for name in names:
+        memory = planned(program, fact, devices[name])
+        if memory is not None:
+            row[name] = {"in_use": memory["peak_in_use_bytes"], "pool": memory["peak_pool_bytes"],
+                         "percent": round(100 * (memory["peak_in_use_bytes"] / row["allocated"] - 1), 2),
+                         "pool_percent": round(100 * (memory["peak_pool_bytes"] / row["reserved"] - 1), 2)}
     return row
 
 
-def summary_of(rows):
-    of = [row for row in rows if "percent" in row]
-    return {"rows": len(rows), "planned": len(of), "median_error_percent": round(measure.median(abs(row["percent"]) for row in of), 2),
-            "within_one_percent": sum(abs(row["percent"]) <= 1 for row in of),
-            "median_error_of_reserved_percent": round(measure.median(abs(row["pool_percent"]) for row in of), 2)}
+def summary_of(rows, name):
+    of = [row[name] for row in rows if name in row]
+    return {"rows": len(rows), "planned": len(of)} if not of else {
+        "rows": len(rows), "planned": len(of), "median_error_percent": round(measure.median(abs(row["percent"]) for row in of), 2),
+        "within_one_percent": sum(abs(row["percent"]) <= 1 for row in of),
+        "median_error_of_reserved_percent": round(measure.median(abs(row["pool_percent"]) for row in of), 2)}
 
 
 def facts_of():
@@ -86,7 +94,7 @@ def compare(wanted):
             rows.append(row_of(measure.headroom_program(), fact))
             print(rows[-1], flush=True)
     judge = {"card": facts["machine"]["card"], "PyTorch": facts["models"][0]["pytorch"]["peer"], "date": facts["date"]}
-    return {"judge": judge, "summary": summary_of(rows), "rows": rows}
+    return {"judge": judge, "summary": {name: summary_of(rows, name) for name in ("planned", "asked")}, "rows": rows}
 
 
 def main():
