@@ -307,8 +307,9 @@ uint32_t keras_zero_pad(keras_walk *w)
 uint32_t keras_upsample(keras_walk *w)
 {
     const char *how = keras_word(w, "interpolation", "nearest");
+    const bool bilinear = strcmp(how, "bilinear") == 0;
     int64_t size[2];
-    if (strcmp(how, "nearest") != 0) {
+    if (!bilinear && strcmp(how, "nearest") != 0) {
         return keras_refuse(w, "an upsampling that is %.20s", how);
     }
     if (!is_image(w)) {
@@ -320,5 +321,8 @@ uint32_t keras_upsample(keras_walk *w)
     shape.side[1] *= size[1];
     const uint32_t line = keras_emit(w, "upsample", &shape);
     keras_say_pair(w, line, "size", size, 0);
+    if (bilinear) {
+        keras_say(w, line, ", mode: bilinear");
+    }
     return line;
 }

@@ -45,7 +45,8 @@ static bool is_binary(const keras_walk *w)
 static bool only_moves(const keras_line *line)
 {
     static const char *const words[] = {"reshape", "flatten", "permute", "slice", "upsample"};
-    return is_one_of(line->kind, words, sizeof words / sizeof *words);
+    return is_one_of(line->kind, words, sizeof words / sizeof *words) &&
+           strstr(line->attrs, "bilinear") == NULL;
 }
 
 // What the sigmoid reads becomes the output, or what moves it there: *last, KERAS_NONE when nothing does.

@@ -304,10 +304,12 @@ bool take_average_pool(walk *w)
     return pool(w, "avg_pool", onnx_whole(w->node, "count_include_pad", 0) != 0);
 }
 
+enum { RESIZED_MOST = 65535, TIMES_MOST = 64 };
+
 // ---- the size of an image -------------------------------------------------------------------------------------
 
-// By which the height and width grow, from `scales` or `sizes`.
-static bool resize_factors(walk *w, const layer *l, int64_t factors[2])
+// Height and width of the result, from `scales` or `sizes`.
+static bool resized_to(walk *w, const layer *l, int64_t to[2])
 {
     const numbers *scales = walk_has(w, 2) ? walk_needs_numbers(w, 2) : NULL;
     const bool by_scale = scales != NULL && numbers_count(scales) == 4;
@@ -328,57 +330,104 @@ static bool resize_factors(walk *w, const layer *l, int64_t factors[2])
     }
     for (int k = 0; k < 2; k++) {
         const double have = (double)l->shape[1 + k];
-        const double factor = by_scale ? numbers_at(scales, 2 + k) : numbers_at(sizes, 2 + k) / have;
-        factors[k] = numbers_whole(factor);
-        if ((double)factors[k] != factor || factors[k] < 1 || factors[k] > 64) {
-            return walk_refuse(w, "an upsampling by %g, which is no whole multiple up to 64", factor);
+        const double want = by_scale ? numbers_at(scales, 2 + k) * have : numbers_at(sizes, 2 + k);
+        to[k] = numbers_whole(want);
+        if (have < 1 || (double)to[k] != want || to[k] < 1 || to[k] > RESIZED_MOST) {
+            return walk_refuse(w,
+                               "an image of %g pixels resized to %g, where a whole number up to %d is needed",
+                               have, want, RESIZED_MOST);
         }
     }
     return true;
 }
 
+static const char *word_of(const walk *w, const char *key, const char *otherwise)
+{
+    const onnx_attribute *a = onnx_find(w->node, key);
+    return a == NULL ? otherwise : a->word;
+}
+
+static bool is_half(const char *grid)
+{
+    return strcmp(grid, "half_pixel") == 0 || strcmp(grid, "pytorch_half_pixel") == 0 ||
+           strcmp(grid, "half_pixel_symmetric") == 0;
+}
+
 // Our layer repeats each place. By a whole multiple that is also what the nearest of half pixels is, and what is below the
 // place of a grid that begins at the same corner.
-static bool repeats_places(walk *w)
+static bool repeats_places(walk *w, const layer *l, const int64_t to[2])
 {
-    const onnx_attribute *grid = onnx_find(w->node, "coordinate_transformation_mode"),
-                         *round = onnx_find(w->node, "nearest_mode");
-    const char *from = grid == NULL ? "half_pixel" : grid->word,
-               *by = round == NULL ? "round_prefer_floor" : round->word;
-    const bool half = strcmp(from, "half_pixel") == 0 || strcmp(from, "pytorch_half_pixel") == 0 ||
-                      strcmp(from, "half_pixel_symmetric") == 0;
+    const char *grid = word_of(w, "coordinate_transformation_mode", "half_pixel");
+    const char *by = word_of(w, "nearest_mode", "round_prefer_floor");
     const bool nearest = strcmp(by, "round_prefer_floor") == 0 || strcmp(by, "round_prefer_ceil") == 0;
-    if ((half && nearest) || (strcmp(from, "asymmetric") == 0 && strcmp(by, "floor") == 0)) {
-        return onnx_find(w->node, "axes") == NULL ||
-               walk_refuse(w, "an upsampling of some axes, where all four are needed") != NULL;
+    if (!(is_half(grid) && nearest) && !(strcmp(grid, "asymmetric") == 0 && strcmp(by, "floor") == 0)) {
+        return walk_refuse(
+            w, "an upsampling over the grid %.30s rounded by %.30s, where our layer repeats each place", grid,
+            by);
     }
-    return walk_refuse(
-        w, "an upsampling over the grid %.30s rounded by %.30s, where our layer repeats each place", from,
-        by);
+    for (int k = 0; k < 2; k++) {
+        const int64_t have = l->shape[1 + k];
+        if (to[k] % have != 0 || to[k] / have > TIMES_MOST) {
+            return walk_refuse(w, "an upsampling by %g, which is no whole multiple up to %d",
+                               (double)to[k] / (double)have, TIMES_MOST);
+        }
+    }
+    return true;
+}
+
+// Our layer's grid is of half pixels, or one whose corners lie on one another. PyTorch's exporter writes pytorch_half_pixel
+// for the first, which is something else where one pixel is left.
+static bool mixes_places(walk *w, const layer *l, const int64_t to[2])
+{
+    const char *grid = word_of(w, "coordinate_transformation_mode", "half_pixel");
+    const bool one = (to[0] == 1 && l->shape[1] > 1) || (to[1] == 1 && l->shape[2] > 1);
+    if (onnx_whole(w->node, "antialias", 0) != 0) {
+        return walk_refuse(w, "a resizing with antialias");
+    }
+    return (is_half(grid) && !(one && strcmp(grid, "pytorch_half_pixel") == 0)) ||
+           strcmp(grid, "align_corners") == 0 ||
+           walk_refuse(w,
+                       "a bilinear resizing over the grid %.30s%s, where our layer has half pixels or "
+                       "aligned corners",
+                       grid, one ? " to one pixel" : "") != NULL;
+}
+
+static void say_bilinear(walk *w, layer *out, const layer *l, const int64_t to[2])
+{
+    const bool whole = to[0] % l->shape[1] == 0 && to[1] % l->shape[2] == 0;
+    const int64_t times[2] = {to[0] / l->shape[1], to[1] / l->shape[2]};
+    layer_pair(w, out, whole ? "size" : "to", whole ? times : to);
+    layer_word(w, out, "mode", "bilinear");
+    if (strcmp(word_of(w, "coordinate_transformation_mode", ""), "align_corners") == 0) {
+        layer_word(w, out, "align_corners", "true");
+    }
 }
 
 bool take_resize(walk *w)
 {
-    const onnx_attribute *mode = onnx_find(w->node, "mode");
+    const char *mode = word_of(w, "mode", "nearest");
+    const bool nearest = strcmp(mode, "nearest") == 0;
     tensor *x = walk_tensor(w, 0);
     layer *l = x == NULL ? NULL : walk_image(w, x);
-    int64_t factors[2];
+    int64_t to[2];
     if (l == NULL) {
         return false;
     }
-    if (mode != NULL && strcmp(mode->word, "nearest") != 0) {
-        return walk_refuse(w, "an upsampling in mode %.20s, where our layer takes the nearest", mode->word);
+    if (!nearest && strcmp(mode, "linear") != 0) {
+        return walk_refuse(w, "a resizing in mode %.20s, where our layer has nearest and linear", mode);
     }
-    if (!repeats_places(w)) {
+    if (onnx_find(w->node, "axes") != NULL) {
+        return walk_refuse(w, "a resizing of some axes, where all four are needed");
+    }
+    if (!resized_to(w, l, to) || !(nearest ? repeats_places(w, l, to) : mixes_places(w, l, to))) {
         return false;
     }
-    if (!resize_factors(w, l, factors)) {
-        return false;
-    }
-    const int64_t shape[4] = {l->shape[0], l->shape[1] * factors[0], l->shape[2] * factors[1], l->shape[3]};
+    const int64_t shape[4] = {l->shape[0], to[0], to[1], l->shape[3]};
     layer *out = walk_emit(w, "upsample", l, 4, shape);
-    if (out != NULL) {
-        layer_pair(w, out, "size", factors);
+    if (out != NULL && nearest) {
+        layer_pair(w, out, "size", (const int64_t[]){to[0] / l->shape[1], to[1] / l->shape[2]});
+    } else if (out != NULL) {
+        say_bilinear(w, out, l, to);
     }
     return walk_give(w, 0, image_of(w, out));
 }

@@ -384,14 +384,57 @@ static uint32_t expand_zero_pad(model_builder *b, const layer_spec *s)
 
 const layer_kind layer_kind_zero_pad = {"zero_pad", 1, 1, LAYER_NEEDS_IMAGE, {ATTR_EDGES}, expand_zero_pad};
 
+enum { MODE_NEAREST, MODE_BILINEAR }; // as the words of ATTR_MODE
+
+static bool enlarged_image(model_builder *b, const layer_spec *s, const hr_shape *image, int64_t out[2])
+{
+    const attr_pair times = s->value[ATTR_TIMES].pair, to = s->value[ATTR_TO].pair;
+    const bool whole = spec_integer(s, ATTR_MODE) == MODE_NEAREST;
+    if ((times.h > 0) == (to.h > 0)) {
+        builder_problem(b, times.h > 0 ? "needs size or to, had both"
+                                       : "needs size: how many times as large, or to: [height, width]");
+        return false;
+    }
+    const int64_t high = image->dim[1], wide = image->dim[2];
+    if (high > INT32_MAX || wide > INT32_MAX || high * times.h > INT32_MAX || wide * times.w > INT32_MAX) {
+        builder_problem(b, "needs a result of at most 2147483647 pixels a side, had %lldx%lld times %dx%d",
+                        (long long)high, (long long)wide, times.h, times.w);
+        return false;
+    }
+    out[0] = times.h > 0 ? high * times.h : to.h;
+    out[1] = times.w > 0 ? wide * times.w : to.w;
+    if (whole && (out[0] % high != 0 || out[1] % wide != 0)) {
+        builder_problem(b,
+                        "needs mode: bilinear where no whole number of pixels is made of each, had %lldx%lld "
+                        "to %lldx%lld",
+                        (long long)high, (long long)wide, (long long)out[0], (long long)out[1]);
+        return false;
+    }
+    return true;
+}
+
 static uint32_t expand_upsample(model_builder *b, const layer_spec *s)
 {
-    const attr_pair size = s->value[ATTR_SIZE].pair;
-    const model_node node = {.op = HR_OP_UPSAMPLE,
-                             .attr = {.kernel_h = size.h, .kernel_w = size.w},
+    const hr_shape image = spec_shape(b, s, 0);
+    const bool nearest = spec_integer(s, ATTR_MODE) == MODE_NEAREST;
+    const bool corners = spec_integer(s, ATTR_CORNERS) != 0;
+    int64_t to[2] = {0};
+    if (nearest && corners) {
+        builder_problem(b,
+                        "needs mode: bilinear for align_corners: the nearest pixel has no corners to align");
+        return HR_NO_ID;
+    }
+    if (!enlarged_image(b, s, &image, to)) {
+        return HR_NO_ID;
+    }
+    const model_node node = {.op = nearest ? HR_OP_UPSAMPLE : HR_OP_RESIZE,
+                             .attr = {.kernel_h = (int32_t)(nearest ? to[0] / image.dim[1] : to[0]),
+                                      .kernel_w = (int32_t)(nearest ? to[1] / image.dim[2] : to[1]),
+                                      .flags = corners ? OP_FLAG_CORNERS : 0},
                              .in_count = 1,
                              .in = {ref_value(s->input[0])}};
     return expand_node(b, &node, "out");
 }
 
-const layer_kind layer_kind_upsample = {"upsample", 1, 1, LAYER_NEEDS_IMAGE, {ATTR_SIZE}, expand_upsample};
+const layer_kind layer_kind_upsample = {
+    "upsample", 1, 1, LAYER_NEEDS_IMAGE, {ATTR_TIMES, ATTR_TO, ATTR_MODE, ATTR_CORNERS}, expand_upsample};

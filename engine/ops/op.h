@@ -223,6 +223,10 @@
       "permute")    /* x → y: its axes in another order, the first stays; attr.rule, see ops/permute.h */         \
     X(ROLL, "roll") /* x[N,H,W,...] → y: place h, w of y is (h + attr.pad_top) mod H, (w + attr.pad_left) \
                                      mod W of x */       \
+    X(RESIZE,                                                                                                       \
+      "resize") /* x[N,H,W,C] → y[N,kernel_h,kernel_w,C]: bilinear, half pixels or flag CORNERS; see \
+                                     ops/resize.h */            \
+    X(RESIZE_BWD, "resize_bwd") /* dy → dx */                                                                     \
     X(DROP_PATH,                                                                                                    \
       "drop_path") /* x[N,...] → y, factors[N]: x times 0 or 1 / (1 - attr.rate), drawn for each    \
                                      sample as a DROPOUT's first element is; attr.salt */             \
@@ -290,6 +294,7 @@ enum {
     OP_FLAG_ADDED = 64,   // DENSE, DENSE_BWD_DATA: the last input is added to the result; no act with it
     OP_FLAG_IN_PLACE = 128, // over the input that in_place names under execution.as=pytorch
     OP_FLAG_SHARES = 256,   // ROUTE: a token's gates sum to 1
+    OP_FLAG_CORNERS = 4096, // RESIZE: the centres of the corners lie on one another
     // execution.as=pytorch:
     OP_FLAG_PACKED =
         512, // ATTENTION, DENSE in front of it: an nn.MultiheadAttention, which makes one product and copies

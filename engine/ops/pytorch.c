@@ -225,6 +225,7 @@ static const framework_rule rules[HR_OP_COUNT] = {
     [HR_OP_SLICE] = {"slice.Tensor", .view = true},
     [HR_OP_ZERO_PAD] = {"constant_pad_nd"},
     [HR_OP_UPSAMPLE] = {"upsample_nearest2d", .autocast = PYTORCH_WIDE},
+    [HR_OP_RESIZE] = {"upsample_bilinear2d", .autocast = PYTORCH_WIDE},
     [HR_OP_EMBEDDING] = {"embedding", .keep_in = 0x1},
     [HR_OP_DROPOUT] = {"native_dropout", .keep_out = 0x2, .last_first = true, .out_bytes = mask_bytes},
     // The factors have the type of x; of two-byte types ours have two bytes a sample more.

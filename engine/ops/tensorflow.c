@@ -145,6 +145,7 @@ static const framework_rule rules[HR_OP_COUNT] = {
     [HR_OP_ZERO_PAD] = {"Pad", .keep_in = 0x1},
     [HR_OP_UPSAMPLE] = {"Tile, Reshape", .keep_in = 0x1, .keeps_result = is_reshaped,
                         .extra = {{"repeated_rows", EXTRA_KEPT, repeated_rows}}},
+    [HR_OP_RESIZE] = {"ResizeBilinear", .keep_in = 0x1}, // for its shape alone
     [HR_OP_EMBEDDING] = {"SelectV2, GatherV2", .extra = {{"indices", EXTRA_KEPT, indices}}},
     [HR_OP_DROPOUT] = {"Mul, GreaterEqual, SelectV2", .keep_in = 0x1, .keep_out = 0x2,
                        .extra = {{"scaled", EXTRA_KEPT, like_result}}},

@@ -354,9 +354,10 @@ def zero_pad(walk, layer, inputs, shape, node):
 
 @takes("UpSampling2D")
 def upsample(walk, layer, inputs, shape, node):
-    if layer.interpolation != "nearest":
+    if layer.interpolation not in ("nearest", "bilinear"):
         raise Unsupported("an upsampling that is %s" % layer.interpolation)
-    return walk.emit("upsample", inputs, shape, {"size": short(layer.size)})
+    mode = {"mode": "bilinear"} if layer.interpolation == "bilinear" else {}
+    return walk.emit("upsample", inputs, shape, {"size": short(layer.size), **mode})
 
 
 def with_number(walk, kind, inputs, shape, node):
@@ -531,7 +532,7 @@ def judge_logits(walk, lines, outputs):
     out, taken = [], set()
     for top in outputs:
         moves, at = [], top
-        while at.kind in ("reshape", "flatten", "slice", "upsample") and \
+        while at.kind in ("reshape", "flatten", "slice", "upsample") and "mode" not in at.attrs and \
                 sum(line.inputs.count(at) for line in lines) <= (at is not top):
             moves.append(at)
             at = at.inputs[0]

@@ -1332,6 +1332,19 @@ def upsample(walk, x, size, *scales):
     return made_image(walk.emit("upsample", [layer], [layer.shape[0], *want, layer.shape[3]], {"size": factors}))
 
 
+@takes("upsample_bilinear2d")
+def resize(walk, x, size, corners, *scales):
+    have, want = x.shape[2:], output_size(walk)
+    given = [scale for scale in every(list(scales)) if scale is not None]
+    if not corners and given and any(h * scale != w for h, w, scale in zip(have, want, given)):
+        raise Unsupported("an upsampling by %s of %s, which gives no whole number of pixels" % (given, have),
+                          "recompute_scale_factor=True, or the size of the result instead of a factor")
+    layer, whole = walk.image(x), not any(w % h for h, w in zip(have, want))
+    by = {"size": short([w // h for h, w in zip(have, want)])} if whole else {"to": short(want)}
+    attrs = {**by, "mode": "bilinear", **({"align_corners": True} if corners else {})}
+    return made_image(walk.emit("upsample", [layer], [layer.shape[0], *want, layer.shape[3]], attrs))
+
+
 @takes("pad", "constant_pad_nd")
 def pad(walk, x, amounts, mode="constant", value=0):
     mode, value = ("constant", mode) if not isinstance(mode, str) else (mode, value or 0)
@@ -2021,12 +2034,16 @@ OTHERWISE = {"stride": 1, "padding": 0, "groups": 1, "multiplier": 1, "bias": Tr
 MOVES = {"reshape", "flatten", "permute", "slice", "concat", "roll", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "upsample"}
 
 
+def moves(layer):
+    return layer.kind in MOVES and layer.attrs.get("mode") != "bilinear"
+
+
 def without_sigmoid(walk, layer, known):
     """What a sigmoid before the layer reads, moved as the layer moves its numbers; the layer itself where there is none."""
     if layer not in known and layer.kind == "sigmoid":
         known[layer] = layer.inputs[0]
     elif layer not in known:
-        sources = [without_sigmoid(walk, source, known) for source in layer.inputs] if layer.kind in MOVES else []
+        sources = [without_sigmoid(walk, source, known) for source in layer.inputs] if moves(layer) else []
         known[layer] = layer
         if sources != list(layer.inputs) and any(a is b for a, b in zip(sources, layer.inputs)):
             walk.complain("the output joins probabilities of a sigmoid with other numbers, and %s takes logits; "
@@ -2045,7 +2062,7 @@ def judge_logits(walk, outputs):
         logits = without_sigmoid(walk, tensor.layer, known)
         if logits is not tensor.layer:
             walk.note("the last sigmoid is left out: headroom's %s has its own" % walk.loss)
-        while logits.kind in MOVES:
+        while moves(logits):
             logits = logits.inputs[0]
         if logits.kind == "softmax":
             walk.note("the outputs are of a softmax, and headroom's %s takes them as logits" % walk.loss)

@@ -392,6 +392,21 @@ class Unet(nn.Module):
         return self.last(torch.cat([x, y], dim=1))
 
 
+class Segment(nn.Module):
+    """What has been made smaller grows again between its pixels, to the size of another image and of the input; a mean over all of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.near, self.far, self.head = conv(3, 8), conv(8, 8, 3, 2), conv(8, 8, 3, 2), nn.Conv2d(24, 10, 1)
+
+    def forward(self, x):
+        stem = self.stem(x)
+        near = self.near(stem)
+        far = F.interpolate(self.far(near), near.shape[-2:], mode="bilinear", align_corners=True)
+        both = F.interpolate(torch.cat([near, far], 1), x.shape[-2:], mode="bilinear")
+        return F.relu(self.head(torch.cat([stem, both], 1))).mean([2, 3])
+
+
 class Lstm(nn.Module):
     """A language model of two LSTM layers."""
 
@@ -574,6 +589,7 @@ MODULES = {"residual": (Residual, (IMAGES,)), "dense": (Dense, (IMAGES,)), "inve
            "shuffled": (Shuffled, (IMAGES,)), "mixer": (Mixer, (IMAGES,)), "windows": (Windows, (IMAGES,)),
            "norms": (Norms, (IMAGES,)), "dilated": (Dilated, (IMAGES,)), "grouped": (Grouped, (TOKENS,)),
            "rotary": (Rotary, (TOKENS,)), "relative": (Relative, (TOKENS,)), "translate": (Translate, (TOKENS, TOKENS)), "unet": (Unet, (IMAGES,)),
+           "segment": (Segment, (torch.zeros(8, 3, 18, 18),)),
            "waves": (Waves, (torch.zeros(8, 4, 24),)), "lstm": (Lstm, (TOKENS,)), "gru": (Gru, (TOKENS,)), "autoencoder": (Autoencoder, (torch.zeros(8, 20),))}
 
 

@@ -13,7 +13,7 @@
 
 #include "cli/program.h"
 
-enum { LEAST_FILES = 23, WORDS_MAX = 4096 };
+enum { LEAST_FILES = 24, WORDS_MAX = 4096 };
 
 static glob_t files;
 

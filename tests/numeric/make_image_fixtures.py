@@ -54,6 +54,17 @@ def upsample_case(name, x, rows, columns):
     return op_fixture(name, "upsample", {"kernel_h": rows, "kernel_w": columns}, [x], forward)
 
 
+CORNERS = 4096
+
+
+def resize_case(name, x, rows, columns, corners):
+    def forward(image):
+        return [channels_last(F.interpolate(channels_first(image), (rows, columns), mode="bilinear", align_corners=corners))]
+
+    attr = {"kernel_h": rows, "kernel_w": columns, "flags": CORNERS if corners else 0}
+    return op_fixture(name, "resize", attr, [x], forward)
+
+
 def avg_pool_case(name, x, attr, flags=0):
     """Sums of windows over the places inside the image, or over all."""
 
@@ -205,6 +216,13 @@ def main():
     cases = convolutions() + [
         upsample_case("upsample", (2, 3, 4, 5), 2, 2),
         upsample_case("upsample_uneven", (1, 4, 2, 3), 3, 1),
+        resize_case("resize", (2, 3, 4, 5), 6, 8, False),
+        resize_case("resize_corners", (2, 3, 4, 5), 6, 8, True),
+        resize_case("resize_uneven", (1, 5, 3, 2), 7, 11, False),
+        resize_case("resize_uneven_corners", (1, 5, 3, 2), 7, 11, True),
+        resize_case("resize_smaller", (2, 7, 9, 3), 3, 4, False),
+        resize_case("resize_smaller_corners", (2, 7, 9, 3), 3, 4, True),
+        resize_case("resize_of_one", (2, 1, 4, 3), 3, 1, True),
         avg_pool_case("avg_pool", (2, 6, 7, 3), window((2, 2), (2, 2), 0, 0, 0, 0)),
         avg_pool_case("avg_pool_padded", (2, 7, 6, 4), window((3, 3), (2, 2), 1, 1, 1, 1)),
         avg_pool_case("avg_pool_counts_padding", (2, 7, 6, 4), window((3, 3), (2, 2), 1, 1, 1, 1), PADDING),

@@ -115,6 +115,18 @@ op_trial op_case_resized(hr_op op, op_draw *d)
     return t;
 }
 
+// Larger and smaller, on every kind of grid; a side of one place has no distance between its corners.
+op_trial op_case_bilinear(hr_op op, op_draw *d)
+{
+    int64_t dims[OP_MAX_RANK];
+    op_trial t = op_trial_make(op, (op_attr){.kernel_h = (int32_t)op_draw_int(d, 1, 4 * d->size),
+                                             .kernel_w = (int32_t)op_draw_int(d, 1, 4 * d->size),
+                                             .flags = op_draw_int(d, 0, 1) == 1 ? OP_FLAG_CORNERS : 0});
+    op_draw_in(d, &t, op_draw_image(d, dims), -1.0, 1.0);
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
 // Any order of all axes but the first; some sides long enough for whole squares and their ends.
 op_trial op_case_permute(hr_op op, op_draw *d)
 {

@@ -42,6 +42,7 @@ op_trial op_case_stack(hr_op op, op_draw *d);
 op_trial op_case_reduce(hr_op op, op_draw *d);
 op_trial op_case_zeros(hr_op op, op_draw *d);
 op_trial op_case_resized(hr_op op, op_draw *d);
+op_trial op_case_bilinear(hr_op op, op_draw *d);
 op_trial op_case_permute(hr_op op, op_draw *d);
 op_trial op_case_roll(hr_op op, op_draw *d);
 op_trial op_case_avg_pool(hr_op op, op_draw *d);

@@ -75,6 +75,7 @@ LAYERS = {
     "sequence_dense": sequence("name: l, kind: dense, units: 9"),
     "sequence_product": sequence("name: l, kind: dense, units: 9, bias: false, activation: relu"),
     "upsample": image("name: l, kind: upsample, size: 2"),
+    "upsample_bilinear": image("name: l, kind: upsample, size: 2, mode: bilinear"),
     "zero_pad": image("name: l, kind: zero_pad, padding: 1"),
 }
 

@@ -87,6 +87,8 @@ static const struct {
 } files[] = {
     {"separable.json", 99213, "{name: zero_padding2d, kind: zero_pad, padding: [0, 1, 2, 3]}"},
     {"separable_2.json", 99213, "{name: batch_normalization, kind: batch_norm, momentum: 0.1}"},
+    {"segment.keras", 112, "{name: up_sampling2d_1, kind: upsample, size: [2, 1], mode: bilinear}"},
+    {"segment.keras", 112, "activation: sigmoid}"}, // its results are mixed: it is no loss's
     {"gates.json", 1821, "{name: multiply, kind: multiply, inputs: [batch_normalization_1, dense_1]}"},
     {"shared.json", 1087, "{name: once_2, kind: conv2d, filters: 4, kernel: 3, padding: same, share: once}"},
     {"shared_2.json", 1087,

@@ -37,6 +37,8 @@ static const struct {
      "conv2d batch_norm conv2d concat batch_norm conv2d concat batch_norm conv2d concat global_avg_pool "
      "dense"},
     {"unet_script", 1122, "conv2d max_pool conv2d conv2d_transpose upsample concat conv2d"},
+    {"segment_script", 242, "conv2d upsample conv2d upsample"},
+    {"segment_dynamo", 242, "conv2d upsample conv2d upsample"},
     {"patches_script", 4554,
      "conv2d reshape class_token position_embedding layer_norm attention add layer_norm dense dense add "
      "layer_norm slice flatten dense"},

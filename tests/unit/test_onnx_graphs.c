@@ -35,6 +35,12 @@
 #define RESIZED(how)                                                                                         \
     "x f 3,8,8", "y f 4,16,16", "w f 4,3,1,1;s * 4 1;n = 1 1 2 2",                                           \
         "Conv x w > c;Cast n > f to=1;Resize c - f > y mode=nearest " how
+#define LINEAR(how)                                                                                          \
+    "x f 3,8,8", "y f 4,16,16", "w f 4,3,1,1;n = 1 1 2 2",                                                   \
+        "Conv x w > c;Cast n > f to=1;Resize c - f > y mode=linear " how
+#define RESIZED_TO(size, mode)                                                                               \
+    "x f 3,8,8", "y f 4,8,8", "w f 4,3,1,1;n = 4 " size,                                                     \
+        "Conv x w > c;Shape c > h start=0 end=1;Concat h n > s axis=0;Resize c - - s > y mode=" mode
 // x of 2 by 8 under the shape s, which `how` makes of (0, 16) and more.
 #define RESHAPED(numbers, how)                                                                               \
     "x f 2,8", "y f 4", "w f 16,4;z = 0;" numbers, how "Concat z p > s axis=0;Reshape x s > f;MatMul f w > y"
@@ -85,6 +91,12 @@ static const struct {
     {TOKEN("+ 2,1,4"), "a parameter joined with a tensor, other than a row before a sequence"},
     {RESIZED("coordinate_transformation_mode=align_corners"), "over the grid align_corners rounded by"},
     {RESIZED("nearest_mode=floor"), "over the grid half_pixel rounded by floor"},
+    {LINEAR("coordinate_transformation_mode=asymmetric"), "over the grid asymmetric, where our layer has"},
+    {LINEAR("antialias=1"), "a resizing with antialias"},
+    {RESIZED_TO("1 8", "linear coordinate_transformation_mode=pytorch_half_pixel"), "to one pixel"},
+    {RESIZED_TO("12 8", "nearest"), "an upsampling by 1.5, which is no whole multiple up to 64"},
+    {RESIZED_TO("0 8", "linear"), "an image of 8 pixels resized to 0"},
+    {RESIZED_TO("16 16", "cubic"), "a resizing in mode cubic"},
     {"x i ?", "y f ?,4", "w f 9,4;n = 1000;one = 1", "Gather w x > e;Slice e one n one > y",
      "its length 'places' is left open, and a layer of it would have to know it"},
     {"x i ?", "y f ?,4", "w f 9,4;r = 0 2 -1 4", "Gather w x > e;Reshape e r > y",
@@ -165,6 +177,11 @@ static const struct {
     {"x i ?", "y f ?,4", OPEN_WEIGHTS("8"), OPEN_NODES, "kind: position_embedding, rows: 8"},
     {STRIDED("0 1 2 3", "4"), "says it: 28 parameters"},
     {RESIZED("coordinate_transformation_mode=asymmetric nearest_mode=floor"), "kind: upsample, size: 2"},
+    {LINEAR(""), "kind: upsample, size: 2, mode: bilinear}"},
+    {LINEAR("coordinate_transformation_mode=align_corners"),
+     "kind: upsample, size: 2, mode: bilinear, align_corners: true}"},
+    {RESIZED_TO("12 5", "linear coordinate_transformation_mode=pytorch_half_pixel"),
+     "kind: upsample, to: [12, 5], mode: bilinear}"},
     {RESHAPED("n = 2 8", "ReduceProd n > p keepdims=1;"), "says it: 64 parameters"},
     {RESHAPED("n = 4 4;k = 0", "ReduceProd n k > p;"), "says it: 64 parameters"},
     {"x f 2,8", "y f 2,4", "n = 2 8;z = 0;w f 8,4",

@@ -120,6 +120,7 @@ typedef struct cuda_family {
     X(elementwise) /* add, multiply, scale, zeros, cast, accumulate */                                       \
     X(activation)                                                                                            \
     X(combine) /* concat, slice, stack, reduce, broadcast, padding, upsampling */                            \
+    X(resize)                                                                                                \
     X(dropout)                                                                                               \
     X(embedding)                                                                                             \
     X(norm) /* layer and RMS norm, softmax */                                                                \

@@ -92,6 +92,7 @@ LAYERS = {
     "sequence_product": lambda: sequence(layers.Dense(9, use_bias=False), layers.Activation("relu")),
     "softmax": lambda: image(layers.Softmax()),
     "upsample": lambda: image(layers.UpSampling2D(2)),
+    "upsample_bilinear": lambda: image(layers.UpSampling2D(2, interpolation="bilinear")),
     "zero_pad": lambda: image(layers.ZeroPadding2D(1)),
 }
 

@@ -18,6 +18,15 @@ def separable():
         L.Dense(10, activation="softmax")], name="separable")
 
 
+def segment():
+    """Smaller, and larger again between its pixels; probabilities that no loss takes for logits of the smaller image."""
+    x = keras.Input((8, 12, 3))
+    y = L.UpSampling2D((2, 1), interpolation="bilinear")(L.Conv2D(4, 3, strides=2, padding="same", activation="sigmoid")(x))
+    model = keras.Model(x, L.UpSampling2D((1, 2))(y), name="segment")
+    model.compile(loss="binary_crossentropy")
+    return model
+
+
 def gates():
     """Squeeze and excite, a hard sigmoid in steps, concatenation and a leaky ReLU."""
     x = keras.Input((16, 16, 8))
@@ -108,6 +117,7 @@ if sys.argv[1] == "keras":
     write("tagged.keras", tagged())
     write("focal.keras", focal())
     write("cropped.json", cropped())
+    write("segment.keras", segment())
 else:
     write("separable_2.json", separable())
     write("shared_2.json", shared())

@@ -89,6 +89,18 @@ class Unet(nn.Module):
         return self.out(torch.cat([a, self.up(b), F.interpolate(b, scale_factor=2)], 1)).permute(0, 2, 3, 1)
 
 
+class Segment(nn.Module):
+    """Grown again between its pixels, by a factor and to a size."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.out = nn.Conv2d(3, 8, 3, 2, 1), nn.Conv2d(8, 2, 1)
+
+    def forward(self, x):
+        y = F.interpolate(F.relu(self.down(x)), (7, 11), mode="bilinear", align_corners=True)
+        return F.interpolate(self.out(y), scale_factor=2, mode="bilinear").permute(0, 2, 3, 1)
+
+
 class Attention(nn.Module):
     def __init__(self, width, heads, causal, eager=False):
         super().__init__()
@@ -380,6 +392,7 @@ FILES = [
     ("residual_script", Residual, image(16), "script", 17, True), ("residual_dynamo", Residual, image(16), "dynamo", 18, True),
     ("inverted_script", Inverted, image(16), "script", 13, False), ("inverted_dynamo", Inverted, image(16), "dynamo", 20, True),
     ("dilated_script", Dilated, image(12), "script", 17, True), ("factor_script", Factor, ids(), "script", 17, True),
+    ("segment_script", Segment, image(10), "script", 17, True), ("segment_dynamo", Segment, image(10), "dynamo", 20, True),
     ("dense_dynamo", Dense, image(8), "dynamo", 20, True), ("unet_script", Unet, image(8), "script", 17, True),
     ("patches_script", Patches, image(16), "script", 14, True), ("patches_dynamo", Patches, image(16), "dynamo", 20, True),
     ("patches_eager", lambda: Patches(eager=True), image(16), "dynamo", 18, True), ("gpt_dynamo", Gpt, ids(), "dynamo", 20, True),
@@ -407,11 +420,13 @@ def is_alike(tensor):
 def strip(model, whole=False):
     """Takes out what no reader needs."""
     graph = model.graph
+    scales = {name for node in graph.node if node.op_type == "Resize" for name in node.input[1:]}
     for tensor in [] if whole else graph.initializer:
         count = 1
         for dim in tensor.dims:
             count *= dim
-        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims and count > 1 and count != 64 and not is_alike(tensor):  # masks and rotary tables of 8 by 8
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims and count > 1 and count != 64 and not is_alike(tensor) \
+                and tensor.name not in scales:  # masks and rotary tables of 8 by 8
             for field in ("raw_data", "float_data"):
                 tensor.ClearField(field)
             tensor.data_location = onnx.TensorProto.EXTERNAL
