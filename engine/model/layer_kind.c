@@ -98,7 +98,7 @@ static const attr_row attr_rows[ATTR_ID_COUNT] = {
         {.name = "axes", .type = ATTR_TYPE_SHAPE, .required = true, .min = 1, .max = OP_MAX_RANK - 1},
     [ATTR_SHIFT] =
         {.name = "shift", .type = ATTR_TYPE_PAIR, .required = true, .min = -MAX_WINDOW, .max = MAX_WINDOW},
-    [ATTR_TIMES] = {.name = "size", .type = ATTR_TYPE_PAIR, .min = 1, .max = MAX_WINDOW},
+    [ATTR_SIZE_OR_TO] = {.name = "size", .type = ATTR_TYPE_PAIR, .min = 1, .max = MAX_WINDOW},
     [ATTR_TO] = {.name = "to", .type = ATTR_TYPE_PAIR, .min = 1, .max = MAX_COUNT},
     [ATTR_MODE] = {.name = "mode", .type = ATTR_TYPE_CHOICE, .choices = {"nearest", "bilinear"}},
     [ATTR_CORNERS] = {.name = "align_corners", .type = ATTR_TYPE_CHOICE, .choices = {BOOLEAN}},

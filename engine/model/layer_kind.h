@@ -156,8 +156,8 @@ typedef enum attr_id {
     ATTR_PARAMETERS, // elements that an opaque layer learns
     ATTR_AXES,       // of a permutation: 1, 2, …, in their new order
     ATTR_SHIFT,      // places down and to the right
-    ATTR_TIMES,      // written `size` too: of an upsampling; 0: as `to` says
-    ATTR_TO,         // pixels of the result; 0: as many times
+    ATTR_SIZE_OR_TO, // written `size` too; 0: as `to` says
+    ATTR_TO,         // pixels of the result; 0: as `size` says
     ATTR_MODE,       // 0 nearest, 1 bilinear
     ATTR_CORNERS,
     ATTR_SHIFTED, // written `shift` too: places that an image went up and to the left

@@ -319,10 +319,9 @@ const layer_kind layer_kind_conv2d_transpose = {"conv2d_transpose",
 
 // ---- pooling --------------------------------------------------------------------------------------------------
 
-static uint32_t expand_pool(model_builder *b, const layer_spec *s, hr_op op, int32_t flags)
+static uint32_t expand_pool(model_builder *b, const layer_spec *s, hr_op op, attr_pair size, int32_t flags)
 {
     const hr_shape image = spec_shape(b, s, 0);
-    const attr_pair size = s->value[ATTR_SIZE].pair;
     attr_pair stride = s->value[ATTR_POOL_STRIDE].pair;
     const attr_padding padding = s->value[ATTR_PADDING].padding;
     if (stride.h == 0) {
@@ -343,19 +342,54 @@ static uint32_t expand_pool(model_builder *b, const layer_spec *s, hr_op op, int
 
 static uint32_t expand_max_pool(model_builder *b, const layer_spec *s)
 {
-    return expand_pool(b, s, HR_OP_MAX_POOL, 0);
+    return expand_pool(b, s, HR_OP_MAX_POOL, s->value[ATTR_SIZE].pair, 0);
 }
 
 const layer_kind layer_kind_max_pool = {
     "max_pool", 1, 1, LAYER_NEEDS_IMAGE, {ATTR_SIZE, ATTR_POOL_STRIDE, ATTR_PADDING}, expand_max_pool};
 
+// To `to` pixels. Where they divide the image its windows are those of a plain pooling.
+static uint32_t expand_adaptive(model_builder *b, const layer_spec *s)
+{
+    const hr_shape image = spec_shape(b, s, 0);
+    const attr_pair to = s->value[ATTR_TO].pair, stride = s->value[ATTR_POOL_STRIDE].pair;
+    const attr_padding padding = s->value[ATTR_PADDING].padding;
+    const bool even = image.dim[1] % to.h == 0 && image.dim[2] % to.w == 0 && image.dim[1] <= INT32_MAX &&
+                      image.dim[2] <= INT32_MAX;
+    if (s->value[ATTR_SIZE_OR_TO].pair.h > 0 || stride.h > 0 || padding.same || padding.amount > 0) {
+        builder_problem(b, "needs to alone, which makes its windows itself, or size, stride and padding");
+        return HR_NO_ID;
+    }
+    model_node node = {.op = even ? HR_OP_AVG_POOL : HR_OP_ADAPTIVE_POOL,
+                       .attr = {.kernel_h = to.h, .kernel_w = to.w},
+                       .in_count = 1,
+                       .in = {ref_value(s->input[0])}};
+    if (even) {
+        const attr_pair size = {(int32_t)(image.dim[1] / to.h), (int32_t)(image.dim[2] / to.w)};
+        node.attr = window_of(&image, size, size, padding);
+    }
+    return expand_node(b, &node, "out");
+}
+
 static uint32_t expand_avg_pool(model_builder *b, const layer_spec *s)
 {
-    return expand_pool(b, s, HR_OP_AVG_POOL, spec_integer(s, ATTR_COUNT_PADDING) ? OP_FLAG_PADDING : 0);
+    if (s->value[ATTR_TO].pair.h > 0) {
+        return expand_adaptive(b, s);
+    }
+    const attr_pair size = s->value[ATTR_SIZE_OR_TO].pair;
+    if (size.h == 0) {
+        builder_problem(b, "needs size: of its windows, or to: [height, width] of the result");
+        return HR_NO_ID;
+    }
+    return expand_pool(b, s, HR_OP_AVG_POOL, size, spec_integer(s, ATTR_COUNT_PADDING) ? OP_FLAG_PADDING : 0);
 }
 
 const layer_kind layer_kind_avg_pool = {
-    "avg_pool",     1, 1, LAYER_NEEDS_IMAGE, {ATTR_SIZE, ATTR_POOL_STRIDE, ATTR_PADDING, ATTR_COUNT_PADDING},
+    "avg_pool",
+    1,
+    1,
+    LAYER_NEEDS_IMAGE,
+    {ATTR_SIZE_OR_TO, ATTR_TO, ATTR_POOL_STRIDE, ATTR_PADDING, ATTR_COUNT_PADDING},
     expand_avg_pool};
 
 static uint32_t expand_global_avg_pool(model_builder *b, const layer_spec *s)
@@ -388,7 +422,7 @@ enum { MODE_NEAREST, MODE_BILINEAR }; // as the words of ATTR_MODE
 
 static bool enlarged_image(model_builder *b, const layer_spec *s, const hr_shape *image, int64_t out[2])
 {
-    const attr_pair times = s->value[ATTR_TIMES].pair, to = s->value[ATTR_TO].pair;
+    const attr_pair times = s->value[ATTR_SIZE_OR_TO].pair, to = s->value[ATTR_TO].pair;
     const bool whole = spec_integer(s, ATTR_MODE) == MODE_NEAREST;
     if ((times.h > 0) == (to.h > 0)) {
         builder_problem(b, times.h > 0 ? "needs size or to, had both"
@@ -437,4 +471,5 @@ static uint32_t expand_upsample(model_builder *b, const layer_spec *s)
 }
 
 const layer_kind layer_kind_upsample = {
-    "upsample", 1, 1, LAYER_NEEDS_IMAGE, {ATTR_TIMES, ATTR_TO, ATTR_MODE, ATTR_CORNERS}, expand_upsample};
+    "upsample",     1, 1, LAYER_NEEDS_IMAGE, {ATTR_SIZE_OR_TO, ATTR_TO, ATTR_MODE, ATTR_CORNERS},
+    expand_upsample};

@@ -227,6 +227,10 @@
       "resize") /* x[N,H,W,C] → y[N,kernel_h,kernel_w,C]: bilinear, half pixels or flag CORNERS; see \
                                      ops/resize.h */            \
     X(RESIZE_BWD, "resize_bwd") /* dy → dx */                                                                     \
+    X(ADAPTIVE_POOL,                                                                                                \
+      "adaptive_avg_pool") /* x[N,H,W,C] → y[N,kernel_h,kernel_w,C]: means over windows of about \
+                                     one size that cover x; see ops/adaptive.h */                \
+    X(ADAPTIVE_POOL_BWD, "adaptive_avg_pool_bwd") /* dy → dx */                                                   \
     X(DROP_PATH,                                                                                                    \
       "drop_path") /* x[N,...] → y, factors[N]: x times 0 or 1 / (1 - attr.rate), drawn for each    \
                                      sample as a DROPOUT's first element is; attr.salt */             \

@@ -205,6 +205,7 @@ static const framework_rule rules[HR_OP_COUNT] = {
     [HR_OP_MISH] = {"mish", .keep_in = 0x1},
     [HR_OP_MAX_POOL] = {"max_pool2d_with_indices", .keep_in = 0x1, .keep_out = 0x2, .out_bytes = index_bytes},
     [HR_OP_AVG_POOL] = {"avg_pool2d", .keep_in = 0x1},
+    [HR_OP_ADAPTIVE_POOL] = {"_adaptive_avg_pool2d", .keep_in = 0x1},
     [HR_OP_GLOBAL_AVG_POOL] = {"mean.dim"},
     [HR_OP_ADD] = {"add.Tensor"},
     [HR_OP_OPAQUE] = {"opaque", .keep_in = 0x3f, .keep_out = 0x1}, // as much as can be asked

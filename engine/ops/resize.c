@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of another size, bilinear: each pixel a mean of four neighbours, weighted by how near they are.
+// Images of another size: each pixel a mean of four neighbours, weighted by how near they are (bilinear), or the mean of
+// a window (adaptive pooling).
 #include "ops/rows.h"
 
 enum { FORWARD_FLOPS = 7, BACKWARD_FLOPS = 8 }; // four products and their sum; four products that are added
@@ -58,3 +59,41 @@ const op_row op_row_RESIZE_BWD = {.name = "resize_bwd",
                                   .max_out = 1,
                                   .flops = resize_bwd_flops,
                                   .in_place = -1};
+
+static uint64_t pool_flops(const op_query *q)
+{
+    return op_in_elements(q, 0);
+}
+
+static uint64_t pool_bwd_flops(const op_query *q)
+{
+    return op_out_elements(q, 0);
+}
+
+const op_row op_row_ADAPTIVE_POOL = {
+    .name = "adaptive_avg_pool",
+    .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+    .min_in = 1,
+    .max_in = 1,
+    .min_out = 1,
+    .max_out = 1,
+    .shape = resize_shape,
+    .flops = pool_flops,
+    .in_place = -1,
+    .keep_in = 0x1,
+    .grad_count = 1,
+    .grad = {{.op = HR_OP_ADAPTIVE_POOL_BWD,
+              .operand_count = 1,
+              .operand = {{OP_SRC_GRAD, 0}},
+              .result_count = 1,
+              .result = {0}}},
+};
+
+const op_row op_row_ADAPTIVE_POOL_BWD = {.name = "adaptive_avg_pool_bwd",
+                                         .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                         .min_in = 1,
+                                         .max_in = 1,
+                                         .min_out = 1,
+                                         .max_out = 1,
+                                         .flops = pool_bwd_flops,
+                                         .in_place = -1};

@@ -1285,8 +1285,8 @@ def adaptive_avg_pool2d(walk, x, size):
     if have == want:
         return pool(walk, "avg_pool", x, [1, 1], None, 0)  # what autograd keeps of it is kept
     if any(h % w for h, w in zip(have, want)):
-        raise Unsupported("pools %s to %s, in windows of different sizes" % (have, want),
-                          "an example whose images are a multiple of %s there" % want)
+        layer = walk.image(x)
+        return made_image(walk.emit("avg_pool", [layer], [layer.shape[0], *want, layer.shape[3]], {"to": short(want)}))
     return pool(walk, "avg_pool", x, [h // w for h, w in zip(have, want)], None, 0)
 
 

@@ -401,7 +401,7 @@ class Segment(nn.Module):
 
     def forward(self, x):
         stem = self.stem(x)
-        near = self.near(stem)
+        near = F.adaptive_avg_pool2d(self.near(stem), (7, 8))
         far = F.interpolate(self.far(near), near.shape[-2:], mode="bilinear", align_corners=True)
         both = F.interpolate(torch.cat([near, far], 1), x.shape[-2:], mode="bilinear")
         return F.relu(self.head(torch.cat([stem, both], 1))).mean([2, 3])

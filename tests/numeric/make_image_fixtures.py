@@ -65,6 +65,13 @@ def resize_case(name, x, rows, columns, corners):
     return op_fixture(name, "resize", attr, [x], forward)
 
 
+def adaptive_case(name, x, rows, columns):
+    def forward(image):
+        return [channels_last(F.adaptive_avg_pool2d(channels_first(image), (rows, columns)))]
+
+    return op_fixture(name, "adaptive_avg_pool", {"kernel_h": rows, "kernel_w": columns}, [x], forward)
+
+
 def avg_pool_case(name, x, attr, flags=0):
     """Sums of windows over the places inside the image, or over all."""
 
@@ -223,6 +230,9 @@ def main():
         resize_case("resize_smaller", (2, 7, 9, 3), 3, 4, False),
         resize_case("resize_smaller_corners", (2, 7, 9, 3), 3, 4, True),
         resize_case("resize_of_one", (2, 1, 4, 3), 3, 1, True),
+        adaptive_case("adaptive", (2, 7, 10, 3), 3, 4),
+        adaptive_case("adaptive_larger", (1, 3, 5, 2), 7, 6),
+        adaptive_case("adaptive_rows", (2, 9, 4, 3), 2, 4),
         avg_pool_case("avg_pool", (2, 6, 7, 3), window((2, 2), (2, 2), 0, 0, 0, 0)),
         avg_pool_case("avg_pool_padded", (2, 7, 6, 4), window((3, 3), (2, 2), 1, 1, 1, 1)),
         avg_pool_case("avg_pool_counts_padding", (2, 7, 6, 4), window((3, 3), (2, 2), 1, 1, 1, 1), PADDING),

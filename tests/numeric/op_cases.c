@@ -226,6 +226,7 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_ZERO_PAD] = op_case_resized,
     [HR_OP_UPSAMPLE] = op_case_resized,
     [HR_OP_RESIZE] = op_case_bilinear,
+    [HR_OP_ADAPTIVE_POOL] = op_case_bilinear,
     [HR_OP_PERMUTE] = op_case_permute,
     [HR_OP_ROLL] = op_case_roll,
     [HR_OP_AVG_POOL] = op_case_avg_pool,

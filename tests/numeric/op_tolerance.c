@@ -70,6 +70,8 @@ static const struct {
     {HR_OP_PERMUTE, 0, 0, 0},
     {HR_OP_ROLL, 0, 0, 0},
     {HR_OP_UPSAMPLE_BWD, 1e-7, 0, 0},
+    {HR_OP_ADAPTIVE_POOL, 5e-7, 0, 0},
+    {HR_OP_ADAPTIVE_POOL_BWD, 5e-7, 0, 0},
     {HR_OP_RESIZE, 5e-7, 0, 0},
     {HR_OP_RESIZE_BWD, 5e-7, 0, 0},
     {HR_OP_AVG_POOL, 2e-7, 0, 0},

@@ -152,6 +152,7 @@ static const hr_op operations[] = {
     HR_OP_CONV2D_TRANSPOSE,
     HR_OP_UPSAMPLE,
     HR_OP_RESIZE,
+    HR_OP_ADAPTIVE_POOL,
     HR_OP_PERMUTE,
     HR_OP_ROLL,
     HR_OP_ADAFACTOR,

@@ -365,7 +365,9 @@ static const char image_kinds[] =
     "    - {kind: multiply, inputs: [thin, mean], activation: sigmoid}\n"
     "    - {name: gated, kind: multiply, inputs: [previous, gate]}\n"
     "    - {kind: upsample, size: 2}\n"
-    "    - {kind: upsample, to: [5, 11], mode: bilinear}\n"
+    "    - {kind: upsample, to: [5, 12], mode: bilinear}\n"
+    "    - {kind: avg_pool, to: [3, 7]}\n"
+    "    - {kind: avg_pool, to: [3, 1]}\n"
     "    - {kind: upsample, to: 10, mode: bilinear, align_corners: true}\n"
     "    - {name: wide, kind: conv2d_transpose, filters: 3, kernel: 3, stride: 2, padding: same}\n"
     "    - {name: cut, kind: slice, axis: 1, from: 2, count: 5}\n"
@@ -600,6 +602,8 @@ static const bad_model bad_models[] = {
      6,
      1,
      {"below its windows of 1x1, had 0x1"}},
+    {PIXELS("{kind: avg_pool}"), 6, 1, {"needs size: of its windows, or to:"}},
+    {PIXELS("{kind: avg_pool, to: 1, size: 1}"), 6, 1, {"needs to alone"}},
     {PIXELS("{kind: upsample}"), 6, 1, {"needs size", "or to: [height, width]"}},
     {PIXELS("{kind: upsample, size: 2, to: 4}"), 6, 1, {"needs size or to, had both"}},
     {PIXELS("{kind: upsample, to: [3, 3]}"), 6, 1, {"mode: bilinear", "had 1x2 to 3x3"}},

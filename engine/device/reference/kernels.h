@@ -82,6 +82,8 @@ void reference_drop_path(const reference_call *call);
 void reference_drop_path_bwd(const reference_call *call);
 void reference_permute(const reference_call *call);
 void reference_roll(const reference_call *call);
+void reference_adaptive_pool(const reference_call *call);
+void reference_adaptive_pool_bwd(const reference_call *call);
 void reference_resize(const reference_call *call);
 void reference_resize_bwd(const reference_call *call);
 void reference_upsample(const reference_call *call);

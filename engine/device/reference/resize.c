@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of another size: every pixel of the result from its four neighbours, and its gradient back to them.
+// Images of another size: every pixel of the result from its four neighbours or from its window, and its gradient back to
+// them.
 #include "ops/resize.h"
 
 #include <string.h>
 
 #include "kernels.h"
+#include "ops/adaptive.h"
 
 typedef struct sides {
     resize_axis h, w;
@@ -65,4 +67,39 @@ void reference_resize_bwd(const reference_call *call)
     const sides s = sides_of(&q->attr, &q->out[0].shape, &q->in[0].shape);
     memset(call->out[0], 0, call->out_count[0] * sizeof(double));
     over_pixels(&s, call->out[0], call->in[0], true);
+}
+
+// Pixel (h, w) of y, an image's, has the mean of its window in x; or what is behind it goes back there in equal parts.
+static void over_window(const hr_shape *x_shape, const hr_shape *y_shape, double *x, double *y, bool back)
+{
+    const int64_t *of = x_shape->dim, *to = y_shape->dim, channels = of[3];
+    for (int64_t pixel = 0; pixel < to[0] * to[1] * to[2]; pixel++) {
+        const int64_t h = pixel / to[2] % to[1], w = pixel % to[2], image = pixel / to[2] / to[1];
+        const int64_t h_end = adaptive_end(h, of[1], to[1]), w_end = adaptive_end(w, of[2], to[2]);
+        const double share =
+            1.0 / (double)(adaptive_places(h, of[1], to[1]) * adaptive_places(w, of[2], to[2]));
+        for (int64_t at_h = adaptive_begin(h, of[1], to[1]); at_h < h_end; at_h++) {
+            for (int64_t at_w = adaptive_begin(w, of[2], to[2]); at_w < w_end; at_w++) {
+                double *seen = &x[((image * of[1] + at_h) * of[2] + at_w) * channels];
+                for (int64_t c = 0; c < channels; c++) {
+                    double *to_add = back ? &seen[c] : &y[pixel * channels + c];
+                    *to_add += share * (back ? y[pixel * channels + c] : seen[c]);
+                }
+            }
+        }
+    }
+}
+
+void reference_adaptive_pool(const reference_call *call)
+{
+    const op_query *q = call->query;
+    memset(call->out[0], 0, call->out_count[0] * sizeof(double));
+    over_window(&q->in[0].shape, &q->out[0].shape, call->in[0], call->out[0], false);
+}
+
+void reference_adaptive_pool_bwd(const reference_call *call)
+{
+    const op_query *q = call->query;
+    memset(call->out[0], 0, call->out_count[0] * sizeof(double));
+    over_window(&q->out[0].shape, &q->in[0].shape, call->out[0], call->in[0], true);
 }

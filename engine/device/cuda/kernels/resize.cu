@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of another size, bilinear: a thread a vector of channels of the result. Backward it gathers what its pixel was part
+// Images of another size, bilinear or by adaptive pooling: a thread a vector of channels of the result. Backward it gathers what its pixel was part
 // of, in the order of those pixels: no sum depends on which thread came first.
 #include "map.cuh"
 #include "resize_args.h"
@@ -40,7 +40,7 @@ struct place {
     int64_t image, h, w, c;
 };
 
-template <typename Index> __device__ __forceinline__ place place_of(const resize_args &a, int64_t i)
+template <typename Index, typename Args> __device__ __forceinline__ place place_of(const Args &a, int64_t i)
 {
     const Index pixel = quotient((Index)i, a.channels), row = quotient(pixel, a.width);
     const Index image = quotient(row, a.height);
@@ -126,6 +126,45 @@ template <typename T, int N> __device__ __forceinline__ void resize_bwd(const re
     }
 }
 
+// ---- adaptive pooling -----------------------------------------------------------------------------------------
+
+__device__ __forceinline__ int64_t window_begin(int64_t i, int64_t of, int64_t to)
+{
+    return i * of / to;
+}
+
+__device__ __forceinline__ int64_t window_end(int64_t i, int64_t of, int64_t to)
+{
+    return ((i + 1) * of + to - 1) / to;
+}
+
+__device__ __forceinline__ int64_t window_places(int64_t i, int64_t of, int64_t to)
+{
+    return window_end(i, of, to) - window_begin(i, of, to);
+}
+
+template <typename T, int N> __device__ __forceinline__ void adaptive_pool(const adaptive_args &a)
+{
+    const pack<T, N> *in = static_cast<const pack<T, N> *>(a.in);
+    const int64_t channels = a.channels.by, high = a.height.by, wide = a.width.by;
+    for (int64_t i = grid_thread(); i < a.count; i += grid_width()) {
+        const place p = place_of<uint64_t>(a, i);
+        const int64_t h_end = window_end(p.h, a.from_h, high), w_end = window_end(p.w, a.from_w, wide);
+        const int64_t w_begin = window_begin(p.w, a.from_w, wide);
+        sums<T, N> sum = {};
+        for (int64_t h = window_begin(p.h, a.from_h, high); h < h_end; h++) {
+            const int64_t down =
+                a.back ? window_places(h, high, a.from_h) : window_places(p.h, a.from_h, high);
+            for (int64_t w = w_begin; w < w_end; w++) {
+                const int64_t right = a.back ? window_places(w, wide, a.from_w) : w_end - w_begin;
+                sum.add(in[((p.image * a.from_h + h) * a.from_w + w) * channels + p.c],
+                        1.0f / (float)down * (1.0f / (float)right));
+            }
+        }
+        static_cast<pack<T, N> *>(a.out)[i] = sum.rounded();
+    }
+}
+
 #define OF_TYPE(suffix, type)                                                                                \
     extern "C" __global__ void resize_wide_##suffix(resize_args a)                                           \
     {                                                                                                        \
@@ -142,5 +181,13 @@ template <typename T, int N> __device__ __forceinline__ void resize_bwd(const re
     extern "C" __global__ void resize_bwd_narrow_##suffix(resize_args a)                                     \
     {                                                                                                        \
         resize_bwd<type, 1>(a);                                                                              \
+    }                                                                                                        \
+    extern "C" __global__ void adaptive_wide_##suffix(adaptive_args a)                                       \
+    {                                                                                                        \
+        adaptive_pool<type, lanes<type>::count>(a);                                                          \
+    }                                                                                                        \
+    extern "C" __global__ void adaptive_narrow_##suffix(adaptive_args a)                                     \
+    {                                                                                                        \
+        adaptive_pool<type, 1>(a);                                                                           \
     }
 FOR_REAL_TYPES(OF_TYPE)

@@ -22,4 +22,15 @@ typedef struct resize_args {
     int32_t unused; // no byte of an argument is undefined
 } resize_args;
 
+// Windows of ops/adaptive.h, of `from` places a side.
+typedef struct adaptive_args {
+    const void *in;
+    void *out;
+    int64_t count;                   // vectors of out
+    divisor height, width, channels; // of out; channels in vectors
+    int64_t from_h, from_w;
+    int32_t back;   // out is a gradient: what it gathers is shared out over the windows it came from
+    int32_t unused; // no byte of an argument is undefined
+} adaptive_args;
+
 #endif
