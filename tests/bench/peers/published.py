@@ -18,9 +18,8 @@ what was measured and not in the plan.
 "planned" is of device.kind=plan, "asked" of device.kind=cuda, where cuDNN is asked for the workspaces of PyTorch's convolutions by the
 properties of the card, which are there of one of the two. It is another cuDNN than the one that ran: those before 9.8 take no properties.
 
-Two things are not as they were run. There is no Adagrad here: its rows are planned with RMSprop, which holds as many numbers for
-each weight. Both VGGs pool 2x2 pixels to 7x7, which has no layer: they come by nearest neighbours and an edge of zeros, with the same
-bytes kept.
+One thing is not as it was run. There is no Adagrad here: its rows are planned with RMSprop, which holds as many numbers for each
+weight.
 
 Wants a Python with PyTorch and torchvision, and a release build; `numbers` PyTorch's CUDA build (CUDA 13) and headroom_numbers.
 """
@@ -69,17 +68,6 @@ def network(name):
             "ResNet152": models.resnet152, "VGG16": models.vgg16, "VGG19": models.vgg19}[name]()
 
 
-def seven_from_two():
-    """In place of VGG's adaptive pooling."""
-    import torch
-
-    class Pool(torch.nn.Module):
-        def forward(self, x):
-            return torch.nn.functional.pad(torch.nn.functional.interpolate(x, scale_factor=3.0, mode="nearest"), (0, 1, 0, 1))
-
-    return Pool()
-
-
 def model_file_of(name):
     path = os.path.join(FILES, name + ".yaml")
     if not os.path.exists(path):
@@ -87,8 +75,6 @@ def model_file_of(name):
         from torch_to_headroom import model_file, without_initial_values
         with without_initial_values():
             module = network(name)
-        if name.startswith("VGG"):
-            module.avgpool = seven_from_two()
         text = model_file(module, (torch.zeros(2, 3, PIXELS, PIXELS),), name=name)[0]
         os.makedirs(FILES, exist_ok=True)
         with open(path + ".part", "w", encoding="utf-8") as file:
