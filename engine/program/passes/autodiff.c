@@ -196,7 +196,8 @@ static hr_status differentiate(draft *d, const instr *forward, const bool *needs
         }
     }
     if (forward->op == HR_OP_PERMUTE && (forward->attr.flags & OP_FLAG_JOINED) != 0) { // a copy's is the same
-        return needs[forward->in[0]] ? contribute(d, forward->in[0], d->gradient[forward->out[0]], err) : HR_OK;
+        return needs[forward->in[0]] ? contribute(d, forward->in[0], d->gradient[forward->out[0]], err)
+                                     : HR_OK;
     }
     contributions given = {.count = 0};
     uint8_t order[OP_MAX_GRADS];
