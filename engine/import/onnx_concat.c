@@ -300,14 +300,12 @@ static tensor *class_token(walk *w, const tensor *token, const tensor *x, uint32
 // cat((-x[half:], x[:half]), -1) of the heads x; NULL without a refusal for another concatenation.
 static tensor *turned_halves(walk *w, const parts *p)
 {
-    if (p->count != 2 || p->of[0]->layer->open != OPEN_NEGATIVE ||
-        strcmp(p->of[1]->layer->kind, "slice") != 0) {
+    if (p->count != 2 || p->of[0]->layer->open != OPEN_NEGATIVE) {
         return NULL;
     }
     const layer *second = p->of[0]->layer->inputs[0], *first = p->of[1]->layer;
     const tensor *x = p->of[1];
-    if (p->dim + 1 != x->rank || strcmp(second->kind, "slice") != 0 ||
-        second->inputs[0] != first->inputs[0] || first->from != 0 || second->from != first->count ||
+    if (p->dim + 1 != x->rank || !pieces_follow(second, p->of[0], first, x, p->dim) ||
         second->count != first->count || x->dims[p->dim].count != 1) {
         return NULL;
     }

@@ -21,8 +21,11 @@ bool take_slice(walk *w);
 bool take_split(walk *w);
 bool take_pick(walk *w); // Gather of one place
 
-// ---- onnx_roll.c: each NULL without a refusal where it is something else
+// ---- onnx_roll.c: each that makes a tensor gives NULL without a refusal where it is something else
 
+// Whether the slices a and b, which `later` and `first` lie as, are of one tensor along dim: the places from `from` on, and all
+// those before them.
+bool pieces_follow(const layer *a, const tensor *later, const layer *b, const tensor *first, uint32_t dim);
 // cat(x[from:], x[:from]) along a dimension
 tensor *turned_around(walk *w, const tensor *later, const tensor *first, uint32_t dim);
 // x[first::step] along a dimension; refused where step does not divide it.

@@ -28,13 +28,29 @@ static bool are_alike_beside(const tensor *a, const tensor *b, uint32_t dim)
     return same;
 }
 
-// Whether both are pieces of one tensor along dim: the places from `from` on, and those before them.
-static bool are_turned(const tensor *later, const tensor *first, uint32_t dim)
+// Whether dim of a tensor that lies as the slice's output is what was sliced; of a piece of one place no dimension is.
+static bool is_sliced(const layer *slice, const tensor *t, uint32_t dim)
 {
-    const layer *a = later->layer, *b = first->layer;
+    const int place = layer_attribute_text(slice, "axis")[0] - '0';
+    const mem_axis *own = t->dims[dim].count == 1 ? t->dims[dim].at[0] : NULL;
+    const uint32_t at = own == NULL ? t->axes.count : axes_place(&t->axes, own);
+    int64_t before = 1, sliced_before = 1;
+    for (uint32_t k = 0; k < at && k < t->axes.count; k++) {
+        before *= t->axes.at[k]->size;
+    }
+    for (int k = 0; k < place; k++) {
+        sliced_before *= slice->shape[k];
+    }
+    return own == NULL ? slice->count == 1
+                       : at < t->axes.count && own->size == slice->count && before == sliced_before;
+}
+
+bool pieces_follow(const layer *a, const tensor *later, const layer *b, const tensor *first, uint32_t dim)
+{
     return strcmp(a->kind, "slice") == 0 && strcmp(b->kind, "slice") == 0 && a->inputs[0] == b->inputs[0] &&
            strcmp(layer_attribute_text(a, "axis"), layer_attribute_text(b, "axis")) == 0 && b->from == 0 &&
-           a->from == b->count && are_alike_beside(later, first, dim);
+           a->from == b->count && is_sliced(a, later, dim) && is_sliced(b, first, dim) &&
+           are_alike_beside(later, first, dim);
 }
 
 // Shifts of a roll are kept as its `from` (rows) and `count` (columns).
@@ -55,7 +71,7 @@ static layer *rolled(walk *w, layer *source, int64_t rows, int64_t columns)
 
 tensor *turned_around(walk *w, const tensor *later, const tensor *first, uint32_t dim)
 {
-    if (!are_turned(later, first, dim)) {
+    if (!pieces_follow(later->layer, later, first->layer, first, dim)) {
         return NULL;
     }
     layer *source = first->layer->inputs[0];

@@ -326,19 +326,25 @@ static void put_transpose(chain *c, const int *order)
     c->transposes++;
 }
 
-// The places behind `from` before those up to it, as exporters write a roll.
-static void put_turn(chain *c, int axis, int from)
+// The places of one dimension behind `from`, and those up to it, joined along another.
+static void put_pieces(chain *c, int axis, int from, int joined)
 {
     char words[32];
     const int size = c->now.dims[axis], at = c->values++;
     const block a = cut(&c->now, axis, from, size - from), b = cut(&c->now, axis, 0, from);
     APPEND(c->weights, "p%d = %d %d;", at, from, size - from);
     APPEND(c->nodes, "Split %s p%d > a%d b%d axis=%d;", c->value, at, at, at, axis + 1);
-    (void)snprintf(words, sizeof words, " axis=%d", axis + 1);
+    (void)snprintf(words, sizeof words, " axis=%d", joined + 1);
     APPEND(c->nodes, "Concat b%d a%d", at, at);
     next_value(c, words);
-    c->now = beside(&a, &b, axis);
+    c->now = beside(&a, &b, joined);
     c->slices = true;
+}
+
+// As exporters write a roll.
+static void put_turn(chain *c, int axis, int from)
+{
+    put_pieces(c, axis, from, axis);
 }
 
 // The value v with every step-th place of another.
@@ -447,6 +453,8 @@ static void random_step(chain *c)
         put_nth(c, c->value, value, axis, c->values % 2, 2);
         c->now = nth(&c->now, axis, (c->values - 1) % 2, 2);
         (void)snprintf(c->value, sizeof c->value, "%s", value);
+    } else if (c->now.dims[axis] % 2 == 0 && below(2) == 0) {
+        put_pieces(c, axis, c->now.dims[axis] / 2, below(c->now.rank));
     } else {
         put_turn(c, axis, 1 + below(c->now.dims[axis] - 1));
     }
@@ -595,6 +603,27 @@ START_TEST(an_image_that_is_turned_both_ways_is_one_layer)
 }
 END_TEST
 
+// Channels, height and width; what is cut in halves and what these are joined along. With as many channels as half a side has
+// pixels the sizes alone are those of a roll.
+static const struct {
+    int dims[3], cut, joined;
+} elsewhere[] = {
+    {{4, 8, 8}, 1, 0}, {{4, 8, 8}, 2, 0}, {{3, 8, 8}, 1, 0}, {{3, 8, 8}, 1, 2},
+    {{3, 8, 8}, 2, 1}, {{8, 8, 4}, 0, 1}, {{4, 8, 4}, 1, 2}, {{2, 4, 2}, 1, 0},
+};
+
+START_TEST(halves_that_are_joined_along_another_dimension_are_no_roll)
+{
+    static chain c;
+    begin_chain(&c, 3, elsewhere[_i].dims);
+    put_pieces(&c, elsewhere[_i].cut, c.now.dims[elsewhere[_i].cut] / 2, elsewhere[_i].joined);
+    end_chain(&c, 2);
+    ck_assert_msg(check_chain(&c), "%s", err.sentence);
+    ck_assert_msg(strstr(hr_preset_imported(preset), "kind: concat") != NULL, "%s",
+                  hr_preset_imported(preset));
+}
+END_TEST
+
 static const struct {
     const char *input, *output, *weights, *nodes, *sentence;
 } refused[] = {
@@ -629,6 +658,8 @@ int main(void)
     tcase_add_test(tests, pixels_to_depth_are_the_chain_that_they_stand_for);
     tcase_add_loop_test(tests, patches_that_are_merged_are_one_layer, 0, 2);
     tcase_add_test(tests, an_image_that_is_turned_both_ways_is_one_layer);
+    tcase_add_loop_test(tests, halves_that_are_joined_along_another_dimension_are_no_roll, 0,
+                        ROWS(elsewhere));
     tcase_add_loop_test(tests, a_chain_that_no_layer_moves_is_refused, 0, ROWS(refused));
     Suite *suite = suite_create("onnx_moves");
     suite_add_tcase(suite, tests);
