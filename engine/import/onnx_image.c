@@ -308,6 +308,12 @@ enum { RESIZED_MOST = 65535, TIMES_MOST = 64 };
 
 // ---- the size of an image -------------------------------------------------------------------------------------
 
+static const char *word_of(const walk *w, const char *key, const char *otherwise)
+{
+    const onnx_attribute *a = onnx_find(w->node, key);
+    return a == NULL ? otherwise : a->word;
+}
+
 // Height and width of the result, from `scales` or `sizes`.
 static bool resized_to(walk *w, const layer *l, int64_t to[2])
 {
@@ -319,6 +325,11 @@ static bool resized_to(walk *w, const layer *l, int64_t to[2])
     }
     if (!by_scale && (sizes == NULL || numbers_count(sizes) != 4)) {
         return walk_refuse(w, "needs the scales or sizes of four dimensions");
+    }
+    const char *kept = word_of(w, "keep_aspect_ratio_policy", "stretch"); // means nothing beside scales
+    if (!by_scale && strcmp(kept, "stretch") != 0) {
+        return walk_refuse(
+            w, "a resizing whose keep_aspect_ratio_policy is %.20s, where our layer has stretch", kept);
     }
     const double batch = by_scale ? numbers_at(scales, 0) : numbers_at(sizes, 0),
                  channels = by_scale ? numbers_at(scales, 1) : numbers_at(sizes, 1);
@@ -339,12 +350,6 @@ static bool resized_to(walk *w, const layer *l, int64_t to[2])
         }
     }
     return true;
-}
-
-static const char *word_of(const walk *w, const char *key, const char *otherwise)
-{
-    const onnx_attribute *a = onnx_find(w->node, key);
-    return a == NULL ? otherwise : a->word;
 }
 
 static bool is_half(const char *grid)
