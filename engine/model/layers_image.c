@@ -356,8 +356,10 @@ static uint32_t expand_adaptive(model_builder *b, const layer_spec *s)
     const attr_padding padding = s->value[ATTR_PADDING].padding;
     const bool even = image.dim[1] % to.h == 0 && image.dim[2] % to.w == 0 && image.dim[1] <= INT32_MAX &&
                       image.dim[2] <= INT32_MAX;
-    if (s->value[ATTR_SIZE_OR_TO].pair.h > 0 || stride.h > 0 || padding.same || padding.amount > 0) {
-        builder_problem(b, "needs to alone, which makes its windows itself, or size, stride and padding");
+    if (s->value[ATTR_SIZE_OR_TO].pair.h > 0 || stride.h > 0 || padding.same || padding.amount > 0 ||
+        spec_integer(s, ATTR_COUNT_PADDING) != 0) {
+        builder_problem(b, "needs to alone, which makes its windows itself, or size, stride, padding and "
+                           "count_padding");
         return HR_NO_ID;
     }
     model_node node = {.op = even ? HR_OP_AVG_POOL : HR_OP_ADAPTIVE_POOL,

@@ -604,6 +604,7 @@ static const bad_model bad_models[] = {
      {"below its windows of 1x1, had 0x1"}},
     {PIXELS("{kind: avg_pool}"), 6, 1, {"needs size: of its windows, or to:"}},
     {PIXELS("{kind: avg_pool, to: 1, size: 1}"), 6, 1, {"needs to alone"}},
+    {PIXELS("{kind: avg_pool, to: 1, count_padding: true}"), 6, 1, {"needs to alone", "and count_padding"}},
     {PIXELS("{kind: upsample}"), 6, 1, {"needs size", "or to: [height, width]"}},
     {PIXELS("{kind: upsample, size: 2, to: 4}"), 6, 1, {"needs size or to, had both"}},
     {PIXELS("{kind: upsample, to: [3, 3]}"), 6, 1, {"mode: bilinear", "had 1x2 to 3x3"}},
