@@ -9,7 +9,7 @@
 
 typedef struct steps {
     int64_t kernel, stride, dilation, before, behind, out, have;
-    bool same; // as our `same`
+    bool same, causal; // as our paddings of these names
 } steps;
 
 // ---- windows --------------------------------------------------------------------------------------------------
@@ -24,6 +24,22 @@ static bool whole_of(walk *w, const char *key, int64_t otherwise, uint32_t wante
         }
     }
     return true;
+}
+
+static bool refuse_behind(walk *w)
+{
+    return walk_refuse(w, "windows that reach further behind the sequence than its padding") != NULL;
+}
+
+// causal: the padding before it that is causal; 0: none is.
+static bool refuse_before(walk *w, const steps *v, int64_t causal)
+{
+    const char *or_causal = causal > 0 ? onnx_print(w->g, ", or, causal, %" PRId64 " before it", causal) : "";
+    return or_causal != NULL &&
+           walk_refuse(w,
+                       "a padding of %" PRId64 " before the sequence and %" PRId64
+                       " behind it, where our layers have as many places on both sides%s",
+                       v->before, v->behind > 0 ? v->behind : 0, or_causal) != NULL;
 }
 
 static bool read_steps(walk *w, const tensor *x, const onnx_tensor *weight, steps *v)
@@ -59,14 +75,17 @@ static bool read_steps(walk *w, const tensor *x, const onnx_tensor *weight, step
     v->same = most == v->out && all / 2 == v->before && all - all / 2 == behind;
     const bool amount = v->behind > v->before - v->stride && v->behind <= v->before;
     v->same = v->same && !amount;
-    return amount || v->same ||
-           walk_refuse(w, "windows that reach further behind the sequence than its padding") != NULL;
+    v->causal = weight != NULL && !amount && !v->same && pads[0] == reach - 1 && pads[1] == 0;
+    return amount || v->same || v->causal ||
+           (v->behind > v->before ? refuse_behind(w) : refuse_before(w, v, weight != NULL ? reach - 1 : 0));
 }
 
 static void put_ends(walk *w, layer *l, const steps *v)
 {
     if (v->same) {
         layer_word(w, l, "padding", "same");
+    } else if (v->causal) {
+        layer_word(w, l, "padding", "causal");
     } else if (v->before > 0) {
         layer_whole(w, l, "padding", v->before);
     }
@@ -142,7 +161,11 @@ bool take_pool_steps(walk *w, const tensor *x, const char *kind, bool counts_pad
     }
     const bool counted = counts_padding && v.before > 0;
     if ((counted || v.same) && v.behind > v.before) {
-        return walk_refuse(w, "windows that reach further behind the sequence than its padding");
+        return refuse_behind(w);
+    }
+    if (!v.same && v.before >= v.kernel) {
+        return walk_refuse(w, "needs padding below its windows of %" PRId64 " places, had %" PRId64, v.kernel,
+                           v.before);
     }
     layer *l = places_of(w, x);
     const int64_t shape[3] = {ONNX_BATCH, v.out, dim_size(x, 1)};
@@ -220,23 +243,30 @@ static bool reads_cells(const walk *w)
            w->reads[w->node->outputs[2]] > 0;
 }
 
+static bool runs_forward(walk *w, const tensor *x, bool gru)
+{
+    const onnx_attribute *way = onnx_find(w->node, "direction");
+    const bool forward = x->rank == 3 &&
+                         (way == NULL || way->word == NULL || strcmp(way->word, "forward") == 0) &&
+                         onnx_find(w->node, "activations") == NULL && onnx_find(w->node, "clip") == NULL &&
+                         onnx_whole(w->node, "layout", 0) == 0 &&
+                         (!gru || onnx_whole(w->node, "linear_before_reset", 0) == 1) &&
+                         onnx_whole(w->node, "input_forget", 0) == 0 && !reads_cells(w);
+    return forward ||
+           walk_refuse(w, "needs to run forward over [places, batch, features], as PyTorch's, and give no "
+                          "cells") != NULL;
+}
+
 bool take_recurrent(walk *w)
 {
     const bool gru = w->node->op[0] == 'G';
     const tensor *x = walk_tensor(w, 0);
     const int64_t units = onnx_whole(w->node, "hidden_size", 0), gates = gru ? 3 : 4;
-    const onnx_attribute *way = onnx_find(w->node, "direction");
-    if (x == NULL) {
+    if (x == NULL || !runs_forward(w, x, gru)) {
         return false;
     }
-    if (x->rank != 3 || units < 1 || units > INT32_MAX ||
-        (way != NULL && way->word != NULL && strcmp(way->word, "forward") != 0) ||
-        onnx_find(w->node, "activations") != NULL || onnx_find(w->node, "clip") != NULL ||
-        onnx_whole(w->node, "layout", 0) != 0 ||
-        (gru && onnx_whole(w->node, "linear_before_reset", 0) != 1) ||
-        onnx_whole(w->node, "input_forget", 0) != 0 || reads_cells(w)) {
-        return walk_refuse(
-            w, "needs to run forward over [places, batch, features], as PyTorch's, and give no cells");
+    if (units < 1 || units > INT32_MAX) {
+        return walk_refuse(w, "needs a hidden_size from 1 to %d, had %" PRId64, INT32_MAX, units);
     }
     if (walk_has(w, 4) || !is_nothing(w, 5) || !is_nothing(w, 6) || walk_has(w, 7)) {
         return w->g->status == HR_OK && walk_refuse(w, "a carried state, lengths of sequences or peepholes");

@@ -66,28 +66,67 @@ static void window_graph(const windowed *v)
     graph_in_words(input, "y f 3", weights, nodes);
 }
 
+// Whether each place sees itself and all that its window reaches before it.
+static bool pads_as_causal(const windowed *v)
+{
+    return v->op[0] == 'C' && v->pads[0] == (v->kernel - 1) * v->dilation && v->pads[1] == 0;
+}
+
+// How far the last window reaches behind the sequence; negative: it does not reach its end.
+static int reach_behind(const windowed *v)
+{
+    return (v->out - 1) * v->stride + (v->kernel - 1) * v->dilation + 1 - v->size - v->pads[0];
+}
+
 START_TEST(a_window_has_as_many_places_as_onnx_says)
 {
-    int reads = 0, same = 0;
+    int reads = 0, same = 0, causal = 0, before = 0;
     seed = 11;
     for (int round = 0; round < 300; round++) {
         const windowed v = random_window();
         window_graph(&v);
         if (hr_preset_open(path, false, &preset, NULL, &err) != HR_OK) {
-            ck_assert_msg(strstr(err.sentence, "further behind the sequence than its padding") != NULL, "%s",
-                          err.sentence);
+            const bool behind = reach_behind(&v) > v.pads[0];
+            ck_assert_msg(strstr(err.sentence, behind ? "further behind the sequence than its padding"
+                                                      : "as many places on both sides") != NULL,
+                          "%s", err.sentence);
             ck_assert_int_ne(v.pads[0], v.pads[1]);
-            ck_assert(!(v.op[0] == 'C' && pads_as_same(&v)));
+            ck_assert(!(v.op[0] == 'C' && pads_as_same(&v)) && !pads_as_causal(&v));
+            before += behind ? 0 : 1;
             continue;
         }
         const int kernels = v.op[0] == 'C' ? 4 * 4 / v.groups * v.kernel : 0;
         ck_assert_uint_eq(parameters_of_file(), (uint64_t)(4 * v.out * 3 + kernels));
         reads++;
+        const bool says = strstr(hr_preset_imported(preset), "padding: causal") != NULL;
+        ck_assert(!says || pads_as_causal(&v));
+        causal += says ? 1 : 0;
         same += v.op[0] == 'C' && pads_as_same(&v) && v.pads[0] != v.pads[1] ? 1 : 0;
         close_preset();
     }
     ck_assert_int_gt(reads, 100);
     ck_assert_int_gt(same, 0);
+    ck_assert_int_gt(causal, 0);
+    ck_assert_int_gt(before, 0);
+}
+END_TEST
+
+// Two places of padding before a window of three, and so on: each place sees none behind it.
+static const struct {
+    const char *nodes, *weights, *words;
+} causals[] = {
+    {"Conv x w > y pads=2,0", "w f 4,4,3", "kernel: 3, padding: causal,"},
+    {"Conv x w > y pads=6,0 dilations=3,", "w f 4,4,3", "kernel: 3, dilation: 3, padding: causal,"},
+    {"Conv x w > y pads=3,0 strides=2,", "w f 4,4,4", "kernel: 4, stride: 2, padding: causal,"},
+};
+
+START_TEST(padding_before_a_sequence_alone_is_causal)
+{
+    graph_in_words("x f 4,9", "y f 4,9", causals[_i].weights, causals[_i].nodes);
+    ck_assert_msg(open_any(), "%s", err.sentence);
+    ck_assert_int_eq(hr_preset_open(path, false, &preset, NULL, &err), HR_OK);
+    ck_assert_msg(strstr(hr_preset_imported(preset), causals[_i].words) != NULL, "%s",
+                  hr_preset_imported(preset));
 }
 END_TEST
 
@@ -136,7 +175,7 @@ static const struct {
     {RECURRENT("GRU", GRU_WEIGHTS, " > y4 h3 hidden_size=5", LAST_PLACE), "needs to run forward over"},
     {RECURRENT("GRU", GRU_WEIGHTS, IN_ORDER " direction=reverse", LAST_PLACE), "needs to run forward over"},
     {RECURRENT("GRU", GRU_WEIGHTS, " > y4 h3 linear_before_reset=1", LAST_PLACE),
-     "needs to run forward over"},
+     "needs a hidden_size from 1 to 2147483647, had 0"},
     {RECURRENT("LSTM", LSTM_WEIGHTS, " > y4 h3 c3 hidden_size=5", "Squeeze c3 z > m;MatMul m u > y"),
      "needs to run forward over"},
     {RECURRENT("GRU", GRU_WEIGHTS ";s * 1,2,5 0.5", " - s > y4 h3 hidden_size=5 linear_before_reset=1",
@@ -156,6 +195,16 @@ static const struct {
      "needs 2 of pads from 0 to 65535 for a sequence"},
     {"x f 4,9", "y f 4,9", "w f 4,4,3", "Conv x w > y pads=0,2",
      "further behind the sequence than its padding"},
+    {"x f 4,9", "y f 4,8", "w f 4,4,3", "Conv x w > y pads=1,0",
+     "a padding of 1 before the sequence and 0 behind it, where our layers have as many places on both "
+     "sides, or, causal, 2 before it"},
+    {"x f 4,9", "y f 4,9", "w f 4,4,3", "MaxPool x > y kernel_shape=3, strides=1, pads=2,0",
+     "a padding of 2 before the sequence and 0 behind it, where our layers have as many places on both "
+     "sides"},
+    {"x f 4,9", "y f 4,12", "w f 4,4,3", "AveragePool x > y kernel_shape=2, strides=1, pads=2,2",
+     "needs padding below its windows of 2 places, had 2"},
+    {RECURRENT("LSTM", LSTM_WEIGHTS, " > y4 h3 hidden_size=0", LAST_STATE),
+     "needs a hidden_size from 1 to 2147483647, had 0"},
 };
 
 START_TEST(what_no_layer_of_sequences_does_is_refused)
@@ -172,6 +221,7 @@ int main(void)
     TCase *tests = tcase_create("onnx_sequences");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_window_has_as_many_places_as_onnx_says);
+    tcase_add_loop_test(tests, padding_before_a_sequence_alone_is_causal, 0, ROWS(causals));
     tcase_add_loop_test(tests, a_recurrent_operator_is_a_layer, 0, ROWS(recurrent));
     tcase_add_loop_test(tests, what_no_layer_of_sequences_does_is_refused, 0, ROWS(refused));
     Suite *suite = suite_create("onnx_sequences");
