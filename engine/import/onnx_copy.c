@@ -114,6 +114,16 @@ bool fold_gather(walk *w)
     return give_look_up(w, &l);
 }
 
+// Whether rows of so many indices name places of n.
+static bool names_places(walk *w, const numbers *n, int64_t parts)
+{
+    if (n->rank == 0) {
+        return walk_refuse(w, "needs a table, had a single number, which has no places");
+    }
+    return (parts >= 1 && parts <= n->rank) ||
+           walk_refuse(w, "needs indices of 1 to %u dimensions, had %lld", n->rank, (long long)parts) != NULL;
+}
+
 bool fold_gather_nd(walk *w)
 {
     look_up l = {.n = walk_needs_numbers(w, 0)};
@@ -123,8 +133,11 @@ bool fold_gather_nd(walk *w)
     }
     l.index_rank = l.index->rank < 1 ? 0 : l.index->rank - 1;
     const int64_t parts = l.index->rank < 1 ? 0 : l.index->dims[l.index_rank];
-    if (parts < 1 || parts > l.n->rank || onnx_whole(w->node, "batch_dims", 0) != 0) {
-        return walk_refuse(w, "needs indices of 1 to %u dimensions", l.n->rank);
+    if (onnx_whole(w->node, "batch_dims", 0) != 0) {
+        return walk_refuse(w, "needs a batch_dims of 0");
+    }
+    if (!names_places(w, l.n, parts)) {
+        return false;
     }
     l.parts = (uint32_t)parts;
     return give_look_up(w, &l);
@@ -192,10 +205,11 @@ bool fold_scatter_nd(walk *w)
         return false;
     }
     const int64_t parts = index->rank < 1 ? 0 : index->dims[index->rank - 1];
-    if (parts < 1 || parts > n->rank ||
-        (how != NULL && how->word != NULL && strcmp(how->word, "none") != 0)) {
-        return walk_refuse(w, "needs indices of 1 to %u dimensions, and updates that are put as they are",
-                           n->rank);
+    if (how != NULL && how->word != NULL && strcmp(how->word, "none") != 0) {
+        return walk_refuse(w, "needs updates that are put as they are, had the reduction %.20s", how->word);
+    }
+    if (!names_places(w, n, parts)) {
+        return false;
     }
     index = numbers_plain(w->g, index);
     updates = index == NULL ? NULL : numbers_plain(w->g, updates);

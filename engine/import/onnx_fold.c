@@ -409,7 +409,7 @@ bool fold_slice(walk *w)
     for (uint32_t k = 0; k < n->rank; k++) {
         out->at += cuts[k].count == 0 ? 0 : cuts[k].from * n->strides[k];
         out->dims[k] = cuts[k].count;
-        out->strides[k] = cuts[k].count == 1 ? 0 : n->strides[k] * cuts[k].step;
+        out->strides[k] = cuts[k].count <= 1 ? 0 : n->strides[k] * cuts[k].step;
         const bool whole = cuts[k].count == n->dims[k] && cuts[k].step == 1;
         out->by_sample = whole || n->by_sample == 0 ? out->by_sample : (double)NAN; // it may be of samples
     }

@@ -275,6 +275,11 @@ static bool pool(walk *w, const char *kind, bool counts_padding)
                          : walk_refuse(w, "windows that reach further behind the image than its padding; try "
                                           "ceil_mode=False") != NULL;
     }
+    if (kind_of(&v) == PAD_AMOUNT && (v.before[0] >= v.kernel[0] || v.before[0] >= v.kernel[1])) {
+        return walk_refuse(w,
+                           "needs padding below its windows of %" PRId64 "x%" PRId64 " pixels, had %" PRId64,
+                           v.kernel[0], v.kernel[1], v.before[0]);
+    }
     const int64_t shape[4] = {l->shape[0], v.out[0], v.out[1], l->shape[3]};
     layer *out = walk_emit(w, kind, l, 4, shape);
     if (out == NULL) {

@@ -215,11 +215,12 @@ bool node_cuts(walk *w, uint32_t rank, const int64_t *have, cut cuts[ONNX_RANK])
         return walk_refuse(w, "needs as many ends, axes and steps as there are beginnings");
     }
     for (uint32_t k = 0; k < count; k++) {
-        const int64_t step = step_count > 0 ? steps[k] : 1;
+        const int64_t asked = step_count > 0 ? steps[k] : 1;
+        const int64_t step = asked == INT64_MIN ? -INT64_MAX : asked; // both are past any dimension
         if (!node_axis(w, axis_count > 0 ? along[k] : (int64_t)k, rank, &place)) {
             return false;
         }
-        if (step == 0 || step == INT64_MIN) {
+        if (step == 0) {
             return walk_refuse(w, "needs steps other than 0");
         }
         w->too_long =

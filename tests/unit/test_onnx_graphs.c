@@ -101,6 +101,10 @@ static const struct {
      "whose keep_aspect_ratio_policy is not_larger, where our layer has stretch"},
     {RESIZED_TO("16 16", "nearest keep_aspect_ratio_policy=not_smaller"),
      "whose keep_aspect_ratio_policy is not_smaller"},
+    {"x f 3,8,8", "y f 3,11,11", "", "AveragePool x > y kernel_shape=2,2 strides=1,1 pads=2,2,2,2",
+     "needs padding below its windows of 2x2 pixels, had 2"},
+    {"x f 3,8,8", "y f 3,8,8", "s = 0;e = 8;a = 2;by = 0", "Slice x s e a by > y",
+     "needs steps other than 0"},
     {"x i ?", "y f ?,4", "w f 9,4;n = 1000;one = 1", "Gather w x > e;Slice e one n one > y",
      "its length 'places' is left open, and a layer of it would have to know it"},
     {"x i ?", "y f ?,4", "w f 9,4;r = 0 2 -1 4", "Gather w x > e;Reshape e r > y",
@@ -188,6 +192,15 @@ static const struct {
      "kind: upsample, to: [12, 5], mode: bilinear}"},
     {LINEAR("keep_aspect_ratio_policy=stretch"), "kind: upsample, size: 2, mode: bilinear}"},
     {LINEAR("keep_aspect_ratio_policy=not_larger"), "kind: upsample, size: 2, mode: bilinear}"}, // of sizes
+    {"x f 3,8,8", "y f 3,1,8", "s = 5;e = -9;a = 2;by = -9223372036854775808", "Slice x s e a by > y",
+     "from: 5, count: 1}"},
+    {RESHAPED("n = 16 8;s0 = 0;e = -9;by = -9223372036854775808", "Slice n s0 e z by > p;"),
+     "says it: 64 parameters"},
+    // none of two rows of three
+    {RESHAPED("n = 13;m = 1 2 3 4 5 6;t = 2 3;s0 = 1;e = 1;by = 9223372036854775807",
+              "Reshape m t > m2;Slice m2 s0 e z by > none;Shape none > d;ReduceMax d > k keepdims=1;"
+              "Add n k > p;"),
+     "says it: 64 parameters"},
     {RESHAPED("n = 2 8", "ReduceProd n > p keepdims=1;"), "says it: 64 parameters"},
     {RESHAPED("n = 4 4;k = 0", "ReduceProd n k > p;"), "says it: 64 parameters"},
     {"x f 2,8", "y f 2,4", "n = 2 8;z = 0;w f 8,4",

@@ -199,7 +199,9 @@ static const struct {
     {SHAPED(";i = 2 0;u = 8 0 2", "Unsqueeze i e > j;ScatterND nine j u > p;"),
      "needs as many updates as its indices name places"},
     {SHAPED(";i = 2 0 1;u = 8 0 2", "Unsqueeze i e > j;ScatterND nine j u > p reduction=add;"),
-     "updates that are put as they are"},
+     "needs updates that are put as they are, had the reduction add"},
+    {SHAPED(";i = 0;u = 8;c ~ 3", "ScatterND c i u > p;"), "needs a table, had a single number"},
+    {SHAPED(";i = 2 0 1 0;u = 8", "ScatterND nine i u > p;"), "needs indices of 1 to 1 dimensions, had 4"},
 };
 
 START_TEST(numbers_are_put_where_indices_say)
