@@ -79,6 +79,7 @@ typedef struct layer {
     uint32_t param_count;
     const char *activation;
     bool bias, stored;                   // stored: the weight lies as [units, features]
+    bool needs_bias;                     // of window attention: its output has to have one, as its inputs do
     int64_t units, from, count, classes; // classes: of an input of ids
     double factor, epsilon;
     const struct tensor *of;    // of an open layer

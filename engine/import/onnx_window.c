@@ -258,13 +258,13 @@ static void put_attributes(walk *w, layer *l, const heads *h)
     if (h->dropout > 0) {
         layer_real(w, l, "dropout", h->dropout);
     }
-    l->stored = h->of[0].dense->bias; // its output has to have one too
+    l->needs_bias = h->of[0].dense->bias;
     layer_word(w, l, "bias", "false");
 }
 
 bool windows_output_biased(walk *w, layer *l, const onnx_tensor *bias)
 {
-    if (!l->stored) {
+    if (!l->needs_bias) {
         return windows_unbiased(w);
     }
     l->bias = true;
@@ -275,7 +275,7 @@ bool windows_output_biased(walk *w, layer *l, const onnx_tensor *bias)
 
 bool windows_are_whole(walk *w, const layer *l)
 {
-    return strcmp(l->kind, "window_attention") != 0 || l->bias == l->stored || windows_unbiased(w);
+    return strcmp(l->kind, "window_attention") != 0 || l->bias == l->needs_bias || windows_unbiased(w);
 }
 
 tensor *windows_closed(walk *w, const tensor *x, int64_t units, const onnx_tensor *weight)
