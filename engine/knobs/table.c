@@ -546,7 +546,7 @@ static const hr_knob_row rows[] = {
             "have taken, up to twice the time: an estimate, as libraries say their order and no times."},
     ROW(WORKSPACE_SEARCH, CHOICE, "off", "")
         .choices = OFF_ON,
-        .line = "take the engine of a convolution or of attention that was measured to be the fastest",
+        .line = "take the engine of a convolution or attention measured to be the fastest",
         .explanation =
             "off takes the first engine that cuDNN's heuristics name and workspace.limit allows. on times the first ten of every "
             "convolution and of attention on the card, once, and keeps the times for that kind of card and version of cuDNN; from then "

@@ -546,12 +546,18 @@ static op_query query_of_drawn(const drawn *g, hr_op op, hr_dtype dtype)
     return q;
 }
 
-// A known fault of cuDNN (gates.c): what is computed as a gradient of float32, padded by other widths behind than before.
+// Known faults of cuDNN (gates.c): what is computed as a gradient of float32, padded by other widths behind than before; in every
+// type an image's, where channels are no multiple of eight.
 static bool is_faulty(const op_query *q)
 {
     const op_attr *a = &q->attr;
-    return q->in[0].dtype == HR_F32 && q->op != HR_OP_CONV2D && q->op != HR_OP_CONV2D_TRANSPOSE_BWD_DATA &&
-           (a->pad_top != a->pad_bottom || a->pad_left != a->pad_right);
+    const int64_t *w = q->in[1].shape.dim;
+    const bool uneven = a->pad_top != a->pad_bottom || a->pad_left != a->pad_right;
+    const bool of_image = q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_TRANSPOSE;
+    const bool odd = of_image && (w[2] % 8 != 0 || w[3] % 8 != 0);
+    const bool single =
+        q->in[0].dtype == HR_F32 && q->op != HR_OP_CONV2D && q->op != HR_OP_CONV2D_TRANSPOSE_BWD_DATA;
+    return uneven && (odd || single);
 }
 
 // The table in device/cuda/README.md: whatever the limit, `own direct` is planned for a negative padding and for a fault of
