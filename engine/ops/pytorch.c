@@ -338,7 +338,7 @@ static uint64_t threads_of(uint32_t major, uint32_t minor)
     return small ? 1536 : major == 7 && minor == 5 ? 1024 : 2048;
 }
 
-pytorch_sums pytorch_column_sums(uint64_t rows, uint64_t columns, uint32_t compute_major,
+pytorch_sums pytorch_column_sums(uint64_t rows, uint64_t columns, hr_dtype type, uint32_t compute_major,
                                  uint32_t compute_minor, uint32_t multiprocessors)
 {
     enum { THREADS = 512, WARP = 32, VECTOR = 4, LEAST = 16, MOST = 256 }; // LEAST, MOST: values of a thread
@@ -356,6 +356,8 @@ pytorch_sums pytorch_column_sums(uint64_t rows, uint64_t columns, uint32_t compu
     const uint64_t filling = (blocks + grid - 1) / grid, sharing = (values + LEAST - 1) / LEAST;
     const uint64_t fewest = (values + MOST - 1) / MOST, shared = filling < sharing ? filling : sharing;
     const uint64_t ctas = shared > fewest ? shared : fewest;
-    return ctas < 2 ? (pytorch_sums){0}
-                    : (pytorch_sums){columns * FLOAT32_BYTES * ctas * width * vector, grid * sizeof(int32_t)};
+    const uint64_t found = type == HR_F64 ? sizeof(double) : FLOAT32_BYTES;
+    return ctas < 2 || grid > blocks // the columns alone are more blocks than the card works on at once
+               ? (pytorch_sums){0}
+               : (pytorch_sums){columns * found * ctas * width * vector, grid * sizeof(int32_t)};
 }

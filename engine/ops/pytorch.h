@@ -29,12 +29,13 @@ bool pytorch_asks_cudnn(const op_query *q, const pytorch_images *images);
 uint64_t pytorch_cublas_bytes(uint32_t compute_major);
 
 // What the sum over the rows of a matrix, a bias's gradient, takes beside its result (ATen/native/cuda/Reduce.cuh): where blocks of
-// threads share a column, what each of them has found, and a counter for each column of blocks.
+// threads share a column, what each of them has found, and a counter for each column of blocks. Of the matrix' type comes what
+// they add up in: float64 is added up as it is, all else in float32.
 typedef struct pytorch_sums {
     uint64_t found_bytes, counter_bytes; // 0: none
 } pytorch_sums;
 
-pytorch_sums pytorch_column_sums(uint64_t rows, uint64_t columns, uint32_t compute_major,
+pytorch_sums pytorch_column_sums(uint64_t rows, uint64_t columns, hr_dtype type, uint32_t compute_major,
                                  uint32_t compute_minor, uint32_t multiprocessors);
 enum { PYTORCH_CUBLASLT_BYTES = 1024 * 1024 };
 

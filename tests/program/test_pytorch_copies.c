@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/host_mem.h"
-#include "ops/pytorch.h"
 #include "program/compile.h"
 #include "program/model_from_text.h"
 
@@ -265,28 +264,6 @@ START_TEST(a_listing_says_int64_and_where_a_part_begins)
 }
 END_TEST
 
-// As an H100 was asked for them (tests/bench/results/cuda_requests.h100.json: GPT-2, BERT and ViT).
-START_TEST(the_sum_of_a_bias_takes_what_a_card_was_asked_for)
-{
-    static const struct {
-        uint64_t rows, columns, found, counters;
-    } asked[] = {{8192, 768, 50331648, 24}, {8192, 2304, 139198464, 72}, {8192, 3072, 138412032, 96},
-                 {4096, 768, 25165824, 24}, {4096, 2304, 75497472, 72},  {4096, 3072, 100663296, 96},
-                 {6304, 768, 38928384, 24}, {6304, 2304, 116785152, 72}, {6304, 3072, 138412032, 96},
-                 {1000, 768, 0, 0} /* few values a thread */};
-    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
-        const pytorch_sums sums = pytorch_column_sums(asked[k].rows, asked[k].columns, 9, 0, 132);
-        ck_assert_uint_eq(sums.found_bytes, asked[k].found);
-        ck_assert_uint_eq(sums.counter_bytes, asked[k].counters);
-    }
-    ck_assert_uint_eq(pytorch_column_sums(8192, 768, 0, 0, 0).found_bytes, 0); // no card
-    for (uint64_t columns = 1; columns < 70; columns++) {
-        const pytorch_sums sums = pytorch_column_sums(1 << 20, columns, 8, 9, 128);
-        ck_assert_uint_eq(sums.found_bytes % (columns * sizeof(float)), 0);
-    }
-}
-END_TEST
-
 START_TEST(every_allocation_may_fail_once)
 {
     hr_model *model = model_from_text(models[_i % MODELS]);
@@ -320,7 +297,6 @@ int main(void)
     tcase_add_test(tests, what_lies_in_another_order_is_copied_where_there_is_one);
     tcase_add_test(tests, a_part_that_lies_over_another_is_an_error);
     tcase_add_test(tests, a_listing_says_int64_and_where_a_part_begins);
-    tcase_add_test(tests, the_sum_of_a_bias_takes_what_a_card_was_asked_for);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS * POLICIES);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -280,7 +280,7 @@ static hr_status add_sums(holder *h, const instr *i, const instr *forward, hr_er
     (void)shape_elements(s, &elements);
     const pytorch_sums sums =
         pytorch_column_sums(elements / (uint64_t)s->dim[s->rank - 1], bias->bytes / dtype_bytes(bias->dtype),
-                            card->compute_major, card->compute_minor, card->multiprocessors);
+                            gradient->dtype, card->compute_major, card->compute_minor, card->multiprocessors);
     const uint32_t first = h->d->tensors.count, like = i->out[1];
     if (sums.found_bytes != 0) {
         HR_TRY(add_hold(h, i, like, "sums", sums.found_bytes, i->id, err));
