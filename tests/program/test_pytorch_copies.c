@@ -46,8 +46,18 @@ static const char packed_model[] = "device: {vram: 1GiB}\n"
                                    "    - {name: first, kind: slice, axis: 1, from: 0, count: 1}\n"
                                    "    - {name: features, kind: reshape, shape: [16]}\n"
                                    "    - {name: head, kind: dense, units: 5}\n";
+
+#define HEAD              "    - {name: flat, kind: flatten}\n    - {name: head, kind: dense, units: 5}\n"
+#define ATTENTION(packed) "    - {name: attention, kind: attention, heads: 2, packed: " packed "}\n"
+#define MODEL(layers)                                                                                        \
+    "device: {vram: 1GiB}\nmodel:\n  name: packed\n  input: {shape: [6, 16]}\n  classes: 5\n"                \
+    "  loss: softmax_cross_entropy\n  layers:\n" layers HEAD
+
+// What attention reads is the network's input, which needs no gradient.
+static const char first_model[] = MODEL(ATTENTION("true"));
+
 static const char *const policies[] = {"float32", "mixed_bfloat16"};
-static const char *const models[] = {padded_model, packed_model};
+static const char *const models[] = {padded_model, packed_model, first_model};
 enum { MODELS = sizeof models / sizeof *models, POLICIES = sizeof policies / sizeof *policies };
 
 static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
@@ -205,6 +215,41 @@ static bool has_tensor(const program *p, const char *name)
     return has;
 }
 
+static uint32_t count_ending(const program *p, const char *suffix)
+{
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        const size_t length = strlen(p->tensors[k].name), end = strlen(suffix);
+        found += length >= end && strcmp(p->tensors[k].name + length - end, suffix) == 0 ? 1 : 0;
+    }
+    return found;
+}
+
+// Two copies of each gradient by heads (the memory-efficient kernel's, float32), a tensor of all three for the second and third, their
+// sum, and the copies side by side.
+static void assert_gradients_joined(const program *p, bool half)
+{
+    ck_assert_uint_eq(count_ending(p, ":by_heads"), half ? 0 : 6);
+    ck_assert_uint_eq(count_ending(p, ":others"), 2);
+    ck_assert_uint_eq(count_ending(p, ":in_order"), 1);
+    ck_assert_uint_eq(assert_beside(p, parts, ":grad:joined"), 6 * 16 * BATCH * (half ? 2 : sizeof(float)));
+}
+
+// Autograd goes through the product's result for its weights alone, too.
+START_TEST(gradients_are_copied_whether_the_input_needs_one_or_not)
+{
+    program *p = compile_in(packed_model, "pytorch", policies[_i]);
+    assert_gradients_joined(p, _i == 1);
+    program_destroy(p);
+    p = compile_in(first_model, "pytorch", policies[_i]);
+    assert_gradients_joined(p, _i == 1);
+    ck_assert_uint_eq(assert_beside(p, parts, "_weights:grad"), 16 * 16 * sizeof(float));
+    ck_assert_uint_eq(assert_beside(p, parts, "_bias:grad"), 16 * sizeof(float));
+    ck_assert(!has_tensor(p, "input:grad"));
+    program_destroy(p);
+}
+END_TEST
+
 // Of one sample, or of one place, there is no other order.
 START_TEST(what_lies_in_another_order_is_copied_where_there_is_one)
 {
@@ -295,6 +340,7 @@ int main(void)
     tcase_add_test(tests, without_pytorchs_rules_nothing_is_padded_apart);
     tcase_add_loop_test(tests, what_is_one_product_in_pytorch_lies_in_one_tensor, 0, POLICIES);
     tcase_add_test(tests, what_lies_in_another_order_is_copied_where_there_is_one);
+    tcase_add_loop_test(tests, gradients_are_copied_whether_the_input_needs_one_or_not, 0, POLICIES);
     tcase_add_test(tests, a_part_that_lies_over_another_is_an_error);
     tcase_add_test(tests, a_listing_says_int64_and_where_a_part_begins);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS * POLICIES);

@@ -23,7 +23,7 @@ enum { PARTS = 3, OPERANDS = 3, CLONES = 6, ALIGNED = 16 };
 typedef struct trio {
     uint32_t part[PARTS];    // tensors: dv, dk, dq
     uint32_t weights[PARTS]; // the gradient of weights, and bias
-    uint32_t data[PARTS];    // the gradient of x
+    uint32_t data[PARTS];    // the gradient of x; HR_NO_ID in all three: x needs none
 } trio;
 
 typedef struct joiner {
@@ -133,22 +133,25 @@ static void sort(trio *t)
     }
 }
 
-// Each gradient is read by its product's gradients alone, of weights and then of x, product by product.
+// Each gradient is read by its product's gradients alone, of weights and then, if x needs one, of x, product by product.
 static bool find_trio(const joiner *j, const instr *gradient, trio *t)
 {
     for (uint32_t k = 0; k < PARTS; k++) {
         t->part[k] = gradient->out[k];
         t->weights[k] = j->weights[gradient->out[k]];
         t->data[k] = j->data[gradient->out[k]];
-        if (t->weights[k] == HR_NO_ID || t->data[k] == HR_NO_ID || j->readers[gradient->out[k]] != 2) {
+        const bool data = t->data[k] != HR_NO_ID;
+        if (t->weights[k] == HR_NO_ID || data != (t->data[0] != HR_NO_ID) ||
+            j->readers[gradient->out[k]] != (data ? 2 : 1)) {
             return false;
         }
     }
     sort(t);
     bool ordered = true;
-    for (uint32_t k = 0; k < PARTS; k++) {
-        const uint32_t both = t->weights[k] > t->data[k] ? t->weights[k] : t->data[k];
-        ordered = ordered && (k + 1 == PARTS || (both < t->weights[k + 1] && both < t->data[k + 1]));
+    for (uint32_t k = 0; k + 1 < PARTS; k++) {
+        const bool data = t->data[k] != HR_NO_ID;
+        const uint32_t both = data && t->data[k] > t->weights[k] ? t->data[k] : t->weights[k];
+        ordered = ordered && both < t->weights[k + 1] && both < t->data[k + 1];
     }
     return ordered;
 }
@@ -242,8 +245,11 @@ static void read_copies(const joiner *j, const trio *t, const uint32_t copy[PART
 {
     draft *d = j->d;
     for (uint32_t k = 0; k < PARTS; k++) {
-        instr *data = &d->instrs.data[t->data[k]];
         d->instrs.data[t->weights[k]].in[1] = copy[k];
+        if (t->data[k] == HR_NO_ID) {
+            continue;
+        }
+        instr *data = &d->instrs.data[t->data[k]];
         data->in[0] = copy[k];
         tensor *x = &d->tensors.data[data->out[0]];
         if (k > 0 && x->bytes == d->tensors.data[copy[1]].bytes && is_alone(d, data->out[0], x->bytes) &&
