@@ -56,8 +56,15 @@ static const char packed_model[] = "device: {vram: 1GiB}\n"
 // What attention reads is the network's input, which needs no gradient.
 static const char first_model[] = MODEL(ATTENTION("true"));
 
+// Two modules of one input.
+#define OTHER(packed)                                                                                        \
+    "    - {name: other, kind: attention, heads: 2, packed: " packed ", input: ln}\n"                        \
+    "    - {name: sum, kind: add, inputs: [attention, other]}\n"
+#define TWO(packed) MODEL("    - {name: ln, kind: layer_norm}\n" ATTENTION(packed) OTHER(packed))
+static const char two_model[] = TWO("true"), two_of_views_model[] = TWO("views");
+
 static const char *const policies[] = {"float32", "mixed_bfloat16"};
-static const char *const models[] = {padded_model, packed_model, first_model};
+static const char *const models[] = {padded_model, packed_model, first_model, two_model};
 enum { MODELS = sizeof models / sizeof *models, POLICIES = sizeof policies / sizeof *policies };
 
 static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
@@ -250,6 +257,40 @@ START_TEST(gradients_are_copied_whether_the_input_needs_one_or_not)
 }
 END_TEST
 
+// What the product reads that makes a part of attention.
+static uint32_t read_by(const program *p, const char *layer, const char *part)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s/%s", layer, part);
+    const instr *product = forward_of(p, name);
+    ck_assert_msg(product != NULL && product->op == HR_OP_DENSE, "%s", name);
+    return product->in[0];
+}
+
+static void assert_own_input(const program *p, uint32_t expected_copies)
+{
+    const uint32_t one = read_by(p, "attention", "query"), other = read_by(p, "other", "query");
+    for (int k = 1; k < 3; k++) {
+        ck_assert_uint_eq(read_by(p, "attention", parts[k]), one);
+        ck_assert_uint_eq(read_by(p, "other", parts[k]), other);
+    }
+    ck_assert_int_eq(one != other, expected_copies == 2);
+    ck_assert(p->tensors[one].saved && p->tensors[other].saved);
+}
+
+START_TEST(two_modules_of_one_input_copy_and_cast_it_each)
+{
+    program *p = compile_in(two_model, "pytorch", policies[_i]);
+    assert_own_input(p, 2);
+    ck_assert_uint_eq(count_ending(p, ":places_first"), _i == 1 ? 2 : 4); // of results, too, in float32
+    ck_assert_uint_eq(count_ending(p, "ln/out:bfloat16"), _i == 1 ? 2 : 0);
+    program_destroy(p);
+    p = compile_in(two_of_views_model, "pytorch", policies[_i]);
+    assert_own_input(p, _i == 1 ? 2 : 1); // in float32 both read what is there
+    program_destroy(p);
+}
+END_TEST
+
 // Of one sample, or of one place, there is no other order.
 START_TEST(what_lies_in_another_order_is_copied_where_there_is_one)
 {
@@ -341,6 +382,7 @@ int main(void)
     tcase_add_loop_test(tests, what_is_one_product_in_pytorch_lies_in_one_tensor, 0, POLICIES);
     tcase_add_test(tests, what_lies_in_another_order_is_copied_where_there_is_one);
     tcase_add_loop_test(tests, gradients_are_copied_whether_the_input_needs_one_or_not, 0, POLICIES);
+    tcase_add_loop_test(tests, two_modules_of_one_input_copy_and_cast_it_each, 0, POLICIES);
     tcase_add_test(tests, a_part_that_lies_over_another_is_an_error);
     tcase_add_test(tests, a_listing_says_int64_and_where_a_part_begins);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS * POLICIES);

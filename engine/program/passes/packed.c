@@ -154,7 +154,9 @@ typedef struct copier {
     instr_list list;
     bool *moved;       // [instructions] it stands further up
     uint32_t *brings;  // [instructions] [2] casts that stand behind it now, HR_NO_ID
-    uint32_t *replace; // [tensors] the copy that is read instead, HR_NO_ID
+    uint32_t *module;  // [instructions] of a product: the attention it is a part of, HR_NO_ID
+    uint32_t *input;   // [instructions] of attention: the copy of its input, its own; HR_NO_ID
+    uint32_t *replace; // [tensors] of attention's result: the copy that is read instead, HR_NO_ID
 } copier;
 
 static hr_status push(copier *c, const instr *i, hr_err *err)
@@ -224,24 +226,28 @@ static void hold_input(const copier *c, const instr *product, uint32_t attention
     }
 }
 
-static hr_status copy_input(copier *c, const instr *product, hr_err *err)
+// The copy that a product reads instead of its input, which the first of a module makes.
+static hr_status copy_input(copier *c, uint32_t n, instr *product, hr_err *err)
 {
-    const uint32_t x = product->in[0];
-    return c->replace[x] != HR_NO_ID ? HR_OK : add_copy(c, product, x, &c->replace[x], err);
+    uint32_t *copy = &c->input[c->module[n]];
+    if (*copy == HR_NO_ID) {
+        HR_TRY(add_copy(c, product, product->in[0], copy, err));
+    }
+    product->in[0] = *copy;
+    return HR_OK;
 }
 
 static hr_status add_one(copier *c, uint32_t n, hr_err *err)
 {
     instr i = c->d->instrs.data[n];
-    const bool turned = is_joined(&i, HR_OP_DENSE) && (i.attr.flags & OP_FLAG_TURNED) != 0;
     if (c->moved[n]) {
         return HR_OK;
     }
-    if (turned) {
-        HR_TRY(copy_input(c, &i, err));
+    if (i.op == HR_OP_DENSE && (i.attr.flags & OP_FLAG_TURNED_BACK) != 0 && c->replace[i.in[0]] != HR_NO_ID) {
+        i.in[0] = c->replace[i.in[0]];
     }
-    if (i.op == HR_OP_DENSE && (turned || (i.attr.flags & OP_FLAG_TURNED_BACK) != 0)) {
-        i.in[0] = c->replace[i.in[0]] == HR_NO_ID ? i.in[0] : c->replace[i.in[0]];
+    if (c->module[n] != HR_NO_ID && (i.attr.flags & OP_FLAG_TURNED) != 0) {
+        HR_TRY(copy_input(c, n, &i, err));
     }
     HR_TRY(push(c, &i, err));
     for (uint32_t k = 0; k < 2; k++) {
@@ -256,23 +262,39 @@ static hr_status add_one(copier *c, uint32_t n, hr_err *err)
     return HR_OK;
 }
 
+static bool take_arrays(copier *c)
+{
+    const uint32_t tensors = c->d->tensors.count, instrs = c->d->instrs.count + 1u;
+    c->moved = hr_calloc(instrs, sizeof *c->moved);
+    c->brings = hr_calloc(2 * instrs, sizeof *c->brings);
+    c->module = hr_calloc(instrs, sizeof *c->module);
+    c->input = hr_calloc(instrs, sizeof *c->input);
+    c->replace = hr_calloc(tensors, sizeof *c->replace);
+    if (c->moved == NULL || c->brings == NULL || c->module == NULL || c->input == NULL ||
+        c->replace == NULL) {
+        return false;
+    }
+    memset(c->brings, 0xff, 2 * instrs * sizeof *c->brings);
+    memset(c->module, 0xff, instrs * sizeof *c->module);
+    memset(c->input, 0xff, instrs * sizeof *c->input);
+    memset(c->replace, 0xff, tensors * sizeof *c->replace);
+    return true;
+}
+
 static hr_status copy_all(copier *c, hr_err *err)
 {
     const draft *d = c->d;
-    const uint32_t tensors = d->tensors.count;
     bool any = false;
-    c->moved = hr_calloc(d->instrs.count + 1u, sizeof *c->moved);
-    c->brings = hr_calloc(2 * (d->instrs.count + 1u), sizeof *c->brings);
-    c->replace = hr_calloc(tensors, sizeof *c->replace);
-    if (c->moved == NULL || c->brings == NULL || c->replace == NULL) {
+    if (!take_arrays(c)) {
         return no_memory(d, err);
     }
-    memset(c->brings, 0xff, 2 * (d->instrs.count + 1u) * sizeof *c->brings);
-    memset(c->replace, 0xff, tensors * sizeof *c->replace);
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
         if (is_joined(i, HR_OP_ATTENTION)) {
             any = true;
+            for (uint32_t k = 0; k < PARTS; k++) {
+                c->module[c->uses.writer[i->in[k]]] = n;
+            }
             bring_casts(c, i);
             hold_input(c, &d->instrs.data[c->uses.writer[i->in[0]]], i->out[0]);
         }
@@ -294,6 +316,8 @@ hr_status pass_packed_copies(draft *d, hr_err *err)
     draft_uses_deinit(&c.uses);
     hr_free(c.moved);
     hr_free(c.brings);
+    hr_free(c.module);
+    hr_free(c.input);
     hr_free(c.replace);
     if (status != HR_OK || c.list.count == 0) {
         vec_deinit(&c.list);

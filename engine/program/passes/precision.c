@@ -39,6 +39,7 @@ void precision_types(const hr_knobs *knobs, hr_dtype *variables, hr_dtype *compu
 // The casts that exist already: of each tensor one to the compute type, one to float32; HR_NO_ID: none.
 typedef struct cast_table {
     uint32_t *to_compute, *to_wide; // [tensors before the pass]
+    uint32_t *module; // [tensors before the pass] the layer of a packed product that cast it last, HR_NO_ID
 } cast_table;
 
 static bool is_half(hr_dtype dtype)
@@ -85,7 +86,7 @@ static hr_status widen_state(draft *d, hr_err *err)
     return HR_OK;
 }
 
-// autocast keeps the casts of variables until it ends; nn.MultiheadAttention casts once for its one product.
+// autocast keeps the casts of variables until it ends; a module of packed attention casts once for its one product.
 static bool is_shared(const draft *d, const instr *reader, uint32_t from)
 {
     return !d->pytorch || d->tensors.data[from].category == HR_CATEGORY_WEIGHTS ||
@@ -137,6 +138,22 @@ static bool is_cast_here(const instr_list *list, uint32_t tensor_id)
            (last->attr.flags & OP_FLAG_PROMOTED) != 0;
 }
 
+// Where the cast of `from` is noted that this reader may share: `own` if none. One that another module made is forgotten.
+static uint32_t *noted_cast(const draft *d, const instr *reader, uint32_t from, bool wide,
+                            const cast_table *casts, uint32_t *own)
+{
+    uint32_t *noted = wide ? &casts->to_wide[from] : &casts->to_compute[from];
+    if (!is_shared(d, reader, from)) {
+        return own;
+    }
+    if (d->pytorch && d->tensors.data[from].category != HR_CATEGORY_WEIGHTS &&
+        casts->module[from] != reader->layer) {
+        casts->module[from] = reader->layer;
+        *noted = HR_NO_ID;
+    }
+    return noted;
+}
+
 static hr_status cast_input(draft *d, instr_list *list, instr *i, uint32_t k, hr_dtype computed,
                             const cast_table *casts, hr_err *err)
 {
@@ -146,8 +163,7 @@ static hr_status cast_input(draft *d, instr_list *list, instr *i, uint32_t k, hr
     if (!dtype_is_real(d->tensors.data[from].dtype) || d->tensors.data[from].dtype == wanted) {
         return HR_OK;
     }
-    uint32_t *shared = wide ? &casts->to_wide[from] : &casts->to_compute[from], own = HR_NO_ID;
-    uint32_t *made = is_shared(d, i, from) ? shared : &own;
+    uint32_t own = HR_NO_ID, *made = noted_cast(d, i, from, wide, casts, &own);
     if (*made == HR_NO_ID) {
         HR_TRY(add_cast(d, list, i, from, wanted, made, err));
         note_reader(d, &list->data[list->count - 1], i, k);
@@ -213,13 +229,15 @@ hr_status pass_precision(draft *d, hr_err *err)
         return HR_OK;
     }
     const uint32_t count = d->tensors.count;
-    cast_table casts = {hr_calloc(count, sizeof(uint32_t)), hr_calloc(count, sizeof(uint32_t))};
+    cast_table casts = {.to_compute = hr_calloc(count, sizeof(uint32_t)),
+                        .to_wide = hr_calloc(count, sizeof(uint32_t)),
+                        .module = hr_calloc(count, sizeof(uint32_t))};
     instr_list list = {NULL, 0, 0};
-    hr_status status = casts.to_compute != NULL && casts.to_wide != NULL
+    hr_status status = casts.to_compute != NULL && casts.to_wide != NULL && casts.module != NULL
                            ? widen_state(d, err)
                            : HR_FAIL(err, NOMEM, "no host memory for the casts of %u tensors", count);
     for (uint32_t k = 0; status == HR_OK && k < count; k++) {
-        casts.to_compute[k] = casts.to_wide[k] = HR_NO_ID;
+        casts.to_compute[k] = casts.to_wide[k] = casts.module[k] = HR_NO_ID;
     }
     if (status == HR_OK) {
         status = cast_program(d, &casts, &list, err);
@@ -232,5 +250,6 @@ hr_status pass_precision(draft *d, hr_err *err)
     }
     hr_free(casts.to_compute);
     hr_free(casts.to_wide);
+    hr_free(casts.module);
     return status;
 }
