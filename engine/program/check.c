@@ -76,7 +76,7 @@ static bool lie_apart(const program *p, uint32_t a, uint32_t b)
     return at != other && t->bytes - t->padding_bytes <= (at < other ? other - at : at - other);
 }
 
-// Every tensor ends where its owner does, or before. Notes which lie in the same owner.
+// Every tensor ends where its owner does, or before, wherever in it it begins. Notes which lie in the same owner.
 static hr_status check_places(checker *c, hr_err *err)
 {
     const program *p = c->p;
@@ -89,7 +89,7 @@ static hr_status check_places(checker *c, hr_err *err)
         c->next[k] = c->last[owner];
         c->last[owner] = k;
         c->parted[owner] |= at != 0;
-        if (at != 0 && (at > room || t->bytes - t->padding_bytes > room - at)) {
+        if (k != owner && (at > room || t->bytes - t->padding_bytes > room - at)) {
             return HR_FAIL(err, CHECK, "%s ends behind %s, in which it lies", t->name,
                            p->tensors[owner].name);
         }

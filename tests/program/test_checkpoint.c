@@ -49,10 +49,11 @@ static program *compile_with(const hr_model *model, const char *const *pairs, ui
 
 static program *compile(const hr_model *model, const char *strategy, const char *mode)
 {
-    char recomputes[64], executes[32];
+    char recomputes[64], executes[32], size[32];
     sprintf(recomputes, "checkpoint.strategy=%s", strategy);
     sprintf(executes, "execution.mode=%s", mode);
-    return compile_with(model, (const char *const[]){recomputes, executes, "optimizer.kind=sgd", NULL},
+    sprintf(size, "batch.size=%d", BATCH);
+    return compile_with(model, (const char *const[]){recomputes, executes, "optimizer.kind=sgd", size, NULL},
                         BATCH);
 }
 

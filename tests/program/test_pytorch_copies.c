@@ -329,6 +329,29 @@ START_TEST(a_part_that_lies_over_another_is_an_error)
 }
 END_TEST
 
+// The first of several in one place, too.
+START_TEST(a_tensor_that_is_larger_than_what_it_lies_in_is_an_error)
+{
+    program *p = compile_as(packed_model, "pytorch");
+    uint32_t first = 0;
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        tensor *t = (tensor *)(uintptr_t)&p->tensors[k];
+        if (t->storage == k || program_offset(p, k) != 0) {
+            continue;
+        }
+        hr_err err = {0};
+        const uint64_t bytes = t->bytes;
+        t->bytes = (uint64_t)1 << 30;
+        ck_assert_int_eq(program_check(p, &err), HR_CHECK);
+        ck_assert_ptr_nonnull(strstr(err.sentence, " ends behind "));
+        t->bytes = bytes;
+        first++;
+    }
+    ck_assert_uint_gt(first, 0);
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(a_listing_says_int64_and_where_a_part_begins)
 {
     char line[4096] = "";
@@ -384,6 +407,7 @@ int main(void)
     tcase_add_loop_test(tests, gradients_are_copied_whether_the_input_needs_one_or_not, 0, POLICIES);
     tcase_add_loop_test(tests, two_modules_of_one_input_copy_and_cast_it_each, 0, POLICIES);
     tcase_add_test(tests, a_part_that_lies_over_another_is_an_error);
+    tcase_add_test(tests, a_tensor_that_is_larger_than_what_it_lies_in_is_an_error);
     tcase_add_test(tests, a_listing_says_int64_and_where_a_part_begins);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, MODELS * POLICIES);
     suite_add_tcase(suite, tests);
