@@ -126,8 +126,23 @@ static bool convolves(const hr_report *r)
     return found;
 }
 
+static void print_unserved(const hr_report_unserved *u)
+{
+    char line[LINE_MAX_BYTES];
+    (void)snprintf(line, sizeof line,
+                   "workspaces of %" PRIu32 " of PyTorch's convolutions, %s first: cuDNN %s", u->instructions,
+                   u->first,
+                   u->without_driver > 0 ? "shows no engine where there is no driver"
+                                         : "has no engine for them, and PyTorch itself would fail there");
+    printf("  left out             ");
+    say_paragraph(line, LABEL_COLUMN);
+}
+
 void report_print_left_out(const hr_report *r, const hr_knobs *knobs)
 {
+    if (r->step.unserved.instructions > 0) {
+        print_unserved(&r->step.unserved);
+    }
     const bool on_a_card = strcmp(r->device.kind, "cuda") == 0;
     const bool asked = on_a_card && strstr(r->device.isa, "no cuDNN") == NULL;
     if (!hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch") || asked || !convolves(r)) {

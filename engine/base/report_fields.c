@@ -39,6 +39,11 @@ static bool wants_search(const hr_report *r)
     return r->step.search.wanted;
 }
 
+static bool has_unserved(const hr_report *r)
+{
+    return r->step.unserved.instructions > 0;
+}
+
 static bool peaks_in_a_step(const hr_report *r)
 {
     return r->memory.at_peak.phase != HR_PHASE_BUILD;
@@ -154,6 +159,13 @@ static const hr_field fallback[] = {
     HR_FIELD_END,
 };
 
+static const hr_field unserved[] = {
+    IN(step.unserved.first, "first", NAME),
+    IN(step.unserved.instructions, "instructions", COUNT32),
+    IN(step.unserved.without_driver, "without_driver", COUNT32),
+    HR_FIELD_END,
+};
+
 static const hr_field prepared[] = {
     HR_FIELD(hr_report_prepared, first, "first", NAME),
     HR_FIELD(hr_report_prepared, planned, "planned", NAME),
@@ -190,6 +202,7 @@ static const hr_field step[] = {
     WORD(hr_report, step.measured, "seconds_source", source_word, 2, is_timed),
     ROWS(hr_report, step.implementations, step.implementation_count, "implementations", implementation),
     ROWS(hr_report, step.fallbacks, step.fallback_count, "fallbacks", fallback),
+    OBJECT("unserved", unserved, has_unserved),
     ROWS(hr_report, step.prepared, step.prepared_count, "prepared", prepared),
     IN(step.unplanned, "unplanned", COUNT32),
     OBJECT("capture", capture, wants_capture),

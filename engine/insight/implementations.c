@@ -81,6 +81,15 @@ static void count_fallback(const program *p, const instr *i, hr_report *r)
     f->without_library += i->instead == TARGET_INSTEAD_LIBRARY;
 }
 
+static void count_unserved(const program *p, const instr *i, hr_report_unserved *u)
+{
+    if (u->instructions == 0) {
+        (void)program_instr_name(p, i, u->first, sizeof u->first);
+    }
+    u->instructions++;
+    u->without_driver += i->theirs == TARGET_INSTEAD_DRIVER;
+}
+
 void implementations_count(const program *p, hr_report *r)
 {
     for (uint32_t n = 0; n < p->instr_count; n++) {
@@ -90,6 +99,9 @@ void implementations_count(const program *p, hr_report *r)
         }
         if (i->instead != TARGET_INSTEAD_NONE) {
             count_fallback(p, i, r);
+        }
+        if (i->theirs != TARGET_INSTEAD_NONE) {
+            count_unserved(p, i, &r->step.unserved);
         }
     }
 }

@@ -946,6 +946,9 @@ static const hr_term terms[] = {
     {.name = "unplanned",
      .line = "instructions that the card computes otherwise than was planned",
      .unit = ""},
+    {.name = "unserved",
+     .line = "convolutions of PyTorch's without a workspace, as cuDNN has no engine for them",
+     .unit = ""},
     {.name = "unverified",
      .line = "planned for a card from a file of its properties: exact for that cuDNN, not yet confirmed by "
              "such a card",

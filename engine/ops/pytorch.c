@@ -6,7 +6,7 @@
 #include "ops/attention.h"
 #include "ops/rows.h"
 
-enum { INT64_BYTES = 8, FLOAT32_BYTES = 4, SCORES_ALIGNED = 32, HOPPER = 9, BLACKWELL = 12 };
+enum { INT64_BYTES = 8, FLOAT32_BYTES = 4, SCORES_ALIGNED = 32, AMPERE = 8, HOPPER = 9, BLACKWELL = 12 };
 // Of the kernels of scaled_dot_product_attention.
 enum { BLOCK = 64, WIDE_BLOCK = 128, BLOCK_STATE = 16, FLASH_FEATURES = 32 };
 
@@ -306,14 +306,15 @@ bool pytorch_convolves(hr_op op)
     return convolves[op];
 }
 
-bool pytorch_asks_cudnn(const op_query *q, const pytorch_images *images)
+bool pytorch_asks_cudnn(const op_query *q, const pytorch_images *images, uint32_t compute_major)
 {
     const bool plain =
         q->op == HR_OP_CONV2D || q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_BWD_WEIGHTS;
     const op_operand *weights = q->op == HR_OP_CONV2D_BWD_WEIGHTS ? &q->out[0] : &q->in[1];
     const bool own =
         plain && !images->channels_last && q->in[0].dtype == HR_F32 && has_one_channel(weights, &q->attr);
-    return pytorch_convolves((hr_op)q->op) && !own;
+    const bool too_old = q->in[0].dtype == HR_BF16 && compute_major < AMPERE;
+    return pytorch_convolves((hr_op)q->op) && !own && !too_old;
 }
 
 uint64_t pytorch_cublas_bytes(uint32_t compute_major)

@@ -22,7 +22,9 @@ typedef struct pytorch_images {
 bool pytorch_convolves(hr_op op); // forward or backward
 // Of what convolves: does cuDNN compute it? One by channel of float32 is a kernel of PyTorch's own, which needs no workspace,
 // unless images are channels_last (ATen/native/Convolution.cpp, use_cudnn_depthwise).
-bool pytorch_asks_cudnn(const op_query *q, const pytorch_images *images);
+// Nor does it compute bfloat16 below compute capability 8 (use_cudnn, supportsBFloat16ConvolutionWithCuDNNv8): a kernel of PyTorch's own
+// then lays the windows of one sample out as columns (cuda/ConvolutionMM2d.cu), which is not counted here.
+bool pytorch_asks_cudnn(const op_query *q, const pytorch_images *images, uint32_t compute_major);
 // What ATen/cuda/CublasHandlePool.cpp gives each handle of cuBLAS to work in, by default (CUBLAS_WORKSPACE_CONFIG), on a card of
 // that compute capability; and what it gives cuBLASLt, which adds the bias of a product. 32 MiB: 9 in every version since 2.0, 10 and
 // 12 since 2.12, 11 later in 2026 (pytorch/pytorch pulls 91564, 175344, 189312); the newest decides.

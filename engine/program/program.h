@@ -67,7 +67,9 @@ typedef struct instr {
     uint32_t workspace; // tensor id (category TEMPORARIES, U8), HR_NO_ID when none
     uint8_t instead;    // target_instead: why no library computes it
     uint8_t behind;     // target_answer.behind: how far from the library's first choice it is
-    const char *impl;   // its implementation (program/target.h); NULL: not asked for, or nothing is computed
+    uint8_t
+        theirs; // target_instead: why the framework has no workspace of its library for it (execution.as=pytorch)
+    const char *impl; // its implementation (program/target.h); NULL: not asked for, or nothing is computed
     const char *
         planned; // the planned one, where the device could not prepare it and `impl` took its place; NULL otherwise
     uint64_t flops, bytes_moved;

@@ -76,7 +76,8 @@ struct hr_target {
     // the reason when it does not. `workspace_limit` bounds workspace and reorder bytes of one operation.
     hr_status (*ask)(void *context, const op_query *q, uint64_t workspace_limit, target_answer *out,
                      hr_err *err);
-    // The workspace that PyTorch takes for what convolves (execution.as=pytorch), where its library is there; NULL: it is not.
+    // The workspace that PyTorch takes for what convolves (execution.as=pytorch), where its library is there; NULL: it is not. None,
+    // and `instead` says why, where the library has no engine for it.
     hr_status (*ask_pytorch)(void *context, const op_query *q, const pytorch_images *images,
                              uint64_t workspace_limit, target_answer *out, hr_err *err);
     // May `act` be fused behind `op`?

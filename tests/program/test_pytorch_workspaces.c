@@ -9,11 +9,12 @@
 #include "headroom/event.h"
 
 #include "base/host_mem.h"
+#include "insight/implementations.h"
 #include "ops/pytorch.h"
 #include "program/compile.h"
 #include "program/model_from_text.h"
 
-enum { BATCH = 3, OURS = 5000, THEIRS = 1000, NEEDED = 64 };
+enum { BATCH = 3, OURS = 5000, THEIRS = 1000, NEEDED = 64, CARD = 9 };
 
 static const char text[] = "device: {vram: 1GiB}\n"
                            "model:\n"
@@ -34,6 +35,11 @@ static struct asked {
     bool channels_last, tf32;
     uint64_t limit, least; // handed to ask_pytorch; workspace of theirs
 } asked;
+
+// What the device at hand does otherwise than the plain one: its library has no engine for gradients of weights.
+static struct otherwise {
+    bool no_engine;
+} otherwise;
 
 // Ours takes what it is given, up to OURS, and cannot do without NEEDED in gradients of weights.
 static hr_status ask(void *context, const op_query *q, uint64_t limit, target_answer *out, hr_err *err)
@@ -57,8 +63,12 @@ static hr_status ask_pytorch(void *context, const op_query *q, const pytorch_ima
     asked.channels_last = images->channels_last;
     asked.tf32 = images->tf32;
     asked.limit = limit;
-    *out = (target_answer){
-        .workspace_bytes = pytorch_asks_cudnn(q, images) && limit >= THEIRS ? THEIRS + (uint64_t)q->op : 0};
+    *out = (target_answer){.workspace_bytes = pytorch_asks_cudnn(q, images, CARD) && limit >= THEIRS
+                                                  ? THEIRS + (uint64_t)q->op
+                                                  : 0};
+    if (otherwise.no_engine && q->op == HR_OP_CONV2D_BWD_WEIGHTS) {
+        *out = (target_answer){.instead = TARGET_INSTEAD_ENGINE};
+    }
     return HR_OK;
 }
 
@@ -217,13 +227,60 @@ START_TEST(one_by_channel_in_float32_is_pytorchs_own_unless_channels_are_last)
         for (int32_t groups = 1; groups <= 6; groups++) {
             if (6 % groups == 0) {
                 const op_query q = query_of(ops[k], HR_F32, groups), half = query_of(ops[k], HR_BF16, groups);
-                ck_assert_int_eq(pytorch_asks_cudnn(&q, &plain), groups < 6);
-                ck_assert(pytorch_asks_cudnn(&q, &last) && pytorch_asks_cudnn(&half, &plain));
+                ck_assert_int_eq(pytorch_asks_cudnn(&q, &plain, CARD), groups < 6);
+                ck_assert(pytorch_asks_cudnn(&q, &last, CARD) && pytorch_asks_cudnn(&half, &plain, CARD));
             }
         }
     }
     const op_query dense = query_of(HR_OP_DENSE, HR_F32, 1);
-    ck_assert(!pytorch_asks_cudnn(&dense, &plain));
+    ck_assert(!pytorch_asks_cudnn(&dense, &plain, CARD));
+}
+END_TEST
+
+START_TEST(bfloat16_is_pytorchs_own_below_compute_capability_8)
+{
+    static const hr_op ops[] = {
+        HR_OP_CONV2D,           HR_OP_CONV2D_BWD_DATA,           HR_OP_CONV2D_BWD_WEIGHTS,
+        HR_OP_CONV2D_TRANSPOSE, HR_OP_CONV2D_TRANSPOSE_BWD_DATA, HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS};
+    const pytorch_images plain = {.tf32 = true}, last = {.channels_last = true};
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        for (uint32_t major = 6; major <= 12; major++) {
+            const op_query wide = query_of(ops[k], HR_BF16, 1), half = query_of(ops[k], HR_F16, 1),
+                           whole = query_of(ops[k], HR_F32, 1);
+            ck_assert_int_eq(pytorch_asks_cudnn(&wide, &plain, major), major >= 8);
+            ck_assert_int_eq(pytorch_asks_cudnn(&wide, &last, major), major >= 8);
+            ck_assert(pytorch_asks_cudnn(&half, &plain, major) && pytorch_asks_cudnn(&whole, &last, major));
+        }
+    }
+}
+END_TEST
+
+START_TEST(where_pytorchs_library_has_no_engine_ours_takes_its_own)
+{
+    const hr_target target = target_of(true);
+    otherwise = (struct otherwise){.no_engine = true};
+    program *p = compile_for(&target, "pytorch", NULL), *limited = NULL;
+    uint32_t without = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        const bool of_weights = i->op == HR_OP_CONV2D_BWD_WEIGHTS;
+        ck_assert_int_eq(i->theirs, of_weights ? TARGET_INSTEAD_ENGINE : TARGET_INSTEAD_NONE);
+        ck_assert(!of_weights || workspace_of(p, i) == OURS);
+        without += of_weights;
+    }
+    ck_assert_uint_eq(without, 2);
+    hr_report r = {0};
+    implementations_count(p, &r);
+    ck_assert_uint_eq(r.step.unserved.instructions, without);
+    ck_assert_uint_eq(r.step.unserved.without_driver, 0);
+    ck_assert_str_eq(r.step.unserved.first, "deep/conv2d_bwd_weights"); // backward begins at the end
+    limited = compile_for(&target, "pytorch", "workspace.limit=2000B"); // the user's
+    for (uint32_t n = 0; n < limited->instr_count; n++) {
+        const instr *i = &limited->instrs[n];
+        ck_assert(i->op != HR_OP_CONV2D_BWD_WEIGHTS || workspace_of(limited, i) == 2000);
+    }
+    program_destroy(p);
+    program_destroy(limited);
 }
 END_TEST
 
@@ -303,6 +360,8 @@ int main(void)
     tcase_add_test(c, the_scripts_settings_and_the_limit_are_handed_on);
     tcase_add_test(c, who_does_not_know_them_plans_its_own);
     tcase_add_test(c, one_by_channel_in_float32_is_pytorchs_own_unless_channels_are_last);
+    tcase_add_test(c, bfloat16_is_pytorchs_own_below_compute_capability_8);
+    tcase_add_test(c, where_pytorchs_library_has_no_engine_ours_takes_its_own);
     tcase_add_test(c, answers_are_remembered_apart_from_ours_and_each_setting);
     tcase_add_test(c, an_estimate_has_none_and_is_counted);
     tcase_add_test(c, every_allocation_may_fail_once);

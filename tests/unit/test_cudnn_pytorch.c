@@ -207,6 +207,28 @@ START_TEST(what_only_a_driver_can_plan_is_answered)
 }
 END_TEST
 
+// A kernel of PyTorch's own then; and what cuDNN has no engine for is no refusal.
+START_TEST(bfloat16_of_an_older_card_has_no_workspace)
+{
+    cuda_device *device = open_device("t4-16g", false);
+    uint32_t none = 0;
+    for (size_t l = 0; l < LAYERS; l++) {
+        for (size_t d = 0; d < DIRECTIONS; d++) {
+            const op_query q = query_of(layers[l], directions[d], HR_BF16);
+            target_answer a = answer_of(device, &q, as_it_comes, UINT64_MAX);
+            ck_assert(a.workspace_bytes == 0 && a.instead == TARGET_INSTEAD_NONE);
+            ck_assert_int_eq(conv_pytorch_workspace(device, &q, &as_it_comes, UINT64_MAX, &a, &err), HR_OK);
+            const uint8_t why = cudnn_shows_compiled() ? TARGET_INSTEAD_ENGINE : TARGET_INSTEAD_DRIVER;
+            ck_assert_int_eq(a.instead, a.impl == NULL ? why : TARGET_INSTEAD_NONE);
+            ck_assert(a.impl != NULL || a.workspace_bytes == 0);
+            none += a.impl == NULL;
+        }
+    }
+    ck_assert_uint_gt(none, 0);
+    device_cuda.close(device);
+}
+END_TEST
+
 // ---- the graph --------------------------------------------------------------------------------------------------
 
 static void expect_strides(const graph_tensor *t, int64_t a, int64_t b, int64_t c, int64_t d)
@@ -230,23 +252,33 @@ START_TEST(images_and_weights_lie_as_the_script_says)
 }
 END_TEST
 
-START_TEST(a_bias_comes_behind_and_uneven_padding_before)
+START_TEST(a_bias_comes_behind)
 {
     op_query q = query_of((layer){2, 8, 6, 10, 3, 1}, HR_OP_CONV2D, HR_F32);
     graph_spec spec;
     q.in[2] = (op_operand){.shape = shape_of(1, (const int64_t[]){10}), .dtype = HR_F32};
     q.in_count = 3;
     q.attr.act = HR_ACT_RELU;
+    conv_pytorch_spec(&q, &plain, &spec);
+    ck_assert(spec.node_count == 1 && spec.tensor_count == CONV_BIAS);
+    ck_assert(spec.node[0].pad_before[0] == 1 && spec.node[0].pad_after[1] == 1);
+}
+END_TEST
+
+START_TEST(the_result_of_a_transposed_one_is_cut_where_its_pads_differ)
+{
+    op_query q = query_of((layer){2, 8, 6, 10, 3, 1}, HR_OP_CONV2D_TRANSPOSE, HR_F32);
+    graph_spec spec;
+    q.out[0] = operand(HR_F32, 2, 8, 8, 10);
     q.attr.pad_top = 0;
     q.attr.pad_bottom = 2;
-    q.attr.pad_left = -1; // of a transposed one: PyTorch has none
+    q.attr.pad_left = -1; // PyTorch has none
     q.attr.pad_right = 0;
     conv_pytorch_spec(&q, &plain, &spec);
     const graph_node *n = &spec.node[0];
-    ck_assert(spec.node_count == 1 && spec.tensor_count == CONV_BIAS);
     ck_assert(n->pad_before[0] == 0 && n->pad_after[0] == 0 && n->pad_before[1] == 0 && n->pad_after[1] == 0);
     ck_assert(spec.tensor[CONV_X].dim[2] == 10 && spec.tensor[CONV_X].dim[3] == 8);
-    expect_strides(&spec.tensor[CONV_X], 480, 80, 8, 1);
+    expect_strides(&spec.tensor[CONV_X], 800, 80, 8, 1);
 }
 END_TEST
 
@@ -297,7 +329,9 @@ static Suite *pytorch_suite(void)
     tcase_add_test(c, engines_that_change_their_order_are_left_out_where_it_is_asked);
     tcase_add_test(c, what_only_a_driver_can_plan_is_answered);
     tcase_add_test(c, images_and_weights_lie_as_the_script_says);
-    tcase_add_test(c, a_bias_comes_behind_and_uneven_padding_before);
+    tcase_add_test(c, bfloat16_of_an_older_card_has_no_workspace);
+    tcase_add_test(c, a_bias_comes_behind);
+    tcase_add_test(c, the_result_of_a_transposed_one_is_cut_where_its_pads_differ);
     tcase_add_test(c, where_nobody_can_be_asked_the_target_does_not_know);
     tcase_add_test(c, no_host_memory_is_an_error_and_leaves_nothing_behind);
     suite_add_tcase(suite, c);

@@ -2,6 +2,7 @@
 // The workspace that PyTorch takes for a convolution (execution.as=pytorch). Its images and weights lie as N, C, H, W unless they
 // are channels_last, and a bias is added behind it. It knows no limit: an engine whose workspace cannot be had is passed over.
 #include "conv_spec.h"
+#include "cudnn.h"
 #include "device_impl.h"
 
 static void lay(graph_tensor *t, bool channels_last)
@@ -51,7 +52,11 @@ hr_status conv_pytorch_workspace(cuda_device *device, const op_query *q, const p
     graph_choice choice;
     conv_pytorch_spec(q, images, &spec);
     HR_TRY(graph_choose_named(device, &spec, images->tf32, limit_bytes, &choice, err));
-    *out = (target_answer){.workspace_bytes = choice.workspace_bytes,
-                           .impl = target_impl_name(CUDA_CUDNN, choice.name)};
+    *out = (target_answer){.workspace_bytes = choice.workspace_bytes};
+    if (choice.none) {
+        out->instead = cudnn_shows_compiled() ? TARGET_INSTEAD_ENGINE : TARGET_INSTEAD_DRIVER;
+    } else {
+        out->impl = target_impl_name(CUDA_CUDNN, choice.name);
+    }
     return HR_OK;
 }

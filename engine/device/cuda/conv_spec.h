@@ -19,7 +19,8 @@ void conv_spec(const op_query *q, graph_spec *spec, uint8_t *result);
 // The same as PyTorch has it: nothing is done behind the convolution.
 void conv_pytorch_spec(const op_query *q, const pytorch_images *images, graph_spec *spec);
 
-// target_answer's workspace alone, and whose. DEVICE error where cuDNN has no engine, or is not there.
+// target_answer's workspace alone, and whose; none, and why (`instead`), where cuDNN has no engine for it. DEVICE error where the
+// limit refuses it, or cuDNN is not there.
 HR_MUST_CHECK hr_status conv_pytorch_workspace(cuda_device *device, const op_query *q,
                                                const pytorch_images *images, uint64_t limit_bytes,
                                                target_answer *out, hr_err *err);

@@ -69,6 +69,7 @@ typedef struct graph_choice {
     uint32_t position; // in the heuristics' order, or that of measured times
     uint8_t behind;    // of those before it, how many only the limit kept from being taken; at most 255
     bool deterministic;
+    bool none; // of graph_choose_named
     char name
         [GRAPH_NAME_MAX]; // "eng36 k2=3": engine and knobs that are not 0, as many as have room; for people
 } graph_choice;
@@ -84,7 +85,8 @@ HR_MUST_CHECK hr_status graph_choose(cuda_device *device, const graph_spec *spec
 // What PyTorch runs a convolution with that it has not timed (torch.backends.cudnn.benchmark off): the first engine that the
 // heuristics name, within the limit, that becomes a plan, or else FALLBACK's; none that rounds its inputs, with `tf32`
 // tensor cores for float32 too (ATen/native/cudnn/Conv_v8.cpp, filterEngineConfigs and run_single_conv). workspace_bytes is its
-// plan's. `spec` has `as_named`. Otherwise as graph_choose.
+// plan's. `spec` has `as_named`. Where cuDNN has no engine for it, with
+// whatever workspace, `none` is all that is said; a DEVICE error is the limit's. Otherwise as graph_choose.
 HR_MUST_CHECK hr_status graph_choose_named(cuda_device *device, const graph_spec *spec, bool tf32,
                                            uint64_t limit_bytes, graph_choice *out, hr_err *err);
 

@@ -304,6 +304,27 @@ static bool find_named(const graph_library *l, const graph_list *list, uint32_t 
     return false;
 }
 
+// Unless there is none at all, it is the limit that refuses.
+static hr_status refuse_named(const graph_library *l, const graph_list *list, bool tf32, uint64_t limit_bytes,
+                              graph_choice *out, hr_err *err)
+{
+    uint64_t least = UINT64_MAX, bytes = 0;
+    for (uint32_t k = 0; k < list->count; k++) {
+        const graph_config *c = &list->config[k];
+        least = obeys_pytorch(l, list, c, tf32) && plan_bytes(l, c, &bytes) && bytes < least ? bytes : least;
+    }
+    if (least == UINT64_MAX) {
+        *out = (graph_choice){.none = true};
+        return HR_OK;
+    }
+    char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+    (void)HR_FAIL(err, DEVICE,
+                  "a convolution of PyTorch's needs %s of cuDNN's workspace at least, workspace.limit is %s",
+                  hr_bytes_human(least, needed), hr_bytes_human(limit_bytes, had));
+    hr_err_try(err, "-s workspace.limit=%s", hr_bytes_exact(least, needed));
+    return HR_DEVICE;
+}
+
 static hr_status choose_named(graph_library *l, const graph_spec *spec, bool tf32, uint64_t limit_bytes,
                               graph_choice *out, hr_err *err)
 {
@@ -318,10 +339,7 @@ static hr_status choose_named(graph_library *l, const graph_spec *spec, bool tf3
     if (find_named(l, list, looked_at, tf32, limit_bytes, out)) {
         return HR_OK;
     }
-    char had[HR_BYTES_TEXT_MAX];
-    return HR_FAIL(err, DEVICE,
-                   "cuDNN has no engine for a convolution of PyTorch's on %s within %s, of %u that it knows",
-                   l->properties.name, hr_bytes_human(limit_bytes, had), list->count);
+    return refuse_named(l, list, tf32, limit_bytes, out, err);
 }
 
 hr_status graph_choose_named(cuda_device *device, const graph_spec *spec, bool tf32, uint64_t limit_bytes,

@@ -36,7 +36,7 @@ static hr_status ask_pytorch(void *context, const op_query *q, const pytorch_ima
 {
     cuda_device *device = context;
     *out = (target_answer){0};
-    if (!pytorch_asks_cudnn(q, images)) {
+    if (!pytorch_asks_cudnn(q, images, device->traits.compute_major)) {
         return HR_OK;
     }
     pthread_mutex_lock(&device->asking);

@@ -49,6 +49,12 @@ typedef struct hr_report_fallback {
     uint32_t beyond_limit, without_engine, without_driver, without_library, known_fault;
 } hr_report_fallback;
 
+// As PyTorch: convolutions of PyTorch's for which cuDNN has no engine, and so no workspace.
+typedef struct hr_report_unserved {
+    char first[HR_NAME_MAX];
+    uint32_t instructions, without_driver; // of them: none is shown where there is no driver
+} hr_report_unserved;
+
 // Instructions of which the device made another implementation ready than was planned: alike ones are one row.
 typedef struct hr_report_prepared {
     char first[HR_NAME_MAX]; // "h0/attention"
@@ -193,6 +199,7 @@ typedef struct hr_report {
             implementations[HR_LIBRARIES_MAX]; // in the order of their first instructions
         hr_report_fallback fallbacks[HR_FALLBACKS_MAX];
         uint32_t implementation_count, fallback_count;
+        hr_report_unserved unserved;
         hr_report_prepared prepared[HR_PREPARED_MAX]; // none: what runs is what was planned
         uint32_t prepared_count;
         uint32_t unplanned; // instructions of all of them, those without a row included

@@ -33,7 +33,8 @@ static hr_status ask(draft *d, const instr *i, target_answer *answer, hr_err *er
 }
 
 // What PyTorch takes for a convolution is there, and ours works in it. For products there is none beside those of cuBLAS' handles.
-static hr_status ask_as_pytorch(draft *d, const instr *i, target_answer *answer, hr_err *err)
+// Where PyTorch's library has no engine at all, ours takes its own, and `theirs` says so.
+static hr_status ask_as_pytorch(draft *d, instr *i, target_answer *answer, hr_err *err)
 {
     const pytorch_images images = {.channels_last =
                                        hr_knob_is(d->knobs, HR_KNOB_EXECUTION_MEMORY_FORMAT, "channels_last"),
@@ -44,6 +45,10 @@ static hr_status ask_as_pytorch(draft *d, const instr *i, target_answer *answer,
     if (pytorch_convolves(i->op)) {
         HR_TRY(target_ask_pytorch(d->target, &q, &images, workspace_limit(d), &theirs, err));
     }
+    i->theirs = theirs.instead;
+    if (theirs.instead != TARGET_INSTEAD_NONE) {
+        return ask(d, i, answer, err);
+    }
     HR_TRY(target_ask(d->target, &q, theirs.workspace_bytes, answer, err));
     if (answer->workspace_bytes < theirs.workspace_bytes) {
         answer->workspace_bytes = theirs.workspace_bytes;
@@ -51,7 +56,7 @@ static hr_status ask_as_pytorch(draft *d, const instr *i, target_answer *answer,
     return HR_OK;
 }
 
-static hr_status ask_for(draft *d, const instr *i, target_answer *answer, hr_err *err)
+static hr_status ask_for(draft *d, instr *i, target_answer *answer, hr_err *err)
 {
     const bool theirs = d->pytorch && d->target->ask_pytorch != NULL &&
                         (pytorch_convolves(i->op) || pytorch_multiplies(i->op));
