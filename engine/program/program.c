@@ -46,6 +46,25 @@ uint64_t program_offset(const program *p, uint32_t tensor_id)
     return offset;
 }
 
+static uint64_t before(const program *p, uint32_t workspace, const uint32_t *ids, uint8_t count,
+                       uint64_t bytes)
+{
+    for (uint8_t k = 0; k < count; k++) {
+        const tensor *t = &p->tensors[ids[k]];
+        bytes = ids[k] != workspace && t->storage == workspace && t->offset < bytes ? t->offset : bytes;
+    }
+    return bytes;
+}
+
+uint64_t program_scratch_bytes(const program *p, const instr *i)
+{
+    if (i->workspace == HR_NO_ID) {
+        return 0;
+    }
+    const uint64_t bytes = before(p, i->workspace, i->in, i->in_count, p->tensors[i->workspace].bytes);
+    return before(p, i->workspace, i->out, i->out_count, bytes);
+}
+
 uint64_t program_live_after(const program *p, const instr *i, uint64_t live_bytes)
 {
     live_bytes += i->op == HR_OP_ALLOC ? p->tensors[i->out[0]].bytes : 0;

@@ -100,6 +100,8 @@ typedef struct program {
 
 // Where a tensor begins in its owner's bytes.
 uint64_t program_offset(const program *p, uint32_t tensor_id);
+// What a kernel may write in of its workspace: all before the first of its operands that lies there.
+uint64_t program_scratch_bytes(const program *p, const instr *i);
 // The operation of an instruction as a query (for targets, cost and tests). `out` is zeroed first.
 void program_query(const program *p, const instr *i, op_query *out);
 // "conv1/conv2d_bwd_weights": layer and operation. Returns text.

@@ -14,7 +14,7 @@
 #include "program/compile.h"
 #include "program/model_from_text.h"
 
-enum { BATCH = 3, OURS = 5000, THEIRS = 1000, NEEDED = 64, CARD = 9 };
+enum { BATCH = 3, OURS = 5000, THEIRS = 1000, NEEDED = 64, CARD = 9, LARGE = 1 << 20 };
 
 static const char text[] = "device: {vram: 1GiB}\n"
                            "model:\n"
@@ -36,10 +36,22 @@ static struct asked {
     uint64_t limit, least; // handed to ask_pytorch; workspace of theirs
 } asked;
 
-// What the device at hand does otherwise than the plain one: its library has no engine for gradients of weights.
+// What the device at hand does otherwise than the plain one: its library has no engine for gradients of weights; kernels of ours want
+// weights, and give their gradients, in the library's order.
 static struct otherwise {
-    bool no_engine;
+    bool no_engine, copies;
+    uint64_t theirs; // 0: THEIRS
 } otherwise;
+
+static void want_copy(const op_query *q, target_answer *out)
+{
+    const uint8_t operand = q->op == HR_OP_CONV2D_BWD_WEIGHTS ? 0x80 : 1;
+    const op_operand *weights = operand == 1 ? &q->in[1] : &q->out[0];
+    uint64_t padding = 0;
+    out->reorder_count = 1;
+    out->reorder[0].operand = operand;
+    ck_assert(operand_bytes(weights, &out->reorder[0].bytes, &padding));
+}
 
 // Ours takes what it is given, up to OURS, and cannot do without NEEDED in gradients of weights.
 static hr_status ask(void *context, const op_query *q, uint64_t limit, target_answer *out, hr_err *err)
@@ -49,6 +61,10 @@ static hr_status ask(void *context, const op_query *q, uint64_t limit, target_an
     *out = (target_answer){.workspace_bytes = !computes ? 0 : limit < OURS ? limit : OURS};
     if (q->op == HR_OP_CONV2D_BWD_WEIGHTS && out->workspace_bytes < NEEDED) {
         out->workspace_bytes = NEEDED;
+    }
+    if (otherwise.copies &&
+        (q->op == HR_OP_CONV2D || q->op == HR_OP_CONV2D_BWD_DATA || q->op == HR_OP_CONV2D_BWD_WEIGHTS)) {
+        want_copy(q, out);
     }
     asked.products += pytorch_multiplies((hr_op)q->op) && limit > 0;
     return HR_OK;
@@ -63,8 +79,9 @@ static hr_status ask_pytorch(void *context, const op_query *q, const pytorch_ima
     asked.channels_last = images->channels_last;
     asked.tf32 = images->tf32;
     asked.limit = limit;
-    *out = (target_answer){.workspace_bytes = pytorch_asks_cudnn(q, images, CARD) && limit >= THEIRS
-                                                  ? THEIRS + (uint64_t)q->op
+    const uint64_t theirs = otherwise.theirs == 0 ? THEIRS : otherwise.theirs;
+    *out = (target_answer){.workspace_bytes = pytorch_asks_cudnn(q, images, CARD) && limit >= theirs
+                                                  ? theirs + (uint64_t)q->op
                                                   : 0};
     if (otherwise.no_engine && q->op == HR_OP_CONV2D_BWD_WEIGHTS) {
         *out = (target_answer){.instead = TARGET_INSTEAD_ENGINE};
@@ -284,6 +301,95 @@ START_TEST(where_pytorchs_library_has_no_engine_ours_takes_its_own)
 }
 END_TEST
 
+// ---- copies in the library's order --------------------------------------------------------------------------------
+
+static bool is_copy(const tensor *t)
+{
+    const size_t length = strlen(t->name);
+    return length > 8 && strcmp(t->name + length - 8, ":library") == 0;
+}
+
+static uint32_t allocs_of_copies(const program *p)
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        count += p->instrs[n].op == HR_OP_ALLOC && is_copy(&p->tensors[p->instrs[n].out[0]]);
+    }
+    return count;
+}
+
+static uint32_t copies_inside(const program *p, const instr *i, const uint32_t *ids, uint8_t count)
+{
+    uint32_t inside = 0;
+    for (uint8_t k = 0; k < count; k++) {
+        const tensor *t = &p->tensors[ids[k]];
+        if (is_copy(t)) {
+            ck_assert_uint_eq(t->storage, i->workspace);
+            ck_assert_uint_ge(t->offset, program_scratch_bytes(p, i));
+            ck_assert_uint_le(t->offset + t->bytes, workspace_of(p, i));
+            ck_assert_uint_eq(t->offset % 256, 0);
+            inside++;
+        }
+    }
+    return inside;
+}
+
+START_TEST(copies_in_the_librarys_order_lie_in_pytorchs_workspace)
+{
+    const hr_target target = target_of(true);
+    uint32_t inside = 0;
+    otherwise = (struct otherwise){.copies = true, .theirs = LARGE};
+    program *p = compile_for(&target, "pytorch", NULL);
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        if (i->op == HR_OP_CONV2D || i->op == HR_OP_CONV2D_BWD_DATA || i->op == HR_OP_CONV2D_BWD_WEIGHTS) {
+            const bool has_room = !by_channel(p, i);
+            inside +=
+                has_room ? copies_inside(p, i, i->in, i->in_count) + copies_inside(p, i, i->out, i->out_count)
+                         : 0;
+            ck_assert(!has_room || workspace_of(p, i) == LARGE + (uint64_t)i->op);
+        }
+    }
+    ck_assert_uint_eq(inside, 2);
+    ck_assert_uint_eq(allocs_of_copies(p), 3); // by channel there is no workspace to lie in
+    program_destroy(p);
+}
+END_TEST
+
+// The workspace is asked for behind the results, as without the copy.
+START_TEST(a_copy_that_is_read_changes_the_order_of_no_request)
+{
+    const hr_target target = target_of(true);
+    otherwise = (struct otherwise){.copies = true, .theirs = LARGE};
+    program *p = compile_for(&target, "pytorch", NULL);
+    uint32_t seen = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        if ((i->op == HR_OP_CONV2D || i->op == HR_OP_CONV2D_BWD_DATA) && p->tensors[i->in[1]].offset > 0) {
+            ck_assert_int_eq(p->instrs[n - 1].op, HR_OP_REORDER);
+            ck_assert(p->instrs[n - 2].op == HR_OP_ALLOC && p->instrs[n - 2].out[0] == i->workspace);
+            ck_assert(p->instrs[n - 3].op == HR_OP_ALLOC && p->instrs[n - 3].out[0] == i->out[0]);
+            seen++;
+        }
+    }
+    ck_assert_uint_ge(seen, 1);
+    program_destroy(p);
+}
+END_TEST
+
+START_TEST(copies_without_room_there_are_tensors_of_their_own)
+{
+    const hr_target target = target_of(true);
+    otherwise = (struct otherwise){.copies = true};
+    program *p = compile_for(&target, "pytorch", NULL);
+    ck_assert_uint_eq(allocs_of_copies(p), 5);
+    for (uint32_t k = 0; k < p->tensor_count; k++) {
+        ck_assert(!is_copy(&p->tensors[k]) || p->tensors[k].storage == k);
+    }
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(answers_are_remembered_apart_from_ours_and_each_setting)
 {
     const hr_target target = target_of(true);
@@ -362,6 +468,9 @@ int main(void)
     tcase_add_test(c, one_by_channel_in_float32_is_pytorchs_own_unless_channels_are_last);
     tcase_add_test(c, bfloat16_is_pytorchs_own_below_compute_capability_8);
     tcase_add_test(c, where_pytorchs_library_has_no_engine_ours_takes_its_own);
+    tcase_add_test(c, copies_in_the_librarys_order_lie_in_pytorchs_workspace);
+    tcase_add_test(c, a_copy_that_is_read_changes_the_order_of_no_request);
+    tcase_add_test(c, copies_without_room_there_are_tensors_of_their_own);
     tcase_add_test(c, answers_are_remembered_apart_from_ours_and_each_setting);
     tcase_add_test(c, an_estimate_has_none_and_is_counted);
     tcase_add_test(c, every_allocation_may_fail_once);

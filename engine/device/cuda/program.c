@@ -129,7 +129,7 @@ static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, h
         return HR_OK;
     }
     program_query(l->source, i, &k->query);
-    k->workspace_bytes = i->workspace == HR_NO_ID ? 0 : l->source->tensors[i->workspace].bytes;
+    k->workspace_bytes = program_scratch_bytes(l->source, i);
     HR_TRY(pick(l, i, k, &answer, err));
     hr_status status = make_ready(l, i, k, &why);
     for (int n = 0; n < ATTEMPTS && status == HR_DEVICE && pick(l, i, k, &answer, NULL) == HR_OK; n++) {
@@ -194,7 +194,7 @@ static hr_status prepare_own(cuda_loaded *l, const instr *i, cuda_prepared *k, c
 {
     target_answer answer = {0};
     hr_err why = {.status = HR_OK};
-    const uint64_t room_bytes = i->workspace == HR_NO_ID ? 0 : l->source->tensors[i->workspace].bytes;
+    const uint64_t room_bytes = program_scratch_bytes(l->source, i);
     if (other->reason != NULL) {
         (void)HR_FAIL(&why, DEVICE, "the mask of the other pass: %s", other->reason);
     }

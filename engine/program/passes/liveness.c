@@ -231,7 +231,27 @@ static hr_status emit_births(draft *d, lifetimes *l, instr_list *list, const ins
             HR_TRY(emit(d, list, HR_OP_ALLOC, i, owner, err));
         }
     }
-    return i->workspace == HR_NO_ID ? HR_OK : emit(d, list, HR_OP_ALLOC, i, i->workspace, err);
+    if (i->workspace == HR_NO_ID || l->born[i->workspace]) {
+        return HR_OK;
+    }
+    l->born[i->workspace] = true;
+    return emit(d, list, HR_OP_ALLOC, i, i->workspace, err);
+}
+
+// A copy that is made in the workspace of a later instruction: first the results of that one, as without the copy.
+static hr_status emit_births_behind(draft *d, lifetimes *l, instr_list *list, uint32_t n, hr_err *err)
+{
+    const instr *i = &d->instrs.data[n];
+    const uint32_t owner = i->op == HR_OP_REORDER ? draft_owner(d, i->out[0]) : HR_NO_ID;
+    if (owner == HR_NO_ID || owner == i->out[0] || l->born[owner]) {
+        return HR_OK;
+    }
+    for (uint32_t k = n + 1; k < d->instrs.count; k++) {
+        if (d->instrs.data[k].workspace == owner) {
+            return emit_births(d, l, list, &d->instrs.data[k], err);
+        }
+    }
+    return HR_OK;
 }
 
 // Owners in the order of their release, ascending ids within one instruction: a counting sort. Afterwards those
@@ -260,7 +280,8 @@ static hr_status emit_all(draft *d, lifetimes *l, const uint32_t *first, const u
                            : HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     for (uint32_t n = 0; n < d->instrs.count && status == HR_OK; n++) {
         instr i = d->instrs.data[n];
-        status = emit_births(d, l, &list, &i, err);
+        status = emit_births_behind(d, l, &list, n, err);
+        status = status == HR_OK ? emit_births(d, l, &list, &i, err) : status;
         instr *placed = status == HR_OK ? vec_push(&list) : NULL;
         if (placed == NULL) {
             status = status != HR_OK ? status
@@ -270,7 +291,7 @@ static hr_status emit_all(draft *d, lifetimes *l, const uint32_t *first, const u
         *placed = i;
         for (uint32_t k = first[n + 1]; k < first[n + 2] && status == HR_OK; k++) {
             bool freed = d->tensors.data[order[k]].category != HR_CATEGORY_RETAINED;
-            if (freed && (l->born[order[k]] || order[k] == i.workspace)) {
+            if (freed && l->born[order[k]]) {
                 status = emit(d, &list, HR_OP_FREE, &i, order[k], err);
             }
         }

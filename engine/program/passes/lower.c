@@ -6,6 +6,15 @@
 
 #include "program/draft.h"
 
+enum { COPY_ALIGNMENT = 256 };
+
+typedef struct lowering {
+    target_answer answer;
+    bool
+        inside; // its copies lie in its workspace, behind what the kernel works in; else they are tensors of their own
+    uint64_t room; // where they begin there
+} lowering;
+
 static hr_status library_copy(draft *d, uint32_t original, uint64_t bytes, uint32_t *id, hr_err *err)
 {
     const tensor *t = &d->tensors.data[original];
@@ -32,9 +41,51 @@ static hr_status ask(draft *d, const instr *i, target_answer *answer, hr_err *er
     return target_ask(d->target, &q, workspace_limit(d), answer, err);
 }
 
+static uint64_t copies_bytes(const target_answer *a)
+{
+    uint64_t bytes = 0;
+    for (uint8_t k = 0; k < a->reorder_count; k++) {
+        bytes += (a->reorder[k].bytes + COPY_ALIGNMENT - 1) / COPY_ALIGNMENT * COPY_ALIGNMENT;
+    }
+    return bytes;
+}
+
+static bool has_same_copies(const target_answer *a, const target_answer *b)
+{
+    bool same = a->reorder_count == b->reorder_count;
+    for (uint8_t k = 0; k < a->reorder_count && same; k++) {
+        same = a->reorder[k].operand == b->reorder[k].operand && a->reorder[k].bytes == b->reorder[k].bytes;
+    }
+    return same;
+}
+
+// Ours in a workspace of PyTorch's. It asks for no copies in a library's order: they lie at its end where they have room there.
+static hr_status ask_within(draft *d, const op_query *q, uint64_t theirs_bytes, lowering *l, hr_err *err)
+{
+    target_answer less = {0};
+    hr_err why;
+    HR_TRY(target_ask(d->target, q, theirs_bytes, &l->answer, err));
+    const uint64_t copies = copies_bytes(&l->answer);
+    if (copies > 0 && copies <= theirs_bytes) {
+        const uint64_t room = (theirs_bytes - copies) / COPY_ALIGNMENT * COPY_ALIGNMENT;
+        const hr_status status = target_ask(d->target, q, room, &less, &why);
+        if (status == HR_OK && less.workspace_bytes <= room && has_same_copies(&less, &l->answer)) {
+            l->answer = less;
+            l->inside = true;
+            l->room = room;
+        } else if (status != HR_OK && status != HR_DEVICE) {
+            return HR_FAIL(err, NOMEM, "no host memory to ask for a workspace: %s", why.sentence);
+        }
+    }
+    if (l->answer.workspace_bytes < theirs_bytes) {
+        l->answer.workspace_bytes = theirs_bytes;
+    }
+    return HR_OK;
+}
+
 // What PyTorch takes for a convolution is there, and ours works in it. For products there is none beside those of cuBLAS' handles.
 // Where PyTorch's library has no engine at all, ours takes its own, and `theirs` says so.
-static hr_status ask_as_pytorch(draft *d, instr *i, target_answer *answer, hr_err *err)
+static hr_status ask_as_pytorch(draft *d, instr *i, lowering *l, hr_err *err)
 {
     const pytorch_images images = {.channels_last =
                                        hr_knob_is(d->knobs, HR_KNOB_EXECUTION_MEMORY_FORMAT, "channels_last"),
@@ -46,21 +97,16 @@ static hr_status ask_as_pytorch(draft *d, instr *i, target_answer *answer, hr_er
         HR_TRY(target_ask_pytorch(d->target, &q, &images, workspace_limit(d), &theirs, err));
     }
     i->theirs = theirs.instead;
-    if (theirs.instead != TARGET_INSTEAD_NONE) {
-        return ask(d, i, answer, err);
-    }
-    HR_TRY(target_ask(d->target, &q, theirs.workspace_bytes, answer, err));
-    if (answer->workspace_bytes < theirs.workspace_bytes) {
-        answer->workspace_bytes = theirs.workspace_bytes;
-    }
-    return HR_OK;
+    return theirs.instead != TARGET_INSTEAD_NONE ? ask(d, i, &l->answer, err)
+                                                 : ask_within(d, &q, theirs.workspace_bytes, l, err);
 }
 
-static hr_status ask_for(draft *d, instr *i, target_answer *answer, hr_err *err)
+static hr_status ask_for(draft *d, instr *i, lowering *l, hr_err *err)
 {
     const bool theirs = d->pytorch && d->target->ask_pytorch != NULL &&
                         (pytorch_convolves(i->op) || pytorch_multiplies(i->op));
-    return theirs ? ask_as_pytorch(d, i, answer, err) : ask(d, i, answer, err);
+    *l = (lowering){.inside = false};
+    return theirs ? ask_as_pytorch(d, i, l, err) : ask(d, i, &l->answer, err);
 }
 
 // Its temporaries are those of its peer: only its implementation is asked for.
@@ -101,34 +147,55 @@ static bool is_input_reorder(const target_answer *a, uint8_t k)
     return (a->reorder[k].operand & 0x80) == 0;
 }
 
+// copy[k]: of reorder k.
+static void lay_inside(draft *d, const instr *i, const lowering *l, const uint32_t *copy)
+{
+    uint64_t at = l->room;
+    for (uint8_t k = 0; l->inside && k < l->answer.reorder_count; k++) {
+        tensor *t = &d->tensors.data[copy[k]];
+        t->storage = i->workspace;
+        t->offset = at;
+        at += (t->bytes + COPY_ALIGNMENT - 1) / COPY_ALIGNMENT * COPY_ALIGNMENT;
+    }
+}
+
+// Its copies in the library's order, and the instructions that make those that it reads.
+static hr_status add_copies(draft *d, instr_list *list, instr *i, const target_answer *a, uint32_t *original,
+                            uint32_t *copy, hr_err *err)
+{
+    for (uint8_t k = 0; k < a->reorder_count; k++) {
+        uint8_t operand = a->reorder[k].operand;
+        uint32_t *slot = is_input_reorder(a, k) ? &i->in[operand] : &i->out[operand & 0x7f];
+        original[k] = *slot;
+        HR_TRY(library_copy(d, original[k], a->reorder[k].bytes, &copy[k], err));
+        if (is_input_reorder(a, k)) {
+            HR_TRY(add_reorder(d, list, i, operand, original[k], copy[k], err));
+        }
+        *slot = copy[k];
+    }
+    return HR_OK;
+}
+
 static hr_status lower_one(draft *d, instr_list *list, instr i, hr_err *err)
 {
-    target_answer answer;
-    uint32_t original[TARGET_MAX_REORDERS] = {0};
-    HR_TRY(ask_for(d, &i, &answer, err));
-    for (uint8_t k = 0; k < answer.reorder_count; k++) {
-        uint8_t operand = answer.reorder[k].operand;
-        uint32_t *slot = is_input_reorder(&answer, k) ? &i.in[operand] : &i.out[operand & 0x7f];
-        uint32_t copy = 0;
-        original[k] = *slot;
-        HR_TRY(library_copy(d, original[k], answer.reorder[k].bytes, &copy, err));
-        if (is_input_reorder(&answer, k)) {
-            HR_TRY(add_reorder(d, list, &i, operand, original[k], copy, err));
-        }
-        *slot = copy;
-    }
-    HR_TRY(add_workspace(d, &i, answer.workspace_bytes, err));
-    i.impl = answer.impl;
-    i.instead = answer.instead;
-    i.behind = answer.behind;
+    lowering l;
+    const target_answer *answer = &l.answer;
+    uint32_t original[TARGET_MAX_REORDERS] = {0}, copy[TARGET_MAX_REORDERS] = {0};
+    HR_TRY(ask_for(d, &i, &l, err));
+    HR_TRY(add_copies(d, list, &i, answer, original, copy, err));
+    HR_TRY(add_workspace(d, &i, answer->workspace_bytes, err));
+    lay_inside(d, &i, &l, copy);
+    i.impl = answer->impl;
+    i.instead = answer->instead;
+    i.behind = answer->behind;
     instr *placed = vec_push(list);
     if (placed == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
     }
     *placed = i;
-    for (uint8_t k = 0; k < answer.reorder_count; k++) {
-        uint8_t operand = answer.reorder[k].operand;
-        if (!is_input_reorder(&answer, k)) {
+    for (uint8_t k = 0; k < answer->reorder_count; k++) {
+        uint8_t operand = answer->reorder[k].operand;
+        if (!is_input_reorder(answer, k)) {
             HR_TRY(add_reorder(d, list, &i, operand, i.out[operand & 0x7f], original[k], err));
         }
     }
