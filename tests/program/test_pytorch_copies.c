@@ -148,6 +148,24 @@ START_TEST(a_convolution_of_unequal_pads_reads_a_padded_copy_that_is_kept)
 }
 END_TEST
 
+// So that whoever asks PyTorch's library for one has PyTorch's pads.
+START_TEST(no_convolution_forward_or_backward_pads_its_ends_otherwise)
+{
+    program *p = compile_as(padded_model, "pytorch");
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        if (i->op == HR_OP_CONV2D || i->op == HR_OP_CONV2D_BWD_DATA || i->op == HR_OP_CONV2D_BWD_WEIGHTS) {
+            ck_assert_int_eq(i->attr.pad_top, i->attr.pad_bottom);
+            ck_assert_int_eq(i->attr.pad_left, i->attr.pad_right);
+            count++;
+        }
+    }
+    ck_assert_uint_ge(count, 8);
+    program_destroy(p);
+}
+END_TEST
+
 START_TEST(without_pytorchs_rules_nothing_is_padded_apart)
 {
     program *p = compile_as(padded_model, "headroom");
@@ -401,6 +419,7 @@ int main(void)
     Suite *suite = suite_create("pytorch_copies");
     TCase *tests = tcase_create("pytorch_copies");
     tcase_add_test(tests, a_convolution_of_unequal_pads_reads_a_padded_copy_that_is_kept);
+    tcase_add_test(tests, no_convolution_forward_or_backward_pads_its_ends_otherwise);
     tcase_add_test(tests, without_pytorchs_rules_nothing_is_padded_apart);
     tcase_add_loop_test(tests, what_is_one_product_in_pytorch_lies_in_one_tensor, 0, POLICIES);
     tcase_add_test(tests, what_lies_in_another_order_is_copied_where_there_is_one);

@@ -16,7 +16,7 @@ static void lay(graph_tensor *t, bool channels_last)
     }
 }
 
-// PyTorch pads the two ends of an image alike; what one of them has more is a copy that is padded before.
+// Of a transposed one, whose result PyTorch cuts. Those of a convolution are alike by now (program/passes/pads.c).
 static void pad_alike(int64_t *before, int64_t *after, int64_t *size)
 {
     *before = *before < 0 ? 0 : *before;
@@ -37,7 +37,9 @@ void conv_pytorch_spec(const op_query *q, const pytorch_images *images, graph_sp
     conv_spec(&alone, spec, &result);
     spec->as_named = true;
     graph_node *n = &spec->node[0];
-    for (int32_t k = 0; k < n->spatial; k++) {
+    const bool transposed = q->op == HR_OP_CONV2D_TRANSPOSE || q->op == HR_OP_CONV2D_TRANSPOSE_BWD_DATA ||
+                            q->op == HR_OP_CONV2D_TRANSPOSE_BWD_WEIGHTS;
+    for (int32_t k = 0; transposed && k < n->spatial; k++) {
         pad_alike(&n->pad_before[k], &n->pad_after[k], &spec->tensor[CONV_X].dim[2 + k]);
     }
     for (uint32_t k = 0; k < spec->tensor_count; k++) {
