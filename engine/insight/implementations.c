@@ -239,7 +239,7 @@ void implementations_workspaces(const program *p, const hr_target *target, uint3
             describe(p, n, &m->at_peak.workspace);
         }
     }
-    if (m->at_peak.workspace.bytes > 0) {
+    if (m->at_peak.workspace.bytes > 0 && target != NULL) {
         ask_for_less(p, target, m);
     }
 }

@@ -13,7 +13,7 @@ void implementations_count(const program *p, hr_report *r);
 // Adds instruction n to step.prepared where it is not what was planned.
 void implementations_prepared(const program *p, uint32_t n, const char *reason, hr_report *r);
 // Fills memory.workspaces and, where one is alive once instruction `peak` has been executed (HR_NO_ID: none is),
-// memory.at_peak.workspace. For that one the target is asked for one that needs less.
+// memory.at_peak.workspace. For that one the target is asked for one that needs less; NULL: nobody is.
 void implementations_workspaces(const program *p, const hr_target *target, uint32_t peak,
                                 hr_report_memory *m);
 

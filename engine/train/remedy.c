@@ -75,6 +75,11 @@ static const candidate one_ahead = {AHEAD,
                                     {"pipeline.device_prefetch=1"}}; // hides the copy as well as more do
 static const candidate half_as_wide = {PRECISION, {"precision.policy=mixed_bfloat16"}};
 static const candidate without_scratch = {SCRATCH, {"workspace.limit=0B"}}; // other last digits
+// PyTorch takes a smaller engine by itself where a workspace cannot be had.
+static const candidate smaller_scratch[] = {{SCRATCH, {"workspace.limit=1GiB"}},
+                                            {SCRATCH, {"workspace.limit=256MiB"}},
+                                            {SCRATCH, {"workspace.limit=64MiB"}},
+                                            {SCRATCH, {"workspace.limit=16MiB"}}};
 static const candidate stop_the_leak = {0, {"execution.retain=none"}};
 
 typedef struct search {
@@ -234,17 +239,30 @@ static bool find_lift(search *s, hr_report_fix *lift)
     return found;
 }
 
+static bool try_smaller_scratch(search *s)
+{
+    bool found = false;
+    for (size_t k = 0; k < sizeof smaller_scratch / sizeof *smaller_scratch && !found; k++) {
+        found = try_candidate(s, &smaller_scratch[k]);
+    }
+    return found;
+}
+
 // What keeps the card and the limit as they are.
 static void search_within(search *s)
 {
     const hr_knobs *knobs = &s->e->knobs;
+    const bool on_a_card = hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
+    if (on_a_card && hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch")) {
+        (void)try_smaller_scratch(s);
+    }
     if (hr_knob_batches_ahead(knobs) > 1) {
         (void)try_candidate(s, &one_ahead);
     }
     for (size_t k = 0; k < sizeof same_bits / sizeof *same_bits && !is_full(s); k++) {
         (void)try_candidate(s, &same_bits[k]);
     }
-    if (hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda")) {
+    if (on_a_card) {
         (void)try_candidate(s, &without_scratch);
     }
     if (!is_full(s) && !try_accumulation(s) && s->oom->fix_count == 0) {

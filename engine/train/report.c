@@ -307,7 +307,9 @@ static hr_status fill_memory(const hr_engine *e, hr_report *r, hr_err *err)
     m->heap_hash = e->heap_hash;
     memcpy(m->at_peak.by_category, l->peak.by_category, sizeof m->at_peak.by_category);
     name_peak(p, l->peak.instr, m);
-    implementations_workspaces(p, &e->build->target, l->peak.instr, m);
+    const hr_target *target = &e->build->target;
+    const bool theirs = target->ask_pytorch != NULL && hr_knob_is(&e->knobs, HR_KNOB_EXECUTION_AS, "pytorch");
+    implementations_workspaces(p, theirs ? NULL : target, l->peak.instr, m); // ours have no say in theirs
     if (e->build->target.very_slow) {
         planner_keep_answers(); // implementations that need less were asked for just now
     }

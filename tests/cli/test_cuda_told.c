@@ -297,6 +297,68 @@ START_TEST(an_unknown_card_is_kept_for_plans_without_it)
 }
 END_TEST
 
+// ---- as PyTorch -------------------------------------------------------------------------------------------------
+
+#define AS_PYTORCH "resnet18_cifar_tiny -s batch.size=4 --as pytorch" CARD
+
+// What is offered, as an option.
+static const char *offered(const outcome *o, char *room, size_t size)
+{
+    const char *attempt = strstr(o->err, "  try: ");
+    ck_assert_msg(attempt != NULL, "%s", o->err);
+    (void)snprintf(room, size, "%.*s", (int)strcspn(attempt + 7, "\n"), attempt + 7);
+    return room;
+}
+
+static const struct {
+    const char *words, *said;
+    int exit_code;
+} too_much[] = {
+    {"plan " AS_PYTORCH "-s workspace.limit=0B",
+     "a convolution of PyTorch's needs 128.0 KiB of cuDNN's workspace at least, workspace.limit is 0 B", 4},
+    // PyTorch takes the library's first engine, and a smaller one only where the memory is not there.
+    {"plan " AS_PYTORCH "-s precision.policy=mixed_bfloat16", "conv2d:workspace was asked for", 1},
+};
+
+START_TEST(a_workspace_of_pytorchs_that_cannot_be_had_is_refused_with_a_limit_that_works)
+{
+    char words[2 * WORDS_MAX], option[WORDS_MAX];
+    outcome o = run_with("", too_much[_i].words);
+    assert_exit(&o, too_much[_i].words, too_much[_i].exit_code);
+    ck_assert_msg(strstr(o.err, too_much[_i].said) != NULL, "%s", o.err);
+    ck_assert_int_eq(strncmp(offered(&o, option, sizeof option), "-s workspace.limit=", 19), 0);
+    (void)snprintf(words, sizeof words, "%s %s", too_much[_i].words, option);
+    outcome_deinit(&o);
+    o = run_with("", words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+}
+END_TEST
+
+// Weights and their gradients are copied into the library's order within the workspace that PyTorch has.
+START_TEST(a_run_as_pytorch_with_copies_in_its_workspaces_is_its_plan)
+{
+    outcome o = run_with("", "plan " AS_PYTORCH "--listing");
+    ck_assert_ptr_nonnull(strstr(o.out, "@layer1_0_conv1/conv2d:workspace+"));
+    ck_assert_ptr_nonnull(strstr(o.out, "@layer4_1_conv2/conv2d_bwd_weights:workspace"));
+    ck_assert_ptr_null(strstr(o.out, "B  layer1_0_conv1/weights:library")); // no request of its own
+    outcome_deinit(&o);
+    json_t *planned = report_of("", "plan " AS_PYTORCH "--json"),
+           *ran = report_of("", "run " AS_PYTORCH "--steps 2 --json"),
+           *own = report_of("", "run resnet18_cifar_tiny -s batch.size=4 -s execution.fuse=off" CARD
+                                "--steps 2 --json");
+    const char *const peak = "peak_in_use_bytes";
+    ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(planned, "memory"), peak)),
+                     json_integer_value(json_object_get(json_object_get(ran, "memory"), peak)));
+    ck_assert_int_eq(json_integer_value(step_of(ran, "unplanned")), 0);
+    ck_assert_double_eq(loss_of(ran, "loss_first"), loss_of(own, "loss_first"));
+    ck_assert_double_eq_tol(loss_of(ran, "loss_last"), loss_of(own, "loss_last"), 1e-4);
+    json_decref(planned);
+    json_decref(ran);
+    json_decref(own);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda_told");
@@ -314,6 +376,9 @@ int main(void)
     tcase_add_test(c, a_known_fault_of_cudnn_is_gone_around_and_told);
     tcase_add_loop_test(c, both_passes_of_attention_drop_the_same_weights, 0,
                         HEADROOM_SANITIZED ? 2 : (int)(sizeof masks / sizeof *masks));
+    tcase_add_loop_test(c, a_workspace_of_pytorchs_that_cannot_be_had_is_refused_with_a_limit_that_works, 0,
+                        (int)(sizeof too_much / sizeof *too_much));
+    tcase_add_test(c, a_run_as_pytorch_with_copies_in_its_workspaces_is_its_plan);
     tcase_add_test(c, an_unknown_card_is_kept_for_plans_without_it);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
