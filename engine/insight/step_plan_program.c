@@ -178,7 +178,7 @@ static bool list_tensors(step_plan_draft *d)
         to->owner = owner_of(d->p, k);
         to->born = to->died = HR_NO_ID;
         to->bytes = t->bytes;
-        if (!add_text(d, t->name, &to->name) || !add_text(d, dtype_name(t->dtype), &to->dtype) ||
+        if (!add_text(d, t->name, &to->name) || !add_text(d, tensor_type_name(t), &to->dtype) ||
             !add_shape(d, &t->shape, &to->shape)) {
             return false;
         }

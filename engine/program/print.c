@@ -13,8 +13,7 @@
 
 enum { LOOP_INDENT = 2, IMPL_COLUMN = 25 }; // as wide as what stands before an allocated tensor
 
-// A framework's integers are int64, of which our kernels use the first bytes (execution.as).
-static const char *type_name(const tensor *t)
+const char *tensor_type_name(const tensor *t)
 {
     uint64_t elements = 0;
     const bool counted = !dtype_is_real(t->dtype) && shape_elements(&t->shape, &elements);
@@ -27,7 +26,7 @@ static void print_tensor(const program *p, uint32_t id, FILE *out)
 {
     const tensor *t = &p->tensors[id];
     char shape[64];
-    fprintf(out, "%s[%s %s", t->name, type_name(t), shape_text(&t->shape, shape, sizeof shape));
+    fprintf(out, "%s[%s %s", t->name, tensor_type_name(t), shape_text(&t->shape, shape, sizeof shape));
     if (t->layout == HR_LAYOUT_PADDED) {
         const op_operand o = {.shape = t->shape, .dtype = t->dtype, .layout = t->layout};
         fprintf(out, " in rows of %" PRId64, operand_pitch(&o));

@@ -104,6 +104,9 @@ uint64_t program_offset(const program *p, uint32_t tensor_id);
 uint64_t program_scratch_bytes(const program *p, const instr *i);
 // The operation of an instruction as a query (for targets, cost and tests). `out` is zeroed first.
 void program_query(const program *p, const instr *i, op_query *out);
+// The type that a tensor is shown with: dtype_name, but "int64" of integers that have a framework's bytes (execution.as), of which
+// our kernels use the first.
+const char *tensor_type_name(const tensor *t);
 // "conv1/conv2d_bwd_weights": layer and operation. Returns text.
 const char *program_instr_name(const program *p, const instr *i, char *text, size_t size);
 // Requested bytes that are alive once i has been executed, when live_bytes were before it.

@@ -172,7 +172,7 @@ static void describe_tensor(const tensor *t, hr_report_tensor *to)
 {
     (void)text_copy(to->name, sizeof to->name, t->name);
     to->category = t->category;
-    (void)text_copy(to->dtype, sizeof to->dtype, dtype_name(t->dtype));
+    (void)text_copy(to->dtype, sizeof to->dtype, tensor_type_name(t));
     (void)shape_text(&t->shape, to->shape, sizeof to->shape);
     to->bytes = t->bytes;
 }

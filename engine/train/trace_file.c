@@ -111,7 +111,7 @@ static void describe(void *context, const hr_event *event, event_context *out)
     const tensor *x = &p->tensors[event->u.memory.tensor];
     out->tensor = x->name;
     out->op = op_of(t, p, event);
-    out->dtype = dtype_name(x->dtype);
+    out->dtype = tensor_type_name(x);
     out->shape = shape_of_tensor(t, x);
 }
 
