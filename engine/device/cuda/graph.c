@@ -127,6 +127,16 @@ static hr_status device_from_card(const graph_library *l, cudnnBackendDescriptor
     return cudnn_finish(&m, "cuDNN and the device properties of this card", out, err);
 }
 
+// How much memory the text says; 0 where it cannot be read.
+static hr_status read_memory(graph_library *l, hr_err *err)
+{
+    cuda_properties read;
+    const hr_status status =
+        cuda_properties_parse(l->properties.text, strlen(l->properties.text), "cuDNN", &read, err);
+    l->properties.memory_bytes = status == HR_OK ? read.memory_bytes : 0;
+    return status == HR_NOMEM ? status : HR_OK;
+}
+
 // What is there is asked about as what is not: by the text of its properties. Asked about a card by its number, cuDNN 9.19
 // names other engines, and of the same ones other workspaces (an H100: 1,917,591 bytes where its properties say 295,107;
 // none where they say 131), which no plan made elsewhere could know.
@@ -145,7 +155,7 @@ static hr_status read_card(graph_library *l, hr_err *err)
     if (status != HR_OK) {
         text[0] = '\0';
     }
-    return status;
+    return status == HR_OK ? read_memory(l, err) : status;
 }
 
 hr_status graph_library_device(graph_library *l, hr_err *err)

@@ -85,7 +85,7 @@ HR_MUST_CHECK hr_status graph_choose(cuda_device *device, const graph_spec *spec
 // What PyTorch runs a convolution with that it has not timed (torch.backends.cudnn.benchmark off): the first engine that the
 // heuristics name, within the limit, that becomes a plan, or else FALLBACK's; none that rounds its inputs, with `tf32`
 // tensor cores for float32 too (ATen/native/cudnn/Conv_v8.cpp, filterEngineConfigs and run_single_conv). workspace_bytes is its
-// plan's. `spec` has `as_named`. Where cuDNN has no engine for it, with
+// plan's. None wants more than the card has. `spec` has `as_named`. Where cuDNN has no engine for it, with
 // whatever workspace, `none` is all that is said; a DEVICE error is the limit's. Otherwise as graph_choose.
 HR_MUST_CHECK hr_status graph_choose_named(cuda_device *device, const graph_spec *spec, bool tf32,
                                            uint64_t limit_bytes, graph_choice *out, hr_err *err);

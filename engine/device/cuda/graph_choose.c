@@ -288,6 +288,11 @@ static bool plan_bytes(const graph_library *l, const graph_config *c, uint64_t *
     return status == HR_OK;
 }
 
+static uint64_t memory_bytes(const graph_library *l)
+{
+    return l->properties.memory_bytes > 0 ? l->properties.memory_bytes : UINT64_MAX;
+}
+
 static bool find_named(const graph_library *l, const graph_list *list, uint32_t first, bool tf32,
                        uint64_t limit_bytes, graph_choice *out)
 {
@@ -311,7 +316,8 @@ static hr_status refuse_named(const graph_library *l, const graph_list *list, bo
     uint64_t least = UINT64_MAX, bytes = 0;
     for (uint32_t k = 0; k < list->count; k++) {
         const graph_config *c = &list->config[k];
-        least = obeys_pytorch(l, list, c, tf32) && plan_bytes(l, c, &bytes) && bytes < least ? bytes : least;
+        const bool works = obeys_pytorch(l, list, c, tf32) && plan_bytes(l, c, &bytes);
+        least = works && bytes <= memory_bytes(l) && bytes < least ? bytes : least;
     }
     if (least == UINT64_MAX) {
         *out = (graph_choice){.none = true};
@@ -331,6 +337,8 @@ static hr_status choose_named(graph_library *l, const graph_spec *spec, bool tf3
     graph_list *list = NULL;
     HR_TRY(ready(l, err));
     HR_TRY(graph_list_of(l, spec, &list, err));
+    limit_bytes =
+        limit_bytes < memory_bytes(l) ? limit_bytes : memory_bytes(l); // PyTorch takes the next one then
     if (find_named(l, list, 0, tf32, limit_bytes, out)) {
         return HR_OK;
     }

@@ -129,6 +129,7 @@ static hr_status take(const json_t *root, const char *path, cuda_properties *out
         .multiprocessors = (uint32_t)json_integer_value(json_object_get(root, "multiProcessorCount")),
         .shared_bytes_per_block =
             (uint64_t)json_integer_value(json_object_get(root, "maxSharedMemoryPerBlockOptin"))};
+    out->memory_bytes = (uint64_t)json_integer_value(json_object_get(root, "totalGlobalMem"));
     (void)text_copy(out->name, sizeof out->name, json_string_value(json_object_get(root, "deviceName")));
     const size_t shared_bytes = write_known(root, false, out->text);
     out->hash = hash64(out->text, shared_bytes, 0);

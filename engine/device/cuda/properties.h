@@ -12,6 +12,7 @@ typedef struct cuda_properties {
     cuda_traits traits;
     char name[CUDA_DEVICE_NAME_MAX]; // "NVIDIA H200"
     char text[CUDA_PROPERTIES_MAX];  // the fields in one order, without what a file may have beside them
+    uint64_t memory_bytes;           // of the card; 0: unknown
     uint64_t hash;                   // equal for two cards of one kind: without driver, ordinal and PCI slot
 } cuda_properties;
 
