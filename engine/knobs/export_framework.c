@@ -64,6 +64,7 @@ static const framework_row before_model[] = {
      "off",
      {"torch.backends.cudnn.allow_tf32 = False",
       "tf.config.experimental.enable_tensor_float_32_execution(False)"}},
+    {HR_KNOB_EXECUTION_CUDNN_TF32, "off", {"torch.backends.cudnn.allow_tf32 = False", NULL}},
     {HR_KNOB_PRECISION_POLICY,
      "mixed_float16",
      {"autocast = torch.autocast(\"cuda\", dtype=torch.float16)",
@@ -104,6 +105,9 @@ static const framework_row before_model[] = {
 
 static const framework_row behind_optimizer[] = {
     {HR_KNOB_EXECUTION_MODE, "eager", {NULL, "model.compile(optimizer=optimizer, run_eagerly=True)"}},
+    {HR_KNOB_EXECUTION_MEMORY_FORMAT,
+     "channels_last",
+     {"model = model.to(memory_format=torch.channels_last)  # and the images of each batch", NULL}},
     {HR_KNOB_EXECUTION_CUDA_GRAPH, "on", {"model = torch.compile(model, mode=\"reduce-overhead\")", NULL}},
     {HR_KNOB_EXECUTION_MODE,
      "graph",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/card.h"
 #include "headroom/units.h"
 
 #include "app/tui/screens/step/panes.h"
@@ -251,10 +252,11 @@ static void draw_title(const canvas *c, const step_view *step, bool focused)
     byte_unit unit = step_unit(step);
     if (p != NULL && p->instr_count > 0) {
         format_bytes(p->peak_in_use_bytes, unit, peak);
+        const bool limited = p->limit_bytes > 0 && !hr_limit_is_none(p->limit_bytes);
         format_bytes(p->limit_bytes, unit, limit);
         snprintf(right, sizeof right, "%" PRIu32 "…%" PRIu32 " of %zu · peak %s%s%s %s p", w->first,
-                 w->first + (w->count > 0 ? w->count - 1 : 0), p->instr_count, peak,
-                 p->limit_bytes > 0 ? " of " : "", p->limit_bytes > 0 ? limit : "", unit.name);
+                 w->first + (w->count > 0 ? w->count - 1 : 0), p->instr_count, peak, limited ? " of " : "",
+                 limited ? limit : "", unit.name);
     }
     paint_rule(c, focused, pane_title(PANE_STACK), step_shows_run(step) ? "the whole run" : right);
 }
