@@ -119,7 +119,7 @@ static void write_block(const vit *v)
     }
     model_weights(t, v->hidden, v->hidden, true);
     import_dropout(v->m, "\"block{i}_attention_dropout\"", v->dropout);
-    model_layer(t, "name: \"block{i}_mid\", kind: add, inputs: [before, previous]");
+    model_layer(t, "name: \"block{i}_mid\", kind: add, inputs: [previous, before]");
     write_norm(v, "\"block{i}_ln_2\"");
     model_layer(t, "name: \"block{i}_mlp_1\", kind: dense, units: %" PRId64 ", activation: %s", v->inner,
                 v->act);

@@ -276,7 +276,7 @@ START_TEST(tab_completes_commands_knobs_and_choices)
     screen_keys(a, ":save-d\t");
     ck_assert_str_eq(a->prompt.text, "save-display ");
     app_key(a, INPUT_ESCAPE);
-    screen_keys(a, ":set execution.m\t");
+    screen_keys(a, ":set execution.mo\t");
     ck_assert_str_eq(a->prompt.text, "set execution.mode ");
     screen_keys(a, "g\t");
     ck_assert_str_eq(a->prompt.text, "set execution.mode graph");
