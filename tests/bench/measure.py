@@ -150,6 +150,14 @@ def result_of(name, measurement, options):
     return {**head, **body}
 
 
+def keep(path, result):
+    """Writes a result's file whole or not at all."""
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".part", path)
+
+
 def knob_words(knobs):
     return [word for knob in knobs for word in ("-s", knob)]
 

@@ -11,7 +11,6 @@ Nothing is computed: modules are traced and counted without numbers (torch.utils
 """
 import argparse
 import collections
-import json
 import math
 import os
 import re
@@ -126,10 +125,7 @@ def main():
     print("%d of %d exported, %d of them with PyTorch's parameters, 1000 outputs and FLOPs within 1 %%"
           % (result["exported"], result["models"], result["equal"]))
     if not options.names:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        measure.keep(RESULT, result)
 
 
 if __name__ == "__main__":

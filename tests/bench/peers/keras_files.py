@@ -123,10 +123,7 @@ def main():
     result = measure.result_of("keras_files", measure_models, options)
     print("%d models: %d equal to the exporter's plans, %d refused" % (result["models"], result["equal"], result["refused"]))
     if not options.names:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        measure.keep(RESULT, result)
 
 
 if __name__ == "__main__":

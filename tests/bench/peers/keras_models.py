@@ -7,7 +7,6 @@ through: parameters and output here beside Keras' own.
                                                    tests/bench/results/exported_keras.json is written
 """
 import argparse
-import json
 import math
 import os
 import sys
@@ -78,10 +77,7 @@ def main():
     result = measure.result_of("exported_keras", measure_models, options)
     print("%d of %d exported, %d of them with Keras' parameters and outputs" % (result["exported"], result["models"], result["equal"]))
     if not options.names:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        measure.keep(RESULT, result)
 
 
 if __name__ == "__main__":

@@ -190,24 +190,15 @@ def numbers():
     return result
 
 
-# ---- the file -------------------------------------------------------------------------------------------------------
-
-def keep(result):
-    with open(RESULT + ".part", "w", encoding="utf-8") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
-    os.replace(RESULT + ".part", RESULT)
-
-
 def main():
     words = sys.argv[1:]
     if len(words) == 4 and words[0] == "step":
         step(*words[1:3], int(words[3]))
     elif words == ["numbers"]:
-        keep(numbers())
+        measure.keep(RESULT, numbers())
     elif not words:
         result = measure.result_of("published", plan_all, None)
-        keep(result)
+        measure.keep(RESULT, result)
         print(json.dumps({key: result[key] for key in ("finished", "ran_out", "groups")}, indent=1))
     else:
         sys.exit(__doc__)

@@ -160,10 +160,7 @@ def main():
     print("%d models, %d compared, %d equal to the byte, %d within 1 %%; autocast: %s"
           % (result["models"], result["compared"], result["equal"], result["within_one_percent"], result["autocast"]))
     if not names:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        measure.keep(RESULT, result)
 
 
 if __name__ == "__main__":

@@ -103,10 +103,7 @@ def main():
     wanted = sys.argv[1] if len(sys.argv) == 2 else None
     result = measure.result_of("pytorch_truth", lambda _options: compare(wanted), None)
     if wanted is None:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        measure.keep(RESULT, result)
     print(json.dumps(result["summary"], indent=1))
 
 

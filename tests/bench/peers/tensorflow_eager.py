@@ -131,10 +131,7 @@ def main():
         return
     result = measure.result_of("tensorflow_eager", measure_models, options)
     if not options.names:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        measure.keep(RESULT, result)
 
 
 if __name__ == "__main__":

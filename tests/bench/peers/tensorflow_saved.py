@@ -13,7 +13,6 @@ lie on the host. Batches of 2, 3 and 4 give a line: bytes a sample, and fixed on
 """
 import collections
 import gc
-import json
 import os
 import sys
 import tempfile
@@ -227,10 +226,7 @@ def main():
     result = measure.result_of("tensorflow_saved", measure_models, names)
     print("%d models, %d compared, %d equal to the byte" % (result["models"], result["compared"], result["equal"]))
     if not names:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        measure.keep(RESULT, result)
 
 
 if __name__ == "__main__":

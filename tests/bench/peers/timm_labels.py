@@ -99,10 +99,7 @@ def main():
     result = measure.result_of("timm_labels", plan_all, words)
     print("%d labels, %d planned, %d right" % (result["labels"], result["planned"], result["right"]))
     if not words:
-        with open(RESULT + ".part", "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
-        os.replace(RESULT + ".part", RESULT)
+        measure.keep(RESULT, result)
 
 
 if __name__ == "__main__":
