@@ -8,9 +8,9 @@
 
 #include "headroom/event.h"
 
-#include "base/host_mem.h"
 #include "ops/pytorch.h"
 #include "program/compile.h"
+#include "program/compile_starved.h"
 #include "program/model_from_text.h"
 
 enum { BATCH = 3, INT64_BYTES = 8 };
@@ -745,20 +745,7 @@ START_TEST(every_allocation_may_fail_once)
         hr_knobs_set_pair(&knobs, _i == 1 ? "optimizer.implementation=loop" : "train.seed=1", NULL), HR_OK);
     const char *more = _i == 0 ? "optimizer.clip_norm=1" : "batch.accumulate=2";
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, more, NULL), HR_OK);
-    program *p = NULL;
-    target_forget();
-    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, 2, &target, &p, NULL), HR_OK);
-    program_destroy(p);
-    const int64_t live = hr_host_mem_live();
-    hr_status status = HR_NOMEM;
-    for (uint64_t nth = 1; status != HR_OK; nth++) {
-        hr_host_mem_fail_at(nth);
-        status = program_compile(model, &knobs, PROGRAM_TRAIN, 2, &target, &p, NULL);
-        const uint64_t seen = hr_host_mem_fail_at(0);
-        ck_assert_int_eq(status, nth <= seen ? HR_NOMEM : HR_OK);
-        program_destroy(p);
-        ck_assert_int_eq(hr_host_mem_live(), live);
-    }
+    compile_starved(model, &knobs, 2, &target);
     model_destroy(model);
 }
 END_TEST

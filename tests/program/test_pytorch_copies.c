@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/host_mem.h"
 #include "program/compile.h"
+#include "program/compile_starved.h"
 #include "program/model_from_text.h"
 
 enum { BATCH = 3 };
@@ -395,21 +395,7 @@ START_TEST(every_allocation_may_fail_once)
 {
     hr_model *model = model_from_text(models[_i % MODELS]);
     const hr_knobs knobs = knobs_of("pytorch", policies[_i / MODELS]);
-    program *p = NULL;
-    target_forget();
-    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, NULL), HR_OK);
-    program_destroy(p);
-    const int64_t live = hr_host_mem_live();
-    hr_status status = HR_NOMEM;
-    for (uint64_t nth = 1; status != HR_OK; nth++) {
-        hr_host_mem_fail_at(nth);
-        status = program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, NULL);
-        const uint64_t seen = hr_host_mem_fail_at(0);
-        ck_assert_int_eq(status, nth <= seen ? HR_NOMEM : HR_OK);
-        program_destroy(p);
-        p = NULL;
-        ck_assert_int_eq(hr_host_mem_live(), live);
-    }
+    compile_starved(model, &knobs, BATCH, &target);
     model_destroy(model);
 }
 END_TEST

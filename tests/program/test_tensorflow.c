@@ -8,9 +8,9 @@
 
 #include "headroom/event.h"
 
-#include "base/host_mem.h"
 #include "ops/tensorflow.h"
 #include "program/compile.h"
+#include "program/compile_starved.h"
 #include "program/model_from_text.h"
 
 enum { BATCH = 3, REAL = sizeof(float) };
@@ -311,20 +311,7 @@ START_TEST(every_allocation_may_fail_once)
 {
     hr_model *model = model_from_text(models[_i]);
     const hr_knobs knobs = tensorflow_knobs(NULL);
-    program *p = NULL;
-    target_forget();
-    ck_assert_int_eq(program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, NULL), HR_OK);
-    program_destroy(p);
-    const int64_t live = hr_host_mem_live();
-    hr_status status = HR_NOMEM;
-    for (uint64_t nth = 1; status != HR_OK; nth++) {
-        hr_host_mem_fail_at(nth);
-        status = program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, &target, &p, NULL);
-        const uint64_t seen = hr_host_mem_fail_at(0);
-        ck_assert_int_eq(status, nth <= seen ? HR_NOMEM : HR_OK);
-        program_destroy(p);
-        ck_assert_int_eq(hr_host_mem_live(), live);
-    }
+    compile_starved(model, &knobs, BATCH, &target);
     model_destroy(model);
 }
 END_TEST
