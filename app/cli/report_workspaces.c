@@ -79,8 +79,7 @@ static void print_capture(const hr_report_capture *c)
 static void print_search(const hr_report_search *s)
 {
     char line[LINE_MAX_BYTES];
-    int used =
-        snprintf(line, sizeof line, "measured times of %" PRIu32 " graphs are known", s->known);
+    int used = snprintf(line, sizeof line, "measured times of %" PRIu32 " graphs are known", s->known);
     if (s->measured > 0) {
         used += snprintf(line + used, sizeof line - (size_t)used, ", %" PRIu32 " timed now in %.1f s",
                          s->measured, s->seconds);

@@ -158,3 +158,21 @@ static void run_cast(const cpu_run *r)
 // Bytes that become numbers between 0 and 1.
 const cpu_impl cpu_normalise = {.name = "loops", .types = CPU_ANY_TYPE, .run = run_cast};
 const cpu_impl cpu_cast = {.name = "loops", .types = CPU_ANY_TYPE, .run = run_cast};
+
+const float *cast_load(const void *from, hr_dtype type, int64_t at, int64_t count, float *scratch)
+{
+    if (type == HR_F32) {
+        return (const float *)from + at;
+    }
+    cast_widen(scratch, (const uint16_t *)from + at, type, count);
+    return scratch;
+}
+
+void cast_store(void *to, hr_dtype type, int64_t at, const float *values, int64_t count)
+{
+    if (type == HR_F32) {
+        memcpy((float *)to + at, values, (size_t)count * sizeof *values);
+    } else {
+        cast_narrow((uint16_t *)to + at, type, values, count);
+    }
+}

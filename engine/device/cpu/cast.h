@@ -19,5 +19,9 @@ typedef void (*cast_widener)(float *to, const void *from, int64_t count);
 cast_widener cast_widener_of(hr_dtype from_type);
 void cast_widen(float *to, const void *from, hr_dtype from_type, int64_t count);
 void cast_narrow(void *to, hr_dtype to_type, const float *from, int64_t count);
+// `count` numbers of `type` from element `at` on, as float32: where they lie, or widened in `scratch`.
+const float *cast_load(const void *from, hr_dtype type, int64_t at, int64_t count, float *scratch);
+// Rounds them into elements `at` and on.
+void cast_store(void *to, hr_dtype type, int64_t at, const float *values, int64_t count);
 
 #endif

@@ -18,25 +18,6 @@ typedef struct job {
     float share; // 1 / pixels
 } job;
 
-static const float *load(const job *j, int64_t at, int64_t count, float *scratch)
-{
-    if (j->type == HR_F32) {
-        return (const float *)(const void *)j->from + at;
-    }
-    cast_widen(scratch, (const uint16_t *)(const void *)j->from + at, j->type, count);
-    return scratch;
-}
-
-static void store(const job *j, int64_t at, int64_t count, const float *values)
-{
-    char *to = j->to + at * (int64_t)dtype_bytes(j->type);
-    if (j->type == HR_F32) {
-        memcpy(to, values, (size_t)count * sizeof *values);
-    } else {
-        cast_narrow(to, j->type, values, count);
-    }
-}
-
 CPU_HOT static void add_to(float *restrict sum, const float *restrict x, int64_t count)
 {
     for (int64_t c = 0; c < count; c++) {
@@ -66,10 +47,13 @@ static void average_body(const void *argument, int64_t begin, int64_t end, uint3
             const int64_t count = lanes_from(j, first);
             memset(sum, 0, sizeof sum);
             for (int64_t p = 0; p < j->pixels; p++) {
-                add_to(sum, load(j, (image * j->pixels + p) * j->channels + first, count, scratch), count);
+                add_to(sum,
+                       cast_load(j->from, j->type, (image * j->pixels + p) * j->channels + first, count,
+                                 scratch),
+                       count);
             }
             scale(scratch, sum, j->share, count);
-            store(j, image * j->channels + first, count, scratch);
+            cast_store(j->to, j->type, image * j->channels + first, scratch, count);
         }
     }
 }
@@ -84,8 +68,9 @@ static void spread_body(const void *argument, int64_t begin, int64_t end, uint32
     for (int64_t image = begin; image < end; image++) {
         for (int64_t first = 0; first < j->channels; first += LANES) {
             const int64_t count = lanes_from(j, first), at = image * j->pixels * j->channels + first;
-            scale(share, load(j, image * j->channels + first, count, scratch), j->share, count);
-            store(j, at, count, share);
+            scale(share, cast_load(j->from, j->type, image * j->channels + first, count, scratch), j->share,
+                  count);
+            cast_store(j->to, j->type, at, share, count);
             for (int64_t p = 1; p < j->pixels; p++) {
                 memcpy(j->to + (at + p * j->channels) * bytes, j->to + at * bytes, (size_t)(count * bytes));
             }

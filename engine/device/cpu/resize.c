@@ -3,8 +3,6 @@
 // rounded once. A pixel of a gradient gathers what it was part of, in the order of those pixels.
 #include "ops/resize.h"
 
-#include <string.h>
-
 #include "base/workers.h"
 #include "cast.h"
 #include "cpu.h"
@@ -21,26 +19,6 @@ typedef struct job {
     const char *from;
     char *to;
 } job;
-
-// `count` numbers of what is read, from element `at` on.
-static const float *load(const job *j, int64_t at, int64_t count, float *scratch)
-{
-    if (j->type == HR_F32) {
-        return (const float *)(const void *)j->from + at;
-    }
-    cast_widen(scratch, (const uint16_t *)(const void *)j->from + at, j->type, count);
-    return scratch;
-}
-
-static void store(const job *j, int64_t at, int64_t count, const float *values)
-{
-    char *to = j->to + at * (int64_t)dtype_bytes(j->type);
-    if (j->type == HR_F32) {
-        memcpy(to, values, (size_t)count * sizeof *values);
-    } else {
-        cast_narrow(to, j->type, values, count);
-    }
-}
 
 CPU_HOT static void set_share(float *restrict sum, const float *restrict x, float share, int64_t count)
 {
@@ -72,11 +50,13 @@ static void mix(const job *j, const corners *four, int64_t to)
     float sum[STRIP], scratch[STRIP];
     for (int64_t first = 0; first < j->from_image.channels; first += STRIP) {
         const int64_t count = strip_of(j->from_image.channels, first);
-        set_share(sum, load(j, four->at[0] + first, count, scratch), four->share[0], count);
+        set_share(sum, cast_load(j->from, j->type, four->at[0] + first, count, scratch), four->share[0],
+                  count);
         for (int k = 1; k < 4; k++) {
-            add_share(sum, load(j, four->at[k] + first, count, scratch), four->share[k], count);
+            add_share(sum, cast_load(j->from, j->type, four->at[k] + first, count, scratch), four->share[k],
+                      count);
         }
-        store(j, to + first, count, sum);
+        cast_store(j->to, j->type, to + first, sum, count);
     }
 }
 
@@ -151,7 +131,7 @@ static void gather(const job *j, const span *of, const int64_t at[2], int64_t im
             const float down = share_of(j, &j->h, h, at[0], high);
             for (int64_t k = 0; k < some; k++) {
                 const int64_t pixel = image + (h * wide[0] + w + k) * j->from_image.channels;
-                add_share(sum, load(j, pixel, count, scratch), down * share[k], count);
+                add_share(sum, cast_load(j->from, j->type, pixel, count, scratch), down * share[k], count);
             }
         }
     }
@@ -175,7 +155,7 @@ static void gather_body(const void *argument, int64_t begin, int64_t end, uint32
                 const int64_t count = strip_of(channels, first);
                 float sum[STRIP] = {0};
                 gather(j, &of, (const int64_t[]){h, w}, image + first, sum, count);
-                store(j, (row * wide[1] + w) * channels + first, count, sum);
+                cast_store(j->to, j->type, (row * wide[1] + w) * channels + first, sum, count);
             }
         }
     }
