@@ -396,8 +396,7 @@ static uint32_t find_first_lasting(const bound *b)
 {
     for (uint32_t n = 0; n < b->p->instr_count; n++) {
         const instr *i = &b->p->instrs[n];
-        // Running statistics, which they list as operands.
-        bool writes = i->op == HR_OP_BATCH_NORM || i->op == HR_OP_BATCH_NORM_STATISTICS;
+        bool writes = op_row_of(i->op)->moves_state;
         for (uint32_t k = 0; k < i->out_count && op_needs_kernel(i->op); k++) {
             writes = writes || is_lasting(b, i->out[k]);
         }

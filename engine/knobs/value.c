@@ -385,6 +385,22 @@ bool hr_knob_is_size(hr_knob_id id)
     return strncmp(row_of(id)->key, group, sizeof group - 1) == 0;
 }
 
+bool hr_knob_shapes_model(hr_knob_id id)
+{
+    return hr_knob_is_size(id) || row_of(id)->models;
+}
+
+bool hr_knobs_same_model(const hr_knobs *a, const hr_knobs *b)
+{
+    bool same = hr_knobs_same_sizes(a, b);
+    for (int k = 0; k < HR_KNOB_COUNT && same; k++) {
+        const hr_knob_id id = (hr_knob_id)k;
+        char x[HR_KNOB_TEXT_MAX], y[HR_KNOB_TEXT_MAX];
+        same = !row_of(id)->models || strcmp(hr_knob_format(a, id, x), hr_knob_format(b, id, y)) == 0;
+    }
+    return same;
+}
+
 bool hr_knobs_same_sizes(const hr_knobs *a, const hr_knobs *b)
 {
     bool same = true;

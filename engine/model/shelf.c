@@ -13,7 +13,7 @@ enum { IDLE_MAX = 8 };
 
 typedef struct shelf_row {
     hr_model *model;
-    hr_knobs knobs; // of which model.* count
+    hr_knobs knobs; // of which count what shapes a model
     uint32_t holders;
     uint64_t taken; // when last, in takes
 } shelf_row;
@@ -52,7 +52,7 @@ static void drop_idle(model_shelf *shelf)
 static shelf_row *find_row(const model_shelf *shelf, const hr_knobs *knobs)
 {
     for (uint32_t k = 0; k < shelf->rows.count; k++) {
-        if (hr_knobs_same_sizes(&shelf->rows.data[k]->knobs, knobs)) {
+        if (hr_knobs_same_model(&shelf->rows.data[k]->knobs, knobs)) {
             return shelf->rows.data[k];
         }
     }

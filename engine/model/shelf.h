@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models of one preset: one for each choice of its sizes (model.*), read when it is asked for. Any thread.
+// The models of one preset: one for each choice of what shapes it (model.*, compress.*), read when it is asked for. Any thread.
 #ifndef MODEL_SHELF_H
 #define MODEL_SHELF_H
 

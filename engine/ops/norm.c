@@ -84,6 +84,7 @@ const op_row op_row_BATCH_NORM = {
     .wide_in = 0x3de,
     .wide_out = 0x6,
     .state_out = 0x6,
+    .moves_state = true,
     .grad_count = 1,
     .grad = {{.op = HR_OP_BATCH_NORM_BWD,
               .operand_count = 5,
@@ -106,6 +107,7 @@ const op_row op_row_BATCH_NORM_STATISTICS = {
     .wide_in = 0x6,
     .wide_out = 0x3,
     .state_out = 0x3,
+    .moves_state = true,
 };
 
 const op_row op_row_BATCH_NORM_EVAL = {

@@ -422,6 +422,7 @@ typedef struct op_row {
     uint8_t wide_out;
     uint8_t state_out; // bit k: output k is what backward needs to know (statistics, a mask), no activation
     uint8_t updates;   // bit k: input k is updated: the outputs are these inputs, in their order
+    bool moves_state;  // it changes what stays among its inputs, which are no outputs: running statistics
     uint8_t in_place_out; // which output in_place speaks of
     uint8_t grad_count;
     op_grad grad[OP_MAX_GRADS];

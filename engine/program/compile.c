@@ -91,7 +91,8 @@ static uint64_t static_bytes(const draft *d)
         if (is_static(t)) {
             (void)hr_add_bytes(sum, t->bytes, &sum);
         }
-        if (t->category == HR_CATEGORY_WEIGHTS && holds_gradients) {
+        const bool trains = t->param != HR_NO_ID && d->model->params[t->param].trainable;
+        if (t->category == HR_CATEGORY_WEIGHTS && holds_gradients && trains) {
             (void)hr_add_bytes(sum, t->bytes, &sum); // its gradient
         }
     }

@@ -117,7 +117,7 @@ static bool concerns_pipeline(hr_knob_id id)
 {
     const char *key = hr_knob_rows(NULL)[id].key;
     return strncmp(key, "pipeline.", 9) == 0 || strncmp(key, "batch.", 6) == 0 || id == HR_KNOB_TRAIN_SEED ||
-           hr_knob_is_size(id);
+           hr_knob_shapes_model(id);
 }
 
 // A card that does not exist and a limit that no card has are refused where the knob is turned.
@@ -157,7 +157,7 @@ static hr_status check_weights_stay(const hr_engine *e, const hr_knobs *changed,
     return status;
 }
 
-static hr_status turn_size(hr_engine *e, const hr_knobs *changed, hr_knob_id id, hr_err *err)
+static hr_status turn_model(hr_engine *e, const hr_knobs *changed, hr_knob_id id, hr_err *err)
 {
     const hr_model *next = NULL;
     HR_TRY(model_shelf_take(e->models, changed, &next, err));
@@ -183,8 +183,8 @@ static hr_status turn_knob(hr_engine *e, const hr_command *c, hr_err *err)
     if (id == HR_KNOB_TRAIN_SAVE && !e->plan_only) {
         HR_TRY(engine_check_save_path(c->text, err));
     }
-    if (hr_knob_is_size(id)) {
-        HR_TRY(turn_size(e, &changed, id, err));
+    if (hr_knob_shapes_model(id)) {
+        HR_TRY(turn_model(e, &changed, id, err));
     }
     e->knobs = changed;
     if (!hr_knob_rows(NULL)[id].hot) {

@@ -151,10 +151,11 @@ typedef struct hr_knob_row {
     const char *preset_default; // as typed; "" means unset
     const char *unset;          // the word for a number that is not set; NULL: "none"
     bool hot;                   // may change between steps without a rebuild
-    const char *line;           // one line of help
-    const char *explanation;    // a paragraph
-    const char *allocator;      // the only allocator.kind of a replay that it concerns; NULL: any
-    const char *applies;        // sentence: when it applies; NULL always
+    bool models;             // the model is another one under another value (its parameters, not its sizes)
+    const char *line;        // one line of help
+    const char *explanation; // a paragraph
+    const char *allocator;   // the only allocator.kind of a replay that it concerns; NULL: any
+    const char *applies;     // sentence: when it applies; NULL always
     // Without which it does nothing: each knob has one of these words. What the sentence says beside it is not here.
     struct {
         const char *words; // "adam adamw"; NULL: no more of them
@@ -193,6 +194,10 @@ bool hr_knob_is_set(const hr_knobs *knobs, hr_knob_id id);
 bool hr_knob_is_size(hr_knob_id id);
 // Whether each size is set in both to the same number, or in neither.
 bool hr_knobs_same_sizes(const hr_knobs *a, const hr_knobs *b);
+// The same of all that a model is made of: sizes, and knobs whose row says `models`.
+bool hr_knobs_same_model(const hr_knobs *a, const hr_knobs *b);
+// Another value of it is another model.
+bool hr_knob_shapes_model(hr_knob_id id);
 // False: it does nothing as the others stand.
 bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id);
 

@@ -20,7 +20,8 @@ typedef struct dedup {
 static bool is_pure(const draft *d, const instr *i)
 {
     bool computes = i->phase == HR_PHASE_FORWARD || i->phase == HR_PHASE_BACKWARD;
-    if (!computes || op_row_of(i->op)->control || op_row_of(i->op)->updates != 0) {
+    const op_row *row = op_row_of(i->op);
+    if (!computes || row->control || row->updates != 0 || row->moves_state) {
         return false;
     }
     for (uint32_t k = 0; k < i->out_count; k++) {
@@ -28,8 +29,7 @@ static bool is_pure(const draft *d, const instr *i)
             return false;
         }
     }
-    return i->out_count > 0 && i->op != HR_OP_INPUT &&
-           i->op != HR_OP_BATCH_NORM; // moves its running statistics
+    return i->out_count > 0 && i->op != HR_OP_INPUT;
 }
 
 static uint64_t hash_of(const instr *i)
