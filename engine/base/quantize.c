@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/quantize.h"
+
+#include <math.h>
+
+enum { INT8_MOST = 127, INT4_LEAST = -8, INT4_MOST = 7 };
+
+static const float epsilon = 1e-7f, tflite_least = 5e-7f;
+
+uint64_t quantize_int4_groups(uint64_t rows)
+{
+    return (rows + QUANTIZE_BLOCK - 1) / QUANTIZE_BLOCK;
+}
+
+uint64_t quantize_int4_pitch(uint64_t columns)
+{
+    return (columns + 1) / 2;
+}
+
+static float clip(float x, float least, float most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+static int8_t int8_of(float x, float scale)
+{
+    return (int8_t)clip(rintf(x * scale), -INT8_MOST, INT8_MOST);
+}
+
+static float int8_scale(float largest)
+{
+    return (float)INT8_MOST / (largest + epsilon);
+}
+
+static void measure_columns(const float *w, uint64_t rows, uint64_t columns, float *largest)
+{
+    for (uint64_t c = 0; c < columns; c++) {
+        largest[c] = 0;
+    }
+    for (uint64_t r = 0; r < rows; r++) {
+        for (uint64_t c = 0; c < columns; c++) {
+            largest[c] = fmaxf(largest[c], fabsf(w[r * columns + c]));
+        }
+    }
+}
+
+void quantize_int8(const float *w, uint64_t rows, uint64_t columns, int8_t *q, float *scale)
+{
+    measure_columns(w, rows, columns, scale);
+    for (uint64_t c = 0; c < columns; c++) {
+        scale[c] = int8_scale(scale[c]);
+    }
+    for (uint64_t r = 0; r < rows; r++) {
+        for (uint64_t c = 0; c < columns; c++) {
+            q[r * columns + c] = int8_of(w[r * columns + c], scale[c]);
+        }
+    }
+}
+
+void quantize_int8_rows(const float *x, uint64_t rows, uint64_t columns, int8_t *q, float *scale)
+{
+    for (uint64_t r = 0; r < rows; r++) {
+        const float *from = x + r * columns;
+        float largest = 0;
+        for (uint64_t c = 0; c < columns; c++) {
+            largest = fmaxf(largest, fabsf(from[c]));
+        }
+        scale[r] = int8_scale(largest);
+        for (uint64_t c = 0; c < columns; c++) {
+            q[r * columns + c] = int8_of(from[c], scale[r]);
+        }
+    }
+}
+
+void dequantize_int8(const int8_t *q, const float *scale, uint64_t rows, uint64_t columns, float *w)
+{
+    for (uint64_t r = 0; r < rows; r++) {
+        for (uint64_t c = 0; c < columns; c++) {
+            w[r * columns + c] = (float)q[r * columns + c] / scale[c];
+        }
+    }
+}
+
+// ---- int4 -----------------------------------------------------------------------------------------------------
+
+int8_t quantize_int4_at(const uint8_t *row, uint64_t column)
+{
+    const int half = row[column / 2] >> (column % 2 * 4) & 0xf;
+    return (int8_t)(half > INT4_MOST ? half - 16 : half);
+}
+
+static void put_int4(uint8_t *row, uint64_t column, float value)
+{
+    const uint8_t half = (uint8_t)((int)value & 0xf);
+    row[column / 2] = column % 2 == 0 ? half : (uint8_t)(row[column / 2] | half << 4);
+}
+
+// Scale and zero point of one column of a group of `rows` rows.
+static void measure_int4(const float *w, uint64_t rows, uint64_t columns, float *scale, float *zero)
+{
+    float least = w[0], most = w[0];
+    for (uint64_t r = 1; r < rows; r++) {
+        least = fminf(least, w[r * columns]);
+        most = fmaxf(most, w[r * columns]);
+    }
+    if (rows < QUANTIZE_BLOCK) {
+        least = fminf(least, 0);
+        most = fmaxf(most, 0);
+    }
+    *scale = (most - least + epsilon) / (float)(INT4_MOST - INT4_LEAST);
+    *zero = clip(rintf(-least / *scale) + (float)INT4_LEAST, INT4_LEAST, INT4_MOST);
+}
+
+void quantize_int4(const float *w, uint64_t rows, uint64_t columns, uint8_t *q, float *scale, int8_t *zero)
+{
+    const uint64_t pitch = quantize_int4_pitch(columns);
+    for (uint64_t first = 0; first < rows; first += QUANTIZE_BLOCK) {
+        const uint64_t count = rows - first < QUANTIZE_BLOCK ? rows - first : QUANTIZE_BLOCK;
+        const uint64_t group = first / QUANTIZE_BLOCK * columns;
+        for (uint64_t c = 0; c < columns; c++) {
+            const float *from = w + first * columns + c;
+            float shift = 0;
+            measure_int4(from, count, columns, &scale[group + c], &shift);
+            zero[group + c] = (int8_t)shift;
+            for (uint64_t r = 0; r < count; r++) {
+                const float value = rintf(from[r * columns] / scale[group + c]) + shift;
+                put_int4(q + (first + r) * pitch, c, clip(value, INT4_LEAST, INT4_MOST));
+            }
+        }
+    }
+}
+
+void dequantize_int4(const uint8_t *q, const float *scale, const int8_t *zero, uint64_t rows,
+                     uint64_t columns, float *w)
+{
+    const uint64_t pitch = quantize_int4_pitch(columns);
+    for (uint64_t r = 0; r < rows; r++) {
+        const uint64_t group = r / QUANTIZE_BLOCK * columns;
+        for (uint64_t c = 0; c < columns; c++) {
+            const int step = quantize_int4_at(q + r * pitch, c) - zero[group + c];
+            w[r * columns + c] = (float)step * scale[group + c];
+        }
+    }
+}
+
+// ---- TFLite ---------------------------------------------------------------------------------------------------
+
+void quantize_int8_tflite(const float *w, uint64_t rows, uint64_t columns, int8_t *q, float *scale)
+{
+    measure_columns(w, rows, columns, scale);
+    for (uint64_t c = 0; c < columns; c++) {
+        scale[c] = fmaxf(scale[c], tflite_least) / (float)INT8_MOST;
+    }
+    for (uint64_t r = 0; r < rows; r++) {
+        for (uint64_t c = 0; c < columns; c++) {
+            q[r * columns + c] = (int8_t)clip(roundf(w[r * columns + c] / scale[c]), -INT8_MOST, INT8_MOST);
+        }
+    }
+}
