@@ -19,6 +19,7 @@ int cli_devices(int argc, char **argv);
 int cli_knobs(int argc, char **argv);
 int cli_terms(int argc, char **argv);
 int cli_config(int argc, char **argv);
+int cli_export(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_watch(int argc, char **argv);
 int cli_manual(int argc, char **argv);

@@ -247,7 +247,7 @@ typedef enum hr_op {
         HR_OP_COUNT
 } hr_op;
 
-typedef enum hr_dtype { HR_F32, HR_F64, HR_F16, HR_BF16, HR_I32, HR_U8, HR_DTYPE_COUNT } hr_dtype;
+typedef enum hr_dtype { HR_F32, HR_F64, HR_F16, HR_BF16, HR_I32, HR_U8, HR_I8, HR_DTYPE_COUNT } hr_dtype;
 
 // PLAIN is row-major in the order of the shape. PADDED is PLAIN with rows, of the last dimension, that begin at multiples of OP_PAD_ELEMENTS;
 // what lies between them is nothing anybody may read a number of. LIBRARY is opaque: only bytes are known here.

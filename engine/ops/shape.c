@@ -13,6 +13,7 @@ static const struct {
 } dtype_rows[HR_DTYPE_COUNT] = {
     [HR_F32] = {"float32", 4},   [HR_F64] = {"float64", 8}, [HR_F16] = {"float16", 2},
     [HR_BF16] = {"bfloat16", 2}, [HR_I32] = {"int32", 4},   [HR_U8] = {"uint8", 1},
+    [HR_I8] = {"int8", 1},
 };
 
 uint64_t dtype_bytes(hr_dtype dtype)

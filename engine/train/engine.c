@@ -271,6 +271,18 @@ static bool is_done(const hr_engine *e)
     return e->steps >= e->target_steps && !owes_evaluation;
 }
 
+// Whole numbers have no place for a gradient.
+static hr_status check_trains(const hr_engine *e, hr_err *err)
+{
+    if (e->quantized == HR_QUANTIZE_NONE || !e->build->arithmetic) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, SAVE, "%s has %s weights, which evaluate and do not train", e->last_save,
+                  hr_quantize_name(e->quantized));
+    hr_err_try(err, "-s train.resume=FILE with the save that it was made of");
+    return HR_SAVE;
+}
+
 static hr_status work(hr_engine *e, hr_err *err)
 {
     if (e->needs_build) {
@@ -283,6 +295,7 @@ static hr_status work(hr_engine *e, hr_err *err)
         engine_set_state(e, HR_ENGINE_IDLE, "all steps are done");
         return save_if_wanted(e, err);
     }
+    HR_TRY(check_trains(e, err));
     return engine_train_step(e, err);
 }
 

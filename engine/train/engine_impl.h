@@ -3,6 +3,7 @@
 #ifndef TRAIN_ENGINE_IMPL_H
 #define TRAIN_ENGINE_IMPL_H
 
+#include "headroom/deploy.h"
 #include "headroom/engine.h"
 
 #include "data/pipeline.h"
@@ -13,7 +14,7 @@
 #include "train/inside.h"
 #include "train/store.h"
 
-enum { ENGINE_DURATIONS = 1024 };
+enum { ENGINE_DURATIONS = 1024, EVALUATION_TIMES = 64 };
 
 // An evaluation under way or ended.
 typedef struct evaluation {
@@ -21,7 +22,9 @@ typedef struct evaluation {
     bool ever;
     double loss_sum;
     uint64_t correct, samples, count;
-    double accuracy;            // of the last one, NaN before
+    double loss, accuracy;               // of the last one, NaN before
+    uint64_t batch_ns[EVALUATION_TIMES]; // of its first full batches
+    uint32_t timed;
     uint64_t peak_in_use_bytes; // of all in this counter epoch
     ledger before;              // the training steps' ledger, put back when it ends
 } evaluation;
@@ -51,6 +54,8 @@ struct hr_engine {
     bool needs_pipeline;               // a knob of the pipeline changed
     bool told_bad;                     // that a sample was replaced (pipeline.bad)
     bool resumed;                      // train.resume was read
+    bool stripped;                     // what was read from a save had no slots
+    hr_quantize quantized;     // what was read from a save was in whole numbers: it does not go on training
     bool lost_step;            // a step failed half way: contents of device memory are not to be trusted
     bool needs_seek;           // `data` is beyond `position`: a step broke off that had its batch
     bool restored;             // `carried` is what training goes on from, not what the build holds

@@ -36,8 +36,8 @@ void failure_heap_sink(void *engine, const hr_event *event)
 static const char *tensorflow_type(hr_dtype type)
 {
     static const char *const names[HR_DTYPE_COUNT] = {
-        [HR_F32] = "float",     [HR_F64] = "double", [HR_F16] = "half",
-        [HR_BF16] = "bfloat16", [HR_I32] = "int32",  [HR_U8] = "uint8",
+        [HR_F32] = "float", [HR_F64] = "double", [HR_F16] = "half", [HR_BF16] = "bfloat16",
+        [HR_I32] = "int32", [HR_U8] = "uint8",   [HR_I8] = "int8",
     };
     return names[type];
 }

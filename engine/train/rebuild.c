@@ -184,6 +184,9 @@ static hr_status resume(hr_engine *e, const char *path, hr_err *err)
     HR_TRY(follow_restored(e, err));
     (void)text_copy(e->last_save, sizeof e->last_save, path);
     e->resumed = true;
+    if (e->stripped && e->quantized == HR_QUANTIZE_NONE) {
+        trace_note(&e->bus, HR_EVENT_LOG, 0, "a stripped save: the optimizer's slots begin anew");
+    }
     if (wanted > 0) {
         e->target_steps = (uint64_t)wanted;
     }

@@ -3,84 +3,27 @@
 // its metadata. Written whole or not at all; a run resumed from it goes on bit-identically.
 //
 //   u64 LE header bytes | JSON header, padded with blanks to 8 | tensors, little-endian, in canonical order
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "train/engine_impl.h"
+#include "train/quantized.h"
 #include "train/save_header.h"
+#include "train/save_write.h"
 
-static const char save_schema[] = "headroom.save/2";
 // Its checksum is of the tensors alone.
 static const char save_schema_1[] = "headroom.save/1";
 
 // A header of thousands of tensors has less, one of more as much as its parameters with slots and average need; what
 // a parser makes of so much is bounded too.
-enum { SAVE_HEADER_BYTES = 4 << 20, SAVE_HEADER_PARAM_BYTES = 2048, SAVE_SNIFF_BYTES = 512 };
+enum { SAVE_HEADER_BYTES = 4 << 20, SAVE_HEADER_PARAM_BYTES = 2048 };
 // Bytes of a save for each parameter of the model: a float64 with two float64 optimizer slots and an average.
 enum { SAVE_PARAMETER_BYTES = 4 * 8 };
-
-static const struct {
-    const char *name;
-    hr_dtype dtype;
-} save_types[] = {{"F32", HR_F32},   {"F64", HR_F64}, {"F16", HR_F16},
-                  {"BF16", HR_BF16}, {"I32", HR_I32}, {"U8", HR_U8}};
-
-_Static_assert(sizeof save_types / sizeof *save_types == HR_DTYPE_COUNT, "one word for each type");
-
-static const char *type_word(hr_dtype dtype)
-{
-    size_t k = 0;
-    while (save_types[k].dtype != dtype) {
-        k++;
-    }
-    return save_types[k].name;
-}
-
-static const char category_key[] = "category:"; // metadata key prefix: which slot or state a tensor is
-
-static bool put_number(json_t *metadata, const char *key, uint64_t number)
-{
-    char digits[24];
-    (void)snprintf(digits, sizeof digits, "%" PRIu64, number);
-    return json_object_set_new(metadata, key, json_string(digits)) == 0;
-}
-
-static const char checksum_key[] = "checksum";
-
-static uint64_t hash_named(const char *name, const void *data, uint64_t bytes)
-{
-    return hash64(data, bytes, hash64(name, strlen(name), 0));
-}
-
-// Of the names and bytes of tensors and of all other metadata (NULL: not of that), in any order; 63 bits, so that it is a
-// count like the others.
-static uint64_t checksum_of(const store *s, const json_t *metadata)
-{
-    uint64_t sum = 0;
-    const char *key = NULL;
-    json_t *value = NULL;
-    for (uint32_t k = 0; k < s->tensors.count; k++) {
-        const stored_tensor *t = &s->tensors.data[k];
-        sum += hash_named(t->name, t->data, t->bytes);
-    }
-    json_object_foreach((json_t *)(uintptr_t)metadata, key, value)
-    {
-        if (strcmp(key, checksum_key) != 0) {
-            sum += hash_named(key, json_string_value(value), json_string_length(value));
-        }
-    }
-    return sum >> 1;
-}
 
 // The knobs that are set, a line each: "batch.size=128".
 static json_t *make_knobs(const hr_knobs *knobs)
@@ -109,108 +52,23 @@ static bool put_origin(json_t *metadata, const hr_engine *e)
     }
     return json_object_set_new(metadata, "preset", preset) == 0 &&
            json_object_set_new(metadata, "knobs", knobs) == 0 &&
-           put_number(metadata, "trusts", e->origin->trusts);
+           save_put_number(metadata, "trusts", e->origin->trusts);
 }
 
 static json_t *make_metadata(const hr_engine *e, const store *s)
 {
     json_t *m = json_object();
-    bool ok = m != NULL && json_object_set_new(m, "format", json_string(save_schema)) == 0 &&
-              json_object_set_new(m, "model", json_string(e->model->name)) == 0 &&
-              put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
-              put_number(m, "epoch", e->position.epoch) &&
-              put_number(m, "epoch_samples", e->position.samples) &&
-              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) && put_origin(m, e);
-    for (uint32_t k = 0; ok && k < s->tensors.count; k++) {
-        const stored_tensor *t = &s->tensors.data[k];
-        char key[160];
-        (void)snprintf(key, sizeof key, "%s%s", category_key, t->name);
-        ok = t->category == HR_CATEGORY_WEIGHTS ||
-             json_object_set_new(m, key, json_string(hr_category_name(t->category))) == 0;
-    }
-    if (!ok || !put_number(m, checksum_key, checksum_of(s, m))) {
+    bool ok = m != NULL && save_put(m, "format", SAVE_SCHEMA) && save_put(m, "model", e->model->name) &&
+              save_put_number(m, "steps", e->steps) && save_put_number(m, "updates", e->updates) &&
+              save_put_number(m, "epoch", e->position.epoch) &&
+              save_put_number(m, "epoch_samples", e->position.samples) &&
+              save_put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
+              put_origin(m, e);
+    if (!ok || !save_put_tensors(m, s)) {
         json_decref(m);
         return NULL;
     }
     return m;
-}
-
-static json_t *make_entry(const stored_tensor *t, uint64_t begin)
-{
-    json_t *shape = json_array();
-    for (uint32_t k = 0; shape != NULL && k < t->shape.rank; k++) {
-        if (json_array_append_new(shape, json_integer(t->shape.dim[k])) != 0) {
-            json_decref(shape);
-            return NULL;
-        }
-    }
-    const uint64_t end = begin + t->bytes;
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_word(t->dtype), "shape", shape, "data_offsets",
-                     (json_int_t)begin, (json_int_t)end);
-}
-
-// The header's JSON text, blanks appended so that the tensors begin at a multiple of 8.
-static hr_status make_header(const hr_engine *e, const store *s, text *out, hr_err *err)
-{
-    json_t *root = json_object();
-    bool ok = root != NULL && json_object_set_new(root, "__metadata__", make_metadata(e, s)) == 0;
-    uint64_t offset = 0;
-    for (uint32_t k = 0; ok && k < s->tensors.count; k++) {
-        ok = json_object_set_new(root, s->tensors.data[k].name, make_entry(&s->tensors.data[k], offset)) == 0;
-        offset += s->tensors.data[k].bytes;
-    }
-    char *json = ok ? json_dumps(root, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
-    json_decref(root);
-    if (json == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for the header of a save");
-    }
-    text_append_bytes(out, json, strlen(json));
-    free(json);
-    while (out->length % 8 != 0) {
-        text_append_bytes(out, " ", 1);
-    }
-    return out->failed ? HR_FAIL(err, NOMEM, "no host memory for the header of a save") : HR_OK;
-}
-
-static hr_status write_file(const char *path, const text *header, const store *s, hr_err *err)
-{
-    file_writer *w = NULL;
-    uint64_t header_bytes = header->length;
-    HR_TRY(file_writer_open(path, &w, err));
-    hr_status status = file_writer_add(w, &header_bytes, sizeof header_bytes, err);
-    if (status == HR_OK) {
-        status = file_writer_add(w, header->data, header->length, err);
-    }
-    for (uint32_t k = 0; k < s->tensors.count && status == HR_OK; k++) {
-        status = file_writer_add(w, s->tensors.data[k].data, s->tensors.data[k].bytes, err);
-    }
-    if (status != HR_OK) {
-        file_writer_abandon(w);
-        return status;
-    }
-    return file_writer_commit(w, err);
-}
-
-// A file that stands there already must be a save of ours. Opening does not wait: it may be a pipe.
-static hr_status check_replaceable(const char *path, hr_err *err)
-{
-    char start[SAVE_SNIFF_BYTES];
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) {
-        return HR_OK;
-    }
-    ssize_t bytes = fd < 0 ? -1 : read(fd, start, sizeof start);
-    const char *why = bytes < 0 ? strerror(errno) : "something else";
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    if (bytes > 0 && memmem(start, (size_t)bytes, SAVE_FAMILY, strlen(SAVE_FAMILY)) != NULL) {
-        return HR_OK;
-    }
-    (void)HR_FAIL(err, WRITE, "%s: needed a save of headroom or no file, had: %s; nothing there was changed",
-                  path, why);
-    hr_err_try(err, "-s train.save=ANOTHER.safetensors");
-    return HR_WRITE;
 }
 
 hr_status engine_check_save_path(const char *path, hr_err *err)
@@ -219,9 +77,11 @@ hr_status engine_check_save_path(const char *path, hr_err *err)
     if (path[0] == '\0') {
         return HR_OK;
     }
-    HR_TRY(check_replaceable(path, err));
-    hr_status status = file_writer_open(path, &w, err);
-    file_writer_abandon(w);
+    hr_status status = save_check_replaceable(path, err);
+    if (status == HR_OK) {
+        status = file_writer_open(path, &w, err);
+        file_writer_abandon(w);
+    }
     if (status == HR_WRITE) {
         hr_err_try(err, "-s train.save=ANOTHER.safetensors");
     }
@@ -232,9 +92,11 @@ static hr_status write_store(hr_engine *e, const char *path, store *s, hr_err *e
 {
     text header = {0};
     HR_TRY(store_take(s, e->build, err));
-    hr_status status = make_header(e, s, &header, err);
+    json_t *metadata = make_metadata(e, s);
+    hr_status status = save_make_header(metadata, s, &header, err);
+    json_decref(metadata);
     if (status == HR_OK) {
-        status = write_file(path, &header, s, err);
+        status = save_write(path, &header, s, err);
     }
     text_deinit(&header);
     return status;
@@ -259,8 +121,12 @@ hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
         hr_err_try(err, "train a step, then save again");
         return HR_STATE;
     }
-    HR_TRY(check_replaceable(path, err));
-    hr_status status = write_store(e, path, &s, err);
+    hr_status status = save_check_replaceable(path, err);
+    if (status != HR_OK) {
+        hr_err_try(err, "-s train.save=ANOTHER.safetensors");
+        return status;
+    }
+    status = write_store(e, path, &s, err);
     store_deinit(&s);
     if (status == HR_OK) {
         (void)text_copy(e->last_save, sizeof e->last_save, path);
@@ -302,7 +168,7 @@ static hr_status get_number(const save_file *f, const char *key, uint64_t *out, 
 static hr_category stored_category(const save_file *f, const char *name)
 {
     char key[160];
-    (void)snprintf(key, sizeof key, "%s%s", category_key, name);
+    (void)snprintf(key, sizeof key, "%s%s", SAVE_CATEGORY_KEY, name);
     const char *word = json_string_value(json_object_get(f->metadata, key));
     bool slot = word != NULL && strcmp(word, hr_category_name(HR_CATEGORY_OPTIMIZER)) == 0;
     bool state = word != NULL && strcmp(word, hr_category_name(HR_CATEGORY_STATE)) == 0;
@@ -321,17 +187,6 @@ static bool read_shape(const json_t *array, hr_shape *shape)
     return true;
 }
 
-static bool read_type(const char *word, hr_dtype *dtype)
-{
-    for (size_t k = 0; k < sizeof save_types / sizeof *save_types; k++) {
-        if (word != NULL && strcmp(word, save_types[k].name) == 0) {
-            *dtype = save_types[k].dtype;
-            return true;
-        }
-    }
-    return false;
-}
-
 static hr_status read_tensor(save_file *f, const char *name, const json_t *entry, store *s, hr_err *err)
 {
     hr_shape shape;
@@ -340,7 +195,7 @@ static hr_status read_tensor(save_file *f, const char *name, const json_t *entry
     uint64_t begin = (uint64_t)json_integer_value(json_array_get(offsets, 0));
     uint64_t end = (uint64_t)json_integer_value(json_array_get(offsets, 1));
     if (!read_shape(json_object_get(entry, "shape"), &shape) ||
-        !read_type(json_string_value(json_object_get(entry, "dtype")), &dtype) || begin > end ||
+        !save_type(json_string_value(json_object_get(entry, "dtype")), &dtype) || begin > end ||
         end > f->data_bytes) {
         return HR_FAIL(err, SAVE, "%s: the entry of tensor %s is broken (data ends at byte %" PRIu64 ")",
                        f->path, name, f->data_bytes);
@@ -403,6 +258,20 @@ static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)
     return HR_OK;
 }
 
+static hr_status read_mode(const save_file *f, hr_quantize *mode, hr_err *err)
+{
+    const char *word = json_string_value(json_object_get(f->metadata, SAVE_QUANTIZE_KEY));
+    for (int k = 0; word != NULL && k < HR_QUANTIZE_COUNT; k++) {
+        if (strcmp(word, hr_quantize_name((hr_quantize)k)) == 0) {
+            *mode = (hr_quantize)k;
+            return HR_OK;
+        }
+    }
+    return word == NULL
+               ? HR_OK
+               : HR_FAIL(err, SAVE, "%s: needed weights of a kind that is known, had '%.64s'", f->path, word);
+}
+
 static bool is_format(const save_file *f, const char *schema)
 {
     const char *format = json_string_value(json_object_get(f->metadata, "format"));
@@ -412,18 +281,33 @@ static bool is_format(const save_file *f, const char *schema)
 static hr_status check_contents(const save_file *f, const store *s, hr_err *err)
 {
     uint64_t written = 0;
-    HR_TRY(get_number(f, checksum_key, &written, err));
+    HR_TRY(get_number(f, SAVE_CHECKSUM_KEY, &written, err));
     if (f->read_bytes != f->data_bytes) {
         return HR_FAIL(err, SAVE,
                        "%s is damaged: its tensors are %" PRIu64 " B, behind the header are %" PRIu64,
                        f->path, f->read_bytes, f->data_bytes);
     }
-    const uint64_t found = checksum_of(s, is_format(f, save_schema_1) ? NULL : f->metadata);
+    const uint64_t found = save_checksum(s, is_format(f, save_schema_1) ? NULL : f->metadata);
     return found == written
                ? HR_OK
                : HR_FAIL(err, SAVE,
                          "%s is damaged: its tensors and counters need checksum %" PRIu64 ", had %" PRIu64,
                          f->path, written, found);
+}
+
+// Whole numbers become what a product with them computes with. Their checksum is of them as they are written.
+static hr_status take_tensors(const save_file *f, const hr_model *m, hr_quantize mode, store *s, hr_err *err)
+{
+    if (mode != HR_QUANTIZE_NONE) {
+        HR_TRY(check_contents(f, s, err));
+        store back = {0};
+        const hr_status status = quantized_back(s, m, mode, f->path, &back, err);
+        store_deinit(s);
+        *s = back;
+        return status == HR_OK ? check_against_model(f, s, m, err) : status;
+    }
+    HR_TRY(check_against_model(f, s, m, err));
+    return check_contents(f, s, err);
 }
 
 static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
@@ -432,10 +316,11 @@ static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
     const char *name = NULL;
     json_t *entry = NULL;
     hr_status status = HR_OK;
+    hr_quantize mode = HR_QUANTIZE_NONE;
     f->metadata = json_object_get(root, "__metadata__");
-    if (!is_format(f, save_schema) && !is_format(f, save_schema_1)) {
+    if (!is_format(f, SAVE_SCHEMA) && !is_format(f, save_schema_1)) {
         const char *format = json_string_value(json_object_get(f->metadata, "format"));
-        return HR_FAIL(err, SAVE, "%s is no save of headroom: format needs %s, had %s", f->path, save_schema,
+        return HR_FAIL(err, SAVE, "%s is no save of headroom: format needs %s, had %s", f->path, SAVE_SCHEMA,
                        format != NULL ? format : "nothing");
     }
     json_object_foreach(root, name, entry)
@@ -445,10 +330,10 @@ static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
         }
     }
     if (status == HR_OK) {
-        status = check_against_model(f, &s, e->model, err);
+        status = read_mode(f, &mode, err);
     }
     if (status == HR_OK) {
-        status = check_contents(f, &s, err);
+        status = take_tensors(f, e->model, mode, &s, err);
     }
     if (status == HR_OK) {
         status = read_counters(e, f, err);
@@ -459,7 +344,28 @@ static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
     }
     store_deinit(&e->carried);
     e->carried = s;
+    e->quantized = mode;
+    e->stripped = json_object_get(f->metadata, SAVE_STRIPPED_KEY) != NULL;
     return HR_OK;
+}
+
+// Of a file that is larger than the model's could be: which tensor says that it is another's.
+static hr_status say_other_model(const char *path, const json_t *root, const hr_model *m, hr_status status,
+                                 hr_err *err)
+{
+    const bool has_tensors = json_object_size(root) > 1;
+    for (uint32_t k = 0; has_tensors && k < m->param_count; k++) {
+        hr_shape shape;
+        char needed[64];
+        const model_param *p = &m->params[k];
+        const json_t *entry = json_object_get(root, p->name);
+        if (!read_shape(json_object_get(entry, "shape"), &shape) || !shape_equal(&shape, &p->shape)) {
+            return HR_FAIL(err, SAVE, "%s does not fit model %s, but '%.64s': it has no %s %s", path, m->name,
+                           save_text(json_object_get(root, "__metadata__"), "model"), p->name,
+                           shape_text(&p->shape, needed, sizeof needed));
+        }
+    }
+    return status;
 }
 
 hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
@@ -473,6 +379,7 @@ hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
     HR_TRY(save_open(path, most_header_bytes, &fd, &root, err));
     const uint64_t limit_bytes = most_header_bytes + e->model->parameters * SAVE_PARAMETER_BYTES;
     hr_status status = file_read_rest(fd, path, limit_bytes, &data, &bytes, err);
+    status = status == HR_READ ? say_other_model(path, root, e->model, status, err) : status;
     save_file f = {.path = path, .data = data, .data_bytes = bytes};
     status = status == HR_OK ? read_all(e, &f, root, err) : status;
     file_close(fd);

@@ -57,6 +57,7 @@ void engine_begin_evaluation(hr_engine *e)
     e->eval.running = true;
     e->eval.loss_sum = 0;
     e->eval.correct = e->eval.samples = 0;
+    e->eval.timed = 0;
     e->eval.before = *executor_ledger(e->build->x);
 }
 
@@ -247,14 +248,14 @@ static void end_evaluation(hr_engine *e)
     evaluation *v = &e->eval;
     v->running = false;
     v->ever = true;
+    v->loss = v->samples > 0 ? v->loss_sum / (double)v->samples : (double)NAN;
     v->accuracy = accuracy_of(e->model, v);
     executor_restore_peak(e->build->x, &v->before);
     allocator_clear_peaks(e->build->heap);
-    emit_step(e, HR_EVENT_EVAL,
-              &(hr_event_step){.loss = v->samples > 0 ? v->loss_sum / (double)v->samples : (double)NAN,
-                               .accuracy = v->accuracy,
-                               .samples = v->samples,
-                               .count = (uint32_t)v->count++});
+    emit_step(
+        e, HR_EVENT_EVAL,
+        &(hr_event_step){
+            .loss = v->loss, .accuracy = v->accuracy, .samples = v->samples, .count = (uint32_t)v->count++});
 }
 
 static void note_evaluating(hr_engine *e, bool evaluates)
@@ -280,9 +281,13 @@ hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
         io.slot[k] = item.room.slot[k];
     }
     note_evaluating(e, true);
+    const uint64_t begin_ns = clock_now_ns();
     hr_status status = executor_step(e->build->x, e->build->slots[which], &io, err);
     note_evaluating(e, false);
     HR_TRY(status);
+    if (which == BUILD_EVAL && e->eval.timed < EVALUATION_TIMES) {
+        e->eval.batch_ns[e->eval.timed++] = clock_now_ns() - begin_ns;
+    }
     uint64_t peak = executor_step_peak_bytes(e->build->x);
     e->eval.loss_sum += io.loss * item.count;
     e->eval.correct += (uint64_t)io.correct;

@@ -161,6 +161,11 @@ static double read_u8(const void *from, uint64_t k)
     return (double)((const uint8_t *)from)[k];
 }
 
+static double read_i8(const void *from, uint64_t k)
+{
+    return (double)((const int8_t *)from)[k];
+}
+
 static void write_i32(void *to, uint64_t k, double value)
 {
     ((int32_t *)to)[k] = (int32_t)value;
@@ -169,6 +174,11 @@ static void write_i32(void *to, uint64_t k, double value)
 static void write_u8(void *to, uint64_t k, double value)
 {
     ((uint8_t *)to)[k] = (uint8_t)value;
+}
+
+static void write_i8(void *to, uint64_t k, double value)
+{
+    ((int8_t *)to)[k] = (int8_t)value;
 }
 
 // How numbers of a type are read and written. Integers are codes and counts: no real goes on as one.
@@ -180,6 +190,7 @@ static const struct {
     [HR_F32] = {read_f32, write_f32, true},  [HR_F64] = {read_f64, write_f64, true},
     [HR_F16] = {read_f16, write_f16, true},  [HR_BF16] = {read_bf16, write_bf16, true},
     [HR_I32] = {read_i32, write_i32, false}, [HR_U8] = {read_u8, write_u8, false},
+    [HR_I8] = {read_i8, write_i8, false},
 };
 
 static bool converts(hr_dtype to, hr_dtype from)
@@ -192,6 +203,25 @@ static void convert(void *to, hr_dtype to_type, const void *from, hr_dtype from_
     for (uint64_t k = 0; k < elements; k++) {
         types[to_type].write(to, k, types[from_type].read(from, k));
     }
+}
+
+stored_tensor *store_add_as(store *s, const char *name, const stored_tensor *from, hr_dtype dtype)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&from->shape, &elements);
+    stored_tensor *to =
+        converts(dtype, from->dtype) ? store_add(s, name, &from->shape, dtype, from->category) : NULL;
+    if (to != NULL && dtype == from->dtype) {
+        memcpy(to->data, from->data, from->bytes);
+    } else if (to != NULL) {
+        convert(to->data, dtype, from->data, from->dtype, elements);
+    }
+    return to;
+}
+
+double store_value(const stored_tensor *t, uint64_t k)
+{
+    return types[t->dtype].read(t->data, k);
 }
 
 // ---- filling --------------------------------------------------------------------------------------------------

@@ -371,6 +371,9 @@ static void put(void *memory, const op_operand *t, const double *values)
         case HR_U8:
             ((uint8_t *)memory)[at] = (uint8_t)values[i];
             break;
+        case HR_I8:
+            ((int8_t *)memory)[at] = (int8_t)values[i];
+            break;
         case HR_F16:
             ((uint16_t *)memory)[at] = f16_of_float((float)values[i]);
             break;
@@ -400,6 +403,9 @@ static void get(const void *memory, const op_operand *t, double *values)
             break;
         case HR_U8:
             values[i] = ((const uint8_t *)memory)[at];
+            break;
+        case HR_I8:
+            values[i] = ((const int8_t *)memory)[at];
             break;
         case HR_F16:
             values[i] = (double)float_of_f16(((const uint16_t *)memory)[at]);

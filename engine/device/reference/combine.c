@@ -106,7 +106,7 @@ void reference_reduce_bwd(const reference_call *call)
 void reference_zeros(const reference_call *call)
 {
     const hr_dtype dtype = (hr_dtype)call->query->out[0].dtype;
-    const bool real = dtype != HR_I32 && dtype != HR_U8;
+    const bool real = dtype_is_real(dtype);
     memset(call->out[0], 0, call->out_count[0] * (real ? sizeof(double) : dtype_bytes(dtype)));
 }
 

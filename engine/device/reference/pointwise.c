@@ -11,7 +11,7 @@ void reference_input(const reference_call *call)
     const uint64_t count = call->out_count[0];
     const hr_dtype dtype = (hr_dtype)call->query->out[0].dtype;
     const void *from = call->io->slot[call->query->attr.slot];
-    if (dtype == HR_I32 || dtype == HR_U8 || dtype == HR_F64) {
+    if (!dtype_is_real(dtype) || dtype == HR_F64) {
         memcpy(call->out[0], from, count * dtype_bytes(dtype));
         return;
     }
@@ -28,7 +28,7 @@ void reference_input(const reference_call *call)
 void reference_cross(const reference_call *call)
 {
     const hr_dtype dtype = (hr_dtype)call->query->out[0].dtype;
-    const bool whole = dtype == HR_I32 || dtype == HR_U8;
+    const bool whole = !dtype_is_real(dtype);
     memcpy(call->out[0], call->in[0], call->out_count[0] * (whole ? dtype_bytes(dtype) : sizeof(double)));
 }
 

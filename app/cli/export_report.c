@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/export_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/cli/emit.h"
+#include "app/cli/say.h"
+
+enum { TENSORS_SHOWN = 12, CELL_TEXT_MAX = 32, NAME_COLUMNS = 28 };
+
+static double sparsity_of(const hr_deploy_tensor *t)
+{
+    return t->elements == 0 ? 0 : (double)t->zeros / (double)t->elements;
+}
+
+// ---- JSON -----------------------------------------------------------------------------------------------------
+
+static void emit_size(emitter *e, const char *key, const hr_deploy_size *s)
+{
+    emit_row(e, key);
+    emit_count(e, "ram_bytes", s->ram_bytes);
+    emit_count(e, "file_bytes", s->file_bytes);
+    emit_count(e, "gzip_bytes", s->gzip_bytes);
+    emit_count(e, "zstd_bytes", s->zstd_bytes);
+    emit_end_object(e);
+}
+
+static void emit_eval(emitter *e, const char *key, const hr_deploy_eval *v)
+{
+    emit_row(e, key);
+    emit_count(e, "samples", v->samples);
+    emit_real(e, "accuracy", v->accuracy, EMIT_EXACT);
+    emit_real(e, "loss", v->loss, EMIT_LOSS);
+    emit_real(e, "examples_per_second", v->examples_per_second, EMIT_EXACT);
+    emit_count(e, "peak_in_use_bytes", v->samples == 0 ? HR_NONE : v->peak_in_use_bytes);
+    emit_end_object(e);
+}
+
+static void emit_tensor(emitter *e, const hr_deploy_tensor *t)
+{
+    emit_row(e, NULL);
+    emit_text(e, "name", t->name);
+    emit_text(e, "dtype", t->type);
+    emit_count(e, "elements", t->elements);
+    emit_count(e, "zeros", t->zeros);
+    emit_real(e, "sparsity", sparsity_of(t), EMIT_EXACT);
+    emit_count(e, "bytes", t->bytes);
+    emit_count(e, "deployed_bytes", t->deployed_bytes);
+    emit_real(e, "max_error", t->max_error, EMIT_LOSS);
+    emit_end_object(e);
+}
+
+void export_print_json(const hr_deploy *d, const hr_deploy_request *request)
+{
+    emitter e = {.out = stdout};
+    emit_object(&e, NULL);
+    emit_text(&e, "schema", "headroom.export/1");
+    emit_text(&e, "model", d->model);
+    emit_count(&e, "steps", d->steps);
+    emit_text(&e, "quantize", hr_quantize_name(d->quantize));
+    emit_bool(&e, "averaged", d->averaged);
+    emit_text(&e, "written", request->out);
+    emit_object(&e, "sizes");
+    emit_size(&e, "save", &d->save);
+    emit_size(&e, "stripped", &d->stripped);
+    emit_size(&e, "deployed", &d->deployed);
+    emit_end_object(&e);
+    emit_object(&e, "evaluation");
+    emit_eval(&e, "trained", &d->before);
+    emit_eval(&e, "deployed", &d->after);
+    emit_end_object(&e);
+    emit_array(&e, "tensors");
+    for (size_t k = 0; k < d->tensor_count; k++) {
+        emit_tensor(&e, &d->tensors[k]);
+    }
+    emit_end_array(&e);
+    emit_end_object(&e);
+}
+
+// ---- text -----------------------------------------------------------------------------------------------------
+
+static const char *number(double value, int digits, char text[CELL_TEXT_MAX])
+{
+    (void)snprintf(text, CELL_TEXT_MAX, "%.*f", digits, value);
+    return isnan(value) ? "-" : text;
+}
+
+static const char *error_text(double error, char text[CELL_TEXT_MAX])
+{
+    (void)snprintf(text, CELL_TEXT_MAX, "%.2g", error);
+    return isnan(error) ? "-" : text;
+}
+
+static void print_size(const char *label, const hr_deploy_size *s)
+{
+    char ram[SAY_COUNT_TEXT_MAX], file[SAY_COUNT_TEXT_MAX], gzip[SAY_COUNT_TEXT_MAX],
+        zstd[SAY_COUNT_TEXT_MAX];
+    printf("  %-10s %15s %15s %15s %15s\n", label, say_count(s->ram_bytes, ram),
+           say_count(s->file_bytes, file), say_count(s->gzip_bytes, gzip), say_count(s->zstd_bytes, zstd));
+}
+
+static void print_sizes(const hr_deploy *d)
+{
+    printf("  %-10s %15s %15s %15s %15s\n", "bytes", "in RAM", "on disk", "gzip", "zstd");
+    if (!d->was_quantized) {
+        print_size("save", &d->save);
+        print_size("stripped", &d->stripped);
+    }
+    if (d->quantize != HR_QUANTIZE_NONE) {
+        print_size(hr_quantize_name(d->quantize), &d->deployed);
+    }
+}
+
+static void print_eval(const char *label, const hr_deploy_eval *v)
+{
+    char accuracy[CELL_TEXT_MAX], loss[CELL_TEXT_MAX], rate[CELL_TEXT_MAX], peak[SAY_COUNT_TEXT_MAX];
+    printf("  %-10s %15s %15s %15s %15s\n", label, number(v->accuracy, 4, accuracy), number(v->loss, 6, loss),
+           number(v->examples_per_second, 0, rate), say_count(v->peak_in_use_bytes, peak));
+}
+
+static void print_evaluation(const hr_deploy *d)
+{
+    char samples[SAY_COUNT_TEXT_MAX];
+    if (d->before.samples == 0) {
+        puts("\n  no samples are held out: accuracy and speed were not measured");
+        return;
+    }
+    printf("\n  %-10s %15s %15s %15s %15s\n", "evaluated", "accuracy", "loss", "examples/s m", "peak in use");
+    print_eval(d->was_quantized ? hr_quantize_name(d->quantize) : "trained", &d->before);
+    if (d->quantize != HR_QUANTIZE_NONE && !d->was_quantized) {
+        print_eval(hr_quantize_name(d->quantize), &d->after);
+    }
+    printf("  on %s samples that are held out\n", say_count(d->before.samples, samples));
+}
+
+static int larger(const void *a, const void *b)
+{
+    const hr_deploy_tensor *x = *(const hr_deploy_tensor *const *)a, *y = *(const hr_deploy_tensor *const *)b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : x < y ? -1 : x > y;
+}
+
+// Of a name that is too long its end, which tells tensors apart.
+static const char *short_name(const char *name, char text[NAME_COLUMNS + 1])
+{
+    const size_t length = strlen(name);
+    const char *from = length > NAME_COLUMNS ? name + length - NAME_COLUMNS : name;
+    memcpy(text, from, strlen(from) + 1);
+    if (from != name) {
+        memcpy(text, "..", 2);
+    }
+    return text;
+}
+
+static void print_tensor(const hr_deploy_tensor *t)
+{
+    char bytes[SAY_COUNT_TEXT_MAX], deployed[SAY_COUNT_TEXT_MAX], error[CELL_TEXT_MAX];
+    char name[NAME_COLUMNS + 1];
+    printf("  %-28s %6.1f %% %-7s %11s %11s %8s\n", short_name(t->name, name), 100 * sparsity_of(t), t->type,
+           say_count(t->bytes, bytes), say_count(t->deployed_bytes, deployed),
+           error_text(t->max_error, error));
+}
+
+// The largest of them; of the others their sum.
+static void print_tensors(const hr_deploy *d)
+{
+    const hr_deploy_tensor **order = calloc(d->tensor_count + 1, sizeof *order);
+    uint64_t rest_bytes = 0;
+    if (order == NULL) {
+        return;
+    }
+    for (size_t k = 0; k < d->tensor_count; k++) {
+        order[k] = &d->tensors[k];
+    }
+    qsort(order, d->tensor_count, sizeof *order, larger);
+    printf("\n  %-28s %8s %-7s %11s %11s %8s\n", "tensor", "zeros", "as", "bytes", "deployed", "error");
+    for (size_t k = 0; k < d->tensor_count; k++) {
+        if (k < TENSORS_SHOWN) {
+            print_tensor(order[k]);
+        } else {
+            rest_bytes += order[k]->deployed_bytes;
+        }
+    }
+    if (d->tensor_count > TENSORS_SHOWN) {
+        char bytes[SAY_COUNT_TEXT_MAX];
+        printf("  %-3zu smaller ones %*s\n", d->tensor_count - TENSORS_SHOWN, 52,
+               say_count(rest_bytes, bytes));
+    }
+    free(order);
+}
+
+void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
+{
+    char steps[SAY_COUNT_TEXT_MAX];
+    printf("%s after %s steps, deployed with %s weights\n\n", d->model, say_count(d->steps, steps),
+           d->quantize == HR_QUANTIZE_NONE ? "float" : hr_quantize_name(d->quantize));
+    print_sizes(d);
+    print_evaluation(d);
+    print_tensors(d);
+    putchar('\n');
+    if (d->averaged) {
+        puts("The weights are the averages that optimizer.ema holds, which evaluation uses.");
+    }
+    if (request->out == NULL) {
+        puts("Nothing was written: -o FILE writes it.");
+        return;
+    }
+    fputs("Written to ", stdout);
+    say_foreign(stdout, request->out, "");
+    puts(d->quantize == HR_QUANTIZE_NONE ? ": it evaluates, and may train on with fresh slots."
+                                         : ": it evaluates, and does not train.");
+}

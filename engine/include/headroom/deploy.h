@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a training is deployed: a save without what only training needs, its weights as trained or as whole numbers; what that
+// takes in memory and on disk, and what it does to accuracy, errors and speed. A file that is written is a save that evaluates; with float
+// weights training may go on from it, with fresh slots.
+#ifndef HEADROOM_DEPLOY_H
+#define HEADROOM_DEPLOY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/knobs.h"
+#include "headroom/preset.h"
+#include "headroom/report.h"
+#include "headroom/status.h"
+
+// X(ID, "name"): how the weights of dense layers are held. int8: one scale for each unit, and in the product each row of the input
+// is int8, too; int8_weights: the weights alone; int4_weights: two in a byte, a scale and a zero point for 128 rows of a unit.
+#define HR_QUANTIZE_MAP(X)                                                                                   \
+    X(NONE, "none")                                                                                          \
+    X(INT8_WEIGHTS, "int8_weights")                                                                          \
+    X(INT8, "int8")                                                                                          \
+    X(INT4_WEIGHTS, "int4_weights")
+
+typedef enum hr_quantize {
+#define X(id, text) HR_QUANTIZE_##id,
+    HR_QUANTIZE_MAP(X)
+#undef X
+        HR_QUANTIZE_COUNT
+} hr_quantize;
+
+const char *hr_quantize_name(hr_quantize mode);
+// KNOB error with what was meant for a word that is none.
+HR_MUST_CHECK hr_status hr_quantize_parse(const char *word, hr_quantize *out, hr_err *err);
+
+typedef struct hr_deploy_request {
+    const char *save; // of the preset's model
+    const char *out;  // where to write; NULL: nowhere, the report alone
+    hr_quantize quantize;
+    bool replaces; // whatever stands at `out`
+} hr_deploy_request;
+
+// Bytes of tensors, of a safetensors file of them, and of that file behind gzip and zstd as their programs compress.
+typedef struct hr_deploy_size {
+    uint64_t ram_bytes, file_bytes, gzip_bytes, zstd_bytes;
+} hr_deploy_size;
+
+// Of the samples that are held out. NaN and 0 where nothing was evaluated: no device computes, or none are held out.
+typedef struct hr_deploy_eval {
+    uint64_t samples;
+    double loss, accuracy;      // accuracy NaN where nothing is classified
+    double examples_per_second; // of the median full batch
+    uint64_t peak_in_use_bytes;
+} hr_deploy_eval;
+
+typedef struct hr_deploy_tensor {
+    char name[HR_NAME_MAX];
+    const char *type; // as it is deployed: "float32", "int8", "int4"; static
+    uint64_t elements, zeros;
+    uint64_t bytes, deployed_bytes; // in the save, and with scales as deployed
+    double max_error; // the largest |deployed - trained|; NaN: deployed as trained, or not known
+} hr_deploy_tensor;
+
+typedef struct hr_deploy {
+    char model[64];
+    hr_quantize quantize;
+    bool was_quantized; // the save is a quantised one
+    bool averaged;      // weights are the averages that optimizer.ema holds
+    uint64_t steps;
+    hr_deploy_size save, stripped,
+        deployed; // stripped: weights and running statistics as trained. Of a quantised save, deployed alone: the others HR_NONE
+    hr_deploy_eval before, after; // with the weights of the save, and with those deployed
+    hr_deploy_tensor *tensors;    // of the model, in canonical order; owned
+    size_t tensor_count;
+} hr_deploy;
+
+// Reads the save into an engine of these knobs, evaluates, and writes request->out whole or not at all; the caller deinits *out.
+// SAVE: the save is none, of another model, or quantised and asked to be quantised again. WRITE: a file at `out` is no save, or
+// cannot be written. The errors of a training's first build.
+HR_MUST_CHECK hr_status hr_deploy_run(const hr_preset *preset, const hr_knobs *knobs,
+                                      const hr_deploy_request *request, hr_deploy *out, hr_err *err);
+void hr_deploy_deinit(hr_deploy *deploy);
+
+#endif

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// A save in an engine that never trains: evaluated as it is, stripped, as whole numbers, evaluated again, written.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compressed.h"
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "program/optimizer_rules.h"
+#include "train/engine_impl.h"
+#include "train/quantized.h"
+#include "train/save_write.h"
+
+typedef struct deploying {
+    const hr_deploy_request *request;
+    hr_engine *e;
+    store saved, stripped, deployed, back; // back: what the deployed ones compute with
+    text header;                           // of the file
+    hr_deploy *out;
+} deploying;
+
+void hr_deploy_deinit(hr_deploy *deploy)
+{
+    hr_free(deploy->tensors);
+    *deploy = (hr_deploy){.tensors = NULL};
+}
+
+// ---- the save -------------------------------------------------------------------------------------------------
+
+static hr_status open_engine(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    hr_knobs of_save = *knobs;
+    HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_RESUME, d->request->save, err));
+    HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_SAVE, "", err));
+    HR_TRY(hr_engine_create(preset, &of_save, NULL, &d->e, err));
+    HR_TRY(engine_rebuild(d->e, err));
+    if (!d->e->build->arithmetic) {
+        (void)HR_FAIL(err, DEVICE, "device '%s' has no weights to deploy", d->e->build->device->name);
+        hr_err_try(err, "-s device.kind=reference");
+        return HR_DEVICE;
+    }
+    return store_take(&d->saved, d->e->build, err);
+}
+
+// What evaluation judges: the average of a weight where one is held.
+static const stored_tensor *judged(deploying *d, const char *name)
+{
+    char average[160];
+    (void)snprintf(average, sizeof average, "%s:%s", name, OPTIMIZER_EMA_SLOT);
+    const stored_tensor *t = store_find(&d->saved, average);
+    d->out->averaged = d->out->averaged || t != NULL;
+    return t != NULL ? t : store_find(&d->saved, name);
+}
+
+static hr_status strip(deploying *d, hr_err *err)
+{
+    const hr_model *m = d->e->model;
+    for (uint32_t k = 0; k < m->param_count; k++) {
+        const stored_tensor *from = judged(d, m->params[k].name);
+        stored_tensor *to =
+            from == NULL ? NULL : store_add_as(&d->stripped, m->params[k].name, from, from->dtype);
+        if (to == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for a copy of %s", m->params[k].name);
+        }
+        to->category = m->params[k].category;
+    }
+    return HR_OK;
+}
+
+// ---- the file -------------------------------------------------------------------------------------------------
+
+static json_t *make_metadata(const deploying *d, const store *s, hr_quantize mode, bool stripped)
+{
+    const hr_engine *e = d->e;
+    json_t *m = json_object();
+    const bool ok = m != NULL && save_put(m, "format", SAVE_SCHEMA) && save_put(m, "model", e->model->name) &&
+                    save_put_number(m, "steps", e->steps) && save_put_number(m, "updates", e->updates) &&
+                    save_put_number(m, "epoch", e->position.epoch) &&
+                    save_put_number(m, "epoch_samples", e->position.samples) &&
+                    save_put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
+                    (!stripped || save_put(m, SAVE_STRIPPED_KEY, "1")) &&
+                    (mode == HR_QUANTIZE_NONE || save_put(m, SAVE_QUANTIZE_KEY, hr_quantize_name(mode))) &&
+                    save_put_tensors(m, s);
+    if (!ok) {
+        json_decref(m);
+        return NULL;
+    }
+    return m;
+}
+
+static hr_status make_header(const deploying *d, const store *s, hr_quantize mode, bool stripped, text *out,
+                             hr_err *err)
+{
+    json_t *metadata = make_metadata(d, s, mode, stripped);
+    const hr_status status = save_make_header(metadata, s, out, err);
+    json_decref(metadata);
+    return status;
+}
+
+static hr_status compress(const text *header, const store *s, compressed_kind kind, uint64_t *bytes,
+                          hr_err *err)
+{
+    compressed *c = NULL;
+    HR_TRY(compressed_open(kind, &c, err));
+    hr_status status = compressed_add(c, header->data, header->length, err);
+    for (uint32_t k = 0; k < s->tensors.count && status == HR_OK; k++) {
+        status = compressed_add(c, s->tensors.data[k].data, s->tensors.data[k].bytes, err);
+    }
+    if (status != HR_OK) {
+        compressed_abandon(c);
+        return status;
+    }
+    return compressed_end(c, bytes, err);
+}
+
+static hr_status weigh(const text *header, const store *s, hr_deploy_size *out, hr_err *err)
+{
+    *out = (hr_deploy_size){0};
+    for (uint32_t k = 0; k < s->tensors.count; k++) {
+        out->ram_bytes += s->tensors.data[k].bytes;
+    }
+    out->file_bytes = header->length + out->ram_bytes;
+    HR_TRY(compress(header, s, COMPRESSED_GZIP, &out->gzip_bytes, err));
+    return compress(header, s, COMPRESSED_ZSTD, &out->zstd_bytes, err);
+}
+
+static hr_status weigh_all(deploying *d, hr_err *err)
+{
+    const hr_quantize modes[] = {HR_QUANTIZE_NONE, HR_QUANTIZE_NONE, d->out->quantize};
+    const store *stores[] = {&d->saved, &d->stripped, &d->deployed};
+    hr_deploy_size *sizes[] = {&d->out->save, &d->out->stripped, &d->out->deployed};
+    d->out->save = d->out->stripped = (hr_deploy_size){HR_NONE, HR_NONE, HR_NONE, HR_NONE};
+    for (size_t k = d->out->was_quantized ? 2 : 0; k < sizeof stores / sizeof *stores; k++) {
+        text header = {0};
+        hr_status status = make_header(d, stores[k], modes[k], k > 0, &header, err);
+        if (status == HR_OK) {
+            status = weigh(&header, stores[k], sizes[k], err);
+        }
+        text_deinit(&d->header);
+        d->header = header; // the last is that of the file
+        HR_TRY(status);
+    }
+    return HR_OK;
+}
+
+// ---- tensors --------------------------------------------------------------------------------------------------
+
+static uint64_t count_zeros(const stored_tensor *w, uint64_t elements)
+{
+    uint64_t zeros = 0;
+    for (uint64_t k = 0; k < elements; k++) {
+        zeros += fpclassify(store_value(w, k)) == FP_ZERO;
+    }
+    return zeros;
+}
+
+static double largest_error(const stored_tensor *a, const stored_tensor *b)
+{
+    uint64_t elements = 0;
+    double largest = 0;
+    (void)shape_elements(&a->shape, &elements);
+    for (uint64_t k = 0; k < elements; k++) {
+        const double apart = fabs(store_value(a, k) - store_value(b, k));
+        largest = apart > largest ? apart : largest;
+    }
+    return largest;
+}
+
+static uint64_t bytes_of_all(const store *s, const char *name)
+{
+    static const char *const parts[] = {"", ":scale", ":zero"};
+    uint64_t sum = 0;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        char whole[160];
+        (void)snprintf(whole, sizeof whole, "%s%s", name, parts[k]);
+        const stored_tensor *t = store_find(s, whole);
+        sum += t == NULL ? 0 : t->bytes;
+    }
+    return sum;
+}
+
+static hr_status describe(deploying *d, hr_err *err)
+{
+    const hr_model *m = d->e->model;
+    const hr_quantize mode = d->out->quantize;
+    d->out->tensors = hr_calloc(m->param_count, sizeof *d->out->tensors);
+    if (d->out->tensors == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a report of %u tensors", m->param_count);
+    }
+    d->out->tensor_count = m->param_count;
+    for (uint32_t k = 0; k < m->param_count; k++) {
+        hr_deploy_tensor *t = &d->out->tensors[k];
+        const stored_tensor *w = store_find(&d->stripped, m->params[k].name);
+        const bool taken = mode != HR_QUANTIZE_NONE && quantized_takes(m, k);
+        (void)text_copy(t->name, sizeof t->name, m->params[k].name);
+        t->type = !taken ? dtype_name(w->dtype) : mode == HR_QUANTIZE_INT4_WEIGHTS ? "int4" : "int8";
+        (void)shape_elements(&w->shape, &t->elements);
+        t->zeros = count_zeros(w, t->elements);
+        t->bytes = w->bytes;
+        t->deployed_bytes = bytes_of_all(&d->deployed, t->name);
+        t->max_error =
+            taken && !d->out->was_quantized ? largest_error(w, store_find(&d->back, t->name)) : (double)NAN;
+    }
+    return HR_OK;
+}
+
+// ---- evaluation -----------------------------------------------------------------------------------------------
+
+static int by_size(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median_rate(evaluation *v, uint64_t batch)
+{
+    qsort(v->batch_ns, v->timed, sizeof *v->batch_ns, by_size);
+    const uint64_t median = v->timed == 0 ? 0 : v->batch_ns[v->timed / 2];
+    return median == 0 ? (double)NAN : (double)batch * 1e9 / (double)median;
+}
+
+static hr_status evaluate(hr_engine *e, hr_deploy_eval *out, hr_err *err)
+{
+    *out = (hr_deploy_eval){.loss = (double)NAN, .accuracy = (double)NAN, .examples_per_second = (double)NAN};
+    if (pipeline_get_info(e->data)->eval_samples == 0) {
+        return HR_OK;
+    }
+    e->eval.peak_in_use_bytes = 0;
+    engine_begin_evaluation(e);
+    while (e->eval.running) {
+        HR_TRY(engine_evaluate_batch(e, err));
+    }
+    out->samples = e->eval.samples;
+    out->loss = e->eval.loss;
+    out->accuracy = e->eval.accuracy;
+    out->peak_in_use_bytes = e->eval.peak_in_use_bytes;
+    out->examples_per_second = median_rate(&e->eval, (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE));
+    return HR_OK;
+}
+
+// With what the deployed weights compute with, in the place of those trained.
+static hr_status evaluate_deployed(deploying *d, hr_err *err)
+{
+    hr_engine *e = d->e;
+    d->out->after = d->out->before;
+    if (d->out->quantize == HR_QUANTIZE_NONE || d->out->was_quantized) {
+        return HR_OK;
+    }
+    HR_TRY(store_fill(&d->back, e->build, e->model, 0, err));
+    return evaluate(e, &d->out->after, err);
+}
+
+// ---- the whole ------------------------------------------------------------------------------------------------
+
+static hr_status check_request(const deploying *d, hr_err *err)
+{
+    const bool again = d->e->quantized != HR_QUANTIZE_NONE;
+    if (again && (d->request->quantize != HR_QUANTIZE_NONE || d->request->out != NULL)) {
+        (void)HR_FAIL(err, SAVE, "%s has %s weights already: needed those that were trained",
+                      d->request->save, hr_quantize_name(d->e->quantized));
+        hr_err_try(err, "--save FILE with the save that it was made of");
+        return HR_SAVE;
+    }
+    return HR_OK;
+}
+
+static hr_status check_out(const hr_deploy_request *request, hr_err *err)
+{
+    if (request->out == NULL || request->replaces) {
+        return HR_OK;
+    }
+    const hr_status status = save_check_replaceable(request->out, err);
+    if (status != HR_OK) {
+        hr_err_try(err, "-o ANOTHER.safetensors, or --force to replace it");
+    }
+    return status;
+}
+
+static hr_status make(deploying *d, hr_err *err)
+{
+    hr_deploy *out = d->out;
+    const hr_model *m = d->e->model;
+    out->was_quantized = d->e->quantized != HR_QUANTIZE_NONE;
+    out->quantize = out->was_quantized ? d->e->quantized : d->request->quantize;
+    out->steps = d->e->steps;
+    (void)text_copy(out->model, sizeof out->model, m->name);
+    HR_TRY(strip(d, err));
+    HR_TRY(quantized_make(&d->stripped, m, out->quantize, &d->deployed, err));
+    HR_TRY(quantized_back(&d->deployed, m, out->quantize, d->request->save, &d->back, err));
+    HR_TRY(describe(d, err));
+    HR_TRY(weigh_all(d, err));
+    HR_TRY(evaluate(d->e, &out->before, err));
+    return evaluate_deployed(d, err);
+}
+
+static hr_status deploy(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    HR_TRY(check_out(d->request, err));
+    HR_TRY(open_engine(d, preset, knobs, err));
+    HR_TRY(check_request(d, err));
+    HR_TRY(make(d, err));
+    return d->request->out == NULL ? HR_OK : save_write(d->request->out, &d->header, &d->deployed, err);
+}
+
+hr_status hr_deploy_run(const hr_preset *preset, const hr_knobs *knobs, const hr_deploy_request *request,
+                        hr_deploy *out, hr_err *err)
+{
+    deploying d = {.request = request, .out = out};
+    *out = (hr_deploy){.tensors = NULL};
+    const hr_status status = deploy(&d, preset, knobs, err);
+    store *const held[] = {&d.saved, &d.stripped, &d.deployed, &d.back};
+    for (size_t k = 0; k < sizeof held / sizeof *held; k++) {
+        store_deinit(held[k]);
+    }
+    text_deinit(&d.header);
+    hr_engine_destroy(d.e);
+    if (status != HR_OK) {
+        hr_deploy_deinit(out);
+    }
+    return status;
+}

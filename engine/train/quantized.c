@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/quantized.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/words.h"
+
+#include "base/quantize.h"
+
+enum { QUANTIZED_NAME_BYTES = 256 };
+
+static const char *const mode_names[] = {
+#define X(id, text) text,
+    HR_QUANTIZE_MAP(X)
+#undef X
+};
+
+const char *hr_quantize_name(hr_quantize mode)
+{
+    return mode_names[mode];
+}
+
+hr_status hr_quantize_parse(const char *word, hr_quantize *out, hr_err *err)
+{
+    for (int k = 0; k < HR_QUANTIZE_COUNT; k++) {
+        if (strcmp(word, mode_names[k]) == 0) {
+            *out = (hr_quantize)k;
+            return HR_OK;
+        }
+    }
+    const char *near = hr_word_nearest(word, mode_names, HR_QUANTIZE_COUNT);
+    (void)HR_FAIL(err, USAGE, "--quantize needs int8, int8_weights, int4_weights or none, had '%.64s'%s%s%s",
+                  word, near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
+                  near == NULL ? "" : "'?");
+    hr_err_try(err, "--quantize %s", near == NULL ? mode_names[HR_QUANTIZE_INT8] : near);
+    return HR_USAGE;
+}
+
+bool quantized_takes(const hr_model *m, uint32_t param)
+{
+    bool read = false;
+    for (uint32_t n = 0; n < m->node_count; n++) {
+        const model_node *node = &m->nodes[n];
+        for (uint32_t k = 0; k < node->in_count; k++) {
+            if (node->in[k].is_param && node->in[k].index == param) {
+                if (node->op != HR_OP_DENSE || k != 1 || (node->attr.flags & OP_FLAG_TRANSPOSE) != 0) {
+                    return false;
+                }
+                read = true;
+            }
+        }
+    }
+    return read && m->params[param].shape.rank == 2;
+}
+
+// ---- names and shapes -----------------------------------------------------------------------------------------
+
+typedef struct quantized_parts {
+    hr_shape q, scale, zero; // zero of rank 0: there is none
+    hr_dtype q_type;
+    char scale_name[QUANTIZED_NAME_BYTES], zero_name[QUANTIZED_NAME_BYTES];
+} quantized_parts;
+
+static void parts_of(const model_param *p, hr_quantize mode, quantized_parts *out)
+{
+    const int64_t rows = p->shape.dim[0], columns = p->shape.dim[1];
+    const int64_t groups = (int64_t)quantize_int4_groups((uint64_t)rows);
+    *out = (quantized_parts){.q = p->shape, .scale = shape_of(1, &columns), .q_type = HR_I8};
+    if (mode == HR_QUANTIZE_INT4_WEIGHTS) {
+        out->q.dim[1] = (int64_t)quantize_int4_pitch((uint64_t)columns);
+        out->q_type = HR_U8;
+        out->scale = out->zero = shape_of(2, (const int64_t[]){groups, columns});
+    }
+    (void)snprintf(out->scale_name, sizeof out->scale_name, "%s:scale", p->name);
+    (void)snprintf(out->zero_name, sizeof out->zero_name, "%s:zero", p->name);
+}
+
+static hr_status no_memory(const char *name, hr_err *err)
+{
+    return HR_FAIL(err, NOMEM, "no host memory for %s as whole numbers", name);
+}
+
+// ---- there ----------------------------------------------------------------------------------------------------
+
+static hr_status check_finite(const char *name, const float *w, uint64_t count, hr_err *err)
+{
+    for (uint64_t k = 0; k < count; k++) {
+        if (!isfinite(w[k])) {
+            return HR_FAIL(err, SAVE, "%s: needed numbers to quantise, had %g at place %llu", name,
+                           (double)w[k], (unsigned long long)k);
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status make_one(const stored_tensor *w, const model_param *p, hr_quantize mode, store *to,
+                          hr_err *err)
+{
+    const uint64_t rows = (uint64_t)p->shape.dim[0], columns = (uint64_t)p->shape.dim[1];
+    quantized_parts parts;
+    parts_of(p, mode, &parts);
+    const bool has_zero = parts.zero.rank > 0;
+    HR_TRY(check_finite(p->name, w->data, rows * columns, err));
+    // Adding may move the tensors, never their data.
+    stored_tensor *added = store_add(to, p->name, &parts.q, parts.q_type, HR_CATEGORY_WEIGHTS);
+    void *q = added == NULL ? NULL : added->data;
+    added = store_add(to, parts.scale_name, &parts.scale, HR_F32, HR_CATEGORY_WEIGHTS);
+    float *scale = added == NULL ? NULL : added->data;
+    added = has_zero ? store_add(to, parts.zero_name, &parts.zero, HR_I8, HR_CATEGORY_WEIGHTS) : NULL;
+    if (q == NULL || scale == NULL || (has_zero && added == NULL)) {
+        return no_memory(p->name, err);
+    }
+    if (has_zero) {
+        quantize_int4(w->data, rows, columns, q, scale, added->data);
+    } else {
+        quantize_int8(w->data, rows, columns, q, scale);
+    }
+    return HR_OK;
+}
+
+// Of another real type it goes by way of float32.
+static hr_status make_from(const stored_tensor *from, const model_param *p, hr_quantize mode, store *to,
+                           hr_err *err)
+{
+    store wide = {0};
+    const stored_tensor *w = from;
+    if (from->dtype != HR_F32) {
+        w = store_add_as(&wide, from->name, from, HR_F32);
+    }
+    const hr_status status = w == NULL ? no_memory(p->name, err) : make_one(w, p, mode, to, err);
+    store_deinit(&wide);
+    return status;
+}
+
+hr_status quantized_make(const store *from, const hr_model *m, hr_quantize mode, store *to, hr_err *err)
+{
+    for (uint32_t k = 0; k < m->param_count; k++) {
+        const model_param *p = &m->params[k];
+        const stored_tensor *w = store_find(from, p->name);
+        if (w != NULL && mode != HR_QUANTIZE_NONE && quantized_takes(m, k)) {
+            HR_TRY(make_from(w, p, mode, to, err));
+        } else if (w != NULL && store_add_as(to, p->name, w, w->dtype) == NULL) {
+            return no_memory(p->name, err);
+        }
+    }
+    return HR_OK;
+}
+
+// ---- and back -------------------------------------------------------------------------------------------------
+
+static hr_status part_of(const store *s, const char *name, const hr_shape *shape, hr_dtype dtype,
+                         const char *path, const void **out, hr_err *err)
+{
+    char needed[64], had[64] = "nothing";
+    const stored_tensor *t = store_find(s, name);
+    *out = t == NULL ? NULL : t->data;
+    if (t != NULL && t->dtype == dtype && shape_equal(&t->shape, shape)) {
+        return HR_OK;
+    }
+    if (t != NULL) {
+        (void)shape_text(&t->shape, had, sizeof had);
+    }
+    return HR_FAIL(err, SAVE, "%s: %s needs %s %s, had %s %s", path, name, dtype_name(dtype),
+                   shape_text(shape, needed, sizeof needed), t == NULL ? "" : dtype_name(t->dtype), had);
+}
+
+static hr_status back_one(const store *s, const model_param *p, hr_quantize mode, const char *path, store *to,
+                          hr_err *err)
+{
+    const uint64_t rows = (uint64_t)p->shape.dim[0], columns = (uint64_t)p->shape.dim[1];
+    const void *q = NULL, *scale = NULL, *zero = NULL;
+    quantized_parts parts;
+    parts_of(p, mode, &parts);
+    const bool has_zero = parts.zero.rank > 0;
+    HR_TRY(part_of(s, p->name, &parts.q, parts.q_type, path, &q, err));
+    HR_TRY(part_of(s, parts.scale_name, &parts.scale, HR_F32, path, &scale, err));
+    HR_TRY(has_zero ? part_of(s, parts.zero_name, &parts.zero, HR_I8, path, &zero, err) : HR_OK);
+    stored_tensor *w = store_add(to, p->name, &p->shape, HR_F32, HR_CATEGORY_WEIGHTS);
+    if (w == NULL) {
+        return no_memory(p->name, err);
+    }
+    if (has_zero) {
+        dequantize_int4(q, scale, zero, rows, columns, w->data);
+    } else {
+        dequantize_int8(q, scale, rows, columns, w->data);
+    }
+    return HR_OK;
+}
+
+hr_status quantized_back(const store *from, const hr_model *m, hr_quantize mode, const char *path, store *to,
+                         hr_err *err)
+{
+    for (uint32_t k = 0; k < m->param_count; k++) {
+        const model_param *p = &m->params[k];
+        const stored_tensor *t = store_find(from, p->name);
+        if (mode != HR_QUANTIZE_NONE && quantized_takes(m, k)) {
+            HR_TRY(back_one(from, p, mode, path, to, err));
+        } else if (t != NULL && store_add_as(to, p->name, t, t->dtype) == NULL) {
+            return no_memory(p->name, err);
+        }
+    }
+    return HR_OK;
+}

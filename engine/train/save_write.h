@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a save is written: safetensors of the tensors of a store, with metadata that is checked by a sum (save.c has the drawing).
+// Engine's thread.
+#ifndef TRAIN_SAVE_WRITE_H
+#define TRAIN_SAVE_WRITE_H
+
+#include <jansson.h>
+
+#include "base/text.h"
+#include "train/store.h"
+
+#define SAVE_SCHEMA       "headroom.save/2"
+#define SAVE_CHECKSUM_KEY "checksum"
+#define SAVE_STRIPPED_KEY "stripped"  // of a deployed one: without slots
+#define SAVE_QUANTIZE_KEY "quantize"  // hr_quantize_name of one with whole numbers
+#define SAVE_CATEGORY_KEY "category:" // begins the keys of what slot or state a tensor is
+
+// False: no host memory.
+bool save_put(json_t *metadata, const char *key, const char *value);
+bool save_put_number(json_t *metadata, const char *key, uint64_t number);
+// The categories of the tensors, and the checksum of all: the last that is put.
+bool save_put_tensors(json_t *metadata, const store *s);
+
+// Of the names and bytes of tensors and of all other metadata (NULL: not of that), in any order; 63 bits, so that it is a
+// count like the others.
+uint64_t save_checksum(const store *s, const json_t *metadata);
+bool save_type(const char *word, hr_dtype *dtype); // "BF16"; false: none of ours, or NULL
+
+// The length of the header in its first bytes and the header, blanks appended so that the tensors begin at a multiple of 8.
+HR_MUST_CHECK hr_status save_make_header(const json_t *metadata, const store *s, text *out, hr_err *err);
+// WRITE errors; whole or not at all.
+HR_MUST_CHECK hr_status save_write(const char *path, const text *header, const store *s, hr_err *err);
+// A file that stands there already must be a save of ours. WRITE error, with nothing to try. Opening does not wait: it may be a pipe.
+HR_MUST_CHECK hr_status save_check_replaceable(const char *path, hr_err *err);
+
+#endif

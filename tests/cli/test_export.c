@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of `headroom export`: bytes of what is deployed, a file that evaluates as the report says, weights that were not touched
+// bit for bit, and one sentence for what cannot be.
+#include <check.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "headroom/terms.h"
+
+#include "program.h"
+
+enum { WORDS_MAX = 1024 };
+
+static const char trains[] = "run demo -s batch.size=32";
+static const char exports[] = "export demo -s batch.size=32 --json --save";
+
+static json_t *json_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static json_t *json_of(const char *format, ...)
+{
+    char words[WORDS_MAX];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(words, sizeof words, format, list);
+    va_end(list);
+    return program_json(words);
+}
+
+static void refused(const char *sentence, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void refused(const char *sentence, int exit_code, const char *format, ...)
+{
+    char words[WORDS_MAX];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(words, sizeof words, format, list);
+    va_end(list);
+    outcome o = program_run(words);
+    assert_exit(&o, words, exit_code);
+    ck_assert_msg(strstr(o.err, sentence) != NULL, "%s: needed '%s', had '%s'", words, sentence, o.err);
+    outcome_deinit(&o);
+}
+
+// The save that all tests are about, made once.
+static const char *trained(void)
+{
+    static char path[256];
+    char words[WORDS_MAX];
+    struct stat facts;
+    snprintf(path, sizeof path, "%s/w.safetensors", program_home());
+    if (stat(path, &facts) != 0) {
+        snprintf(words, sizeof words, "%s --steps 40 -s train.save=%s", trains, path);
+        outcome o = program_run(words);
+        assert_exit(&o, words, 0);
+        outcome_deinit(&o);
+    }
+    return path;
+}
+
+static void train_once(void)
+{
+    (void)trained();
+}
+
+static const char *file_of(const char *leaf)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s.safetensors", program_home(), leaf);
+    return path;
+}
+
+static json_int_t size_of(const json_t *d, const char *what, const char *key)
+{
+    return json_integer_value(json_object_get(json_object_get(json_object_get(d, "sizes"), what), key));
+}
+
+static double evaluated(const json_t *d, const char *what, const char *key)
+{
+    const json_t *v = json_object_get(json_object_get(json_object_get(d, "evaluation"), what), key);
+    ck_assert_msg(json_is_number(v), "%s %s", what, key);
+    return json_number_value(v);
+}
+
+START_TEST(stripped_is_the_model_alone_and_evaluates_alike)
+{
+    struct stat facts;
+    json_t *d = json_of("%s %s --strip -o %s", exports, trained(), file_of("s"));
+    ck_assert_int_eq(size_of(d, "stripped", "ram_bytes"), 2781972);
+    ck_assert_int_eq(size_of(d, "save", "ram_bytes"), 3 * 2781972); // Adam
+    ck_assert_int_eq(size_of(d, "deployed", "file_bytes"), size_of(d, "stripped", "file_bytes"));
+    ck_assert_int_eq(stat(file_of("s"), &facts), 0);
+    ck_assert_int_eq(facts.st_size, size_of(d, "deployed", "file_bytes"));
+    ck_assert_int_lt(size_of(d, "stripped", "gzip_bytes"), size_of(d, "stripped", "file_bytes"));
+    json_t *again = json_of("%s %s", exports, file_of("s"));
+    ck_assert(evaluated(d, "trained", "loss") == evaluated(again, "trained", "loss"));
+    ck_assert(evaluated(d, "trained", "accuracy") == evaluated(again, "trained", "accuracy"));
+    json_decref(again);
+    json_decref(d);
+}
+END_TEST
+
+START_TEST(training_goes_on_from_a_stripped_save_and_says_so)
+{
+    char words[WORDS_MAX];
+    json_decref(json_of("%s %s -o %s", exports, trained(), file_of("on")));
+    snprintf(words, sizeof words, "%s -s train.resume=%s -s train.steps=42", trains, file_of("on"));
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.err, "on.safetensors is stripped: the optimizer's slots begin anew."));
+    outcome_deinit(&o);
+}
+END_TEST
+
+static const struct {
+    const char *mode;
+    json_int_t ram_bytes;
+    double most_error;
+} modes[] = {{"int8", 703676, 0.01},
+             {"int8_weights", 703676, 0.01},
+             // 85 groups of 64 units and one of 10 have a scale and a zero point each.
+             {"int4_weights", 10816 * 32 + 64 * 5 + 5 * (85 * 64 + 10) + 4 * 74 + 10220, 0.1}};
+
+START_TEST(whole_numbers_take_what_the_formula_says)
+{
+    json_t *d = json_of("%s %s --quantize %s -o %s", exports, trained(), modes[_i].mode, file_of("q"));
+    ck_assert_int_eq(size_of(d, "deployed", "ram_bytes"), modes[_i].ram_bytes);
+    ck_assert_int_eq(size_of(d, "stripped", "ram_bytes"), 2781972);
+    ck_assert_str_eq(json_string_value(json_object_get(d, "quantize")), modes[_i].mode);
+    size_t k, quantised = 0;
+    json_t *t;
+    json_array_foreach(json_object_get(d, "tensors"), k, t)
+    {
+        const json_t *error = json_object_get(t, "max_error");
+        const bool taken = strncmp(json_string_value(json_object_get(t, "dtype")), "int", 3) == 0;
+        ck_assert(taken == json_is_number(error));
+        ck_assert(!taken ||
+                  (json_number_value(error) > 0 && json_number_value(error) < modes[_i].most_error));
+        quantised += taken;
+    }
+    ck_assert_uint_eq(quantised, 2);
+    json_decref(d);
+}
+END_TEST
+
+START_TEST(a_quantised_file_evaluates_as_the_report_says)
+{
+    json_t *d = json_of("%s %s --quantize %s -o %s", exports, trained(), modes[_i].mode, file_of("e"));
+    json_t *again = json_of("%s %s", exports, file_of("e"));
+    ck_assert(fabs(evaluated(d, "deployed", "loss") - evaluated(again, "deployed", "loss")) < 1e-6);
+    ck_assert(fabs(evaluated(d, "deployed", "accuracy") - evaluated(d, "trained", "accuracy")) <= 0.01);
+    ck_assert(
+        json_is_null(json_object_get(json_object_get(json_object_get(again, "sizes"), "save"), "ram_bytes")));
+    ck_assert_int_eq(size_of(again, "deployed", "ram_bytes"), modes[_i].ram_bytes);
+    json_decref(again);
+    json_decref(d);
+}
+END_TEST
+
+START_TEST(a_quantised_file_does_not_train)
+{
+    json_decref(json_of("%s %s --quantize int8 -o %s", exports, trained(), file_of("n")));
+    refused("n.safetensors has int8 weights, which evaluate and do not train", 5,
+            "%s -s train.resume=%s -s train.steps=50", trains, file_of("n"));
+    refused("has int8 weights already", 5, "%s %s --quantize int4_weights", exports, file_of("n"));
+}
+END_TEST
+
+START_TEST(what_cannot_be_is_said_in_a_sentence)
+{
+    refused("needs a preset and --save FILE", 2, "export demo");
+    refused("did you mean 'int8'?", 2, "export demo --save x --quantize int9");
+    refused("nothing.safetensors", 5, "%s %s", exports, file_of("nothing"));
+    refused("needed a save of headroom", 5, "%s presets/demo.yaml", exports);
+    refused("does not fit model", 5, "export mlp_tiny --save %s", trained());
+    refused("has no weights to deploy", 4, "export demo -s device.kind=plan --save %s", trained());
+}
+END_TEST
+
+START_TEST(a_file_of_another_kind_stays_unless_it_is_forced)
+{
+    char text[64] = "";
+    FILE *f = fopen(file_of("mine"), "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("a letter", f);
+    ck_assert_int_eq(fclose(f), 0);
+    refused("needed a save of headroom or no file", 5, "%s %s -o %s", exports, trained(), file_of("mine"));
+    f = fopen(file_of("mine"), "r");
+    ck_assert_ptr_nonnull(fgets(text, sizeof text, f));
+    fclose(f);
+    ck_assert_str_eq(text, "a letter");
+    json_decref(json_of("%s %s --force -o %s", exports, trained(), file_of("mine")));
+    json_decref(json_of("%s %s", exports, file_of("mine")));
+}
+END_TEST
+
+static void check_terms(const json_t *value)
+{
+    const char *key;
+    json_t *member;
+    size_t k;
+    json_object_foreach((json_t *)(uintptr_t)value, key, member)
+    {
+        ck_assert_msg(hr_term_find(key) != NULL, "no term %s", key);
+        check_terms(member);
+    }
+    json_array_foreach(value, k, member)
+    {
+        check_terms(member);
+    }
+}
+
+START_TEST(every_field_is_a_term)
+{
+    json_t *d = json_of("%s %s", exports, trained());
+    ck_assert_str_eq(json_string_value(json_object_get(d, "schema")), "headroom.export/1");
+    check_terms(d);
+    json_decref(d);
+}
+END_TEST
+
+START_TEST(the_text_is_no_wider_than_a_page)
+{
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "export demo -s batch.size=32 --save %s --quantize int8", trained());
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, "703,676"));
+    for (char *line = strtok(o.out, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        ck_assert_msg(strlen(line) <= 80, "%s", line);
+    }
+    outcome_deinit(&o);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("export");
+    TCase *all = tcase_create("deployed");
+    tcase_add_unchecked_fixture(all, train_once, NULL);
+    tcase_add_test(all, stripped_is_the_model_alone_and_evaluates_alike);
+    tcase_add_test(all, training_goes_on_from_a_stripped_save_and_says_so);
+    tcase_add_loop_test(all, whole_numbers_take_what_the_formula_says, 0, 3);
+    tcase_add_loop_test(all, a_quantised_file_evaluates_as_the_report_says, 0, 3);
+    tcase_add_test(all, a_quantised_file_does_not_train);
+    tcase_add_test(all, what_cannot_be_is_said_in_a_sentence);
+    tcase_add_test(all, a_file_of_another_kind_stays_unless_it_is_forced);
+    tcase_add_test(all, every_field_is_a_term);
+    tcase_add_test(all, the_text_is_no_wider_than_a_page);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    program_remove_home();
+    return failed != 0;
+}
