@@ -7,6 +7,7 @@
 #include "knobs/class_filter.h"
 #include "knobs/logical.h"
 #include "knobs/loss_scale.h"
+#include "knobs/prune.h"
 #include "knobs/stages.h"
 #include "knobs/torch_settings.h"
 
@@ -408,6 +409,11 @@ static bool pytorch_averages(const hr_knobs *knobs)
     return pytorch(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_EMA);
 }
 
+static bool pytorch_prunes(const hr_knobs *knobs)
+{
+    return pytorch(knobs) && prune_is_on(knobs);
+}
+
 // torch.optim's that are also ours.
 static bool pytorch_optimizes(const hr_knobs *knobs)
 {
@@ -489,6 +495,36 @@ static bool fused_rmsprop(const hr_knobs *knobs)
 }
 
 static const hr_constraint constraints[] = {
+    {prune_is_strange,
+     "compress.prune is none, constant:S[:BEGIN[:END[:FREQUENCY]]] or "
+     "polynomial:S0:S1:BEGIN:END[:FREQUENCY[:POWER]], had {compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5"},
+    {prune_takes_all,
+     "compress.prune takes a share of the weights away: needed sparsity from 0 to below 1, had "
+     "{compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5"},
+    {prune_ends_first,
+     "compress.prune goes from update BEGIN to update END, 0 and more: needed END not before BEGIN (constant "
+     "takes -1: no end), had {compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=polynomial:0.5:0.8:0:1000"},
+    {prune_has_no_turn,
+     "compress.prune makes its masks anew every FREQUENCY updates: needed at least 1, had {compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5:0:-1:100"},
+    {prune_has_no_power,
+     "compress.prune polynomial raises what is left of its way to POWER: needed more than 0, had "
+     "{compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=polynomial:0.5:0.8:0:1000:100:3"},
+    {pytorch_prunes,
+     "compress.prune holds what tfmot does, and torch.nn.utils.prune keeps other tensors: needed "
+     "execution.as headroom or tensorflow, had {execution.as}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=none"},
+    {prune_structure_is_strange,
+     "compress.prune_structure is element, block:ROWSxCOLUMNS or N:M, had {compress.prune_structure}",
+     HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "-s compress.prune_structure=element"},
+    {prune_groups_are_whole,
+     "compress.prune_structure N:M makes N of M weights zero: needed N below M, had "
+     "{compress.prune_structure}",
+     HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "-s compress.prune_structure=2:4"},
     {float64_on_cpu,
      "precision.policy=float64 needs device.kind reference or plan, had cpu: oneDNN computes in float32",
      HR_KNOB_DEVICE_KIND, "-s device.kind=reference"},

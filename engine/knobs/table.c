@@ -804,6 +804,28 @@ static const hr_knob_row rows[] = {
             "the way to a file, libraries and the program itself. More than that is out of memory by cause pipeline: a plan and "
             "a run refuse it before the pipeline is opened, name the stage that crosses the limit, and what would "
             "fit. Exactly as much fits. none: the machine's memory is the limit."},
+    ROW(COMPRESS_PRUNE, TEXT, "none", "")
+        .steps = {"none", "constant:0.5", "polynomial:0.5:0.8:0:1000"},
+        .line = "sparsity by update: none, constant:S, polynomial:S0:S1:BEGIN:END",
+        .explanation =
+            "As the TensorFlow Model Optimization Toolkit prunes: in an update of the schedule the largest weights of each kernel get "
+            "a mask of 1, the others 0, and what is masked out is zero in every forward pass. constant:S:BEGIN:END:FREQUENCY "
+            "keeps the sparsity S (BEGIN 0, END -1: for ever, FREQUENCY 100: updates count from 1, so that the first masks are those of update 100); polynomial:S0:S1:BEGIN:END:FREQUENCY:POWER goes from S0 to S1 by "
+            "s = S1 + (S0 - S1) (1 - progress)^3. Kernels of dense, convolution (not depthwise), embedding and recurrent layers have "
+            "masks, of the type and size of the kernel: 4 bytes more for each float32 weight, in training alone. Nothing gets "
+            "smaller before the weights are stored compressed. Masks are made and applied behind the update, for the step that comes next, so that "
+            "evaluations and saves see the zeros. Under execution.as tensorflow what tfmot makes on the way is not held: a product as large as a "
+            "kernel, and about 8 bytes a weight to sort it where a mask is made.",
+        .applies = "with execution.tape once or persistent",
+        .needs = {{"once persistent", HR_KNOB_EXECUTION_TAPE}}},
+    ROW(COMPRESS_PRUNE_STRUCTURE, TEXT, "element", "")
+        .steps = {"element", "block:4x4", "2:4"},
+        .line = "what is pruned together: element, block:ROWSxCOLUMNS, N:M",
+        .explanation =
+            "element judges each weight by its absolute value. block:4x4 judges blocks of a matrix by their mean absolute value; it "
+            "takes models whose prunable kernels are all matrices, as tfmot does. 2:4 makes the 2 smallest of every 4 weights "
+            "that are multiplied into one sum zero, once, at update BEGIN of compress.prune (the first), whatever sparsity that has.",
+        .applies = "with compress.prune constant and polynomial"},
     ROW(MODEL_SEQUENCE, INT, "", "places")
         .min = 1, .max = MODEL_SIDE_MAX,
         .line = "length of a sample: tokens, words, steps",

@@ -238,7 +238,9 @@
     X(OPAQUE,                                                                                                       \
       "opaque") /* 1..6 inputs → y[N,...]: nobody knows what; attr.count dimensions, behind the batch kernel_h, \
                                      kernel_w, stride_h, stride_w */ \
-    X(OPAQUE_BWD, "opaque_bwd") /* all inputs, y, dy → the gradient of one input */
+    X(OPAQUE_BWD, "opaque_bwd") /* all inputs, y, dy → the gradient of one input */                              \
+    X(PRUNE, "prune") /* =w, =mask, [finite[1] i32, 0: nothing changes]: w = 0 where mask is; on the updates of \
+                             its schedule mask is made of w before, 1 for what stays; see ops/prune.h */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,

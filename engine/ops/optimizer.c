@@ -16,6 +16,7 @@ PER_ELEMENT(adam_flops, 14)
 PER_ELEMENT(lion_flops, 9)
 PER_ELEMENT(adafactor_flops, 16)
 PER_ELEMENT(adam8bit_flops, 24)
+PER_ELEMENT(one_flop, 1)
 PER_ELEMENT(two_flops, 2)
 PER_ELEMENT(three_flops, 3)
 
@@ -80,3 +81,12 @@ const op_row op_row_ACCUMULATE = {.name = "accumulate",
                                   .max_out = 1,
                                   .in_place = -1,
                                   .updates = 0x1};
+const op_row op_row_PRUNE = {.name = "prune",
+                             .traits = {COST_UPDATE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                             .min_in = 2,
+                             .max_in = 3,
+                             .min_out = 2,
+                             .max_out = 2,
+                             .flops = one_flop,
+                             .in_place = -1,
+                             .updates = 0x3};

@@ -41,6 +41,7 @@ static const struct {
     {pass_unscale, skip, skip},
     {pass_clip, skip, skip},
     {pass_optimizer, skip, skip},
+    {pass_prune, skip, skip},
     {pass_rescale, skip, skip},
     {pass_fused_backward, skip, skip},
     {pass_retain, pass_retain, skip},
@@ -201,13 +202,15 @@ static hr_status start(draft *d, hr_err *err)
     d->first_slot = hr_calloc(d->model->param_count + 1u, sizeof *d->first_slot);
     d->accumulator = hr_calloc(d->model->param_count + 1u, sizeof *d->accumulator);
     d->pack = hr_calloc(d->model->param_count + 1u, sizeof *d->pack);
+    d->mask = hr_calloc(d->model->param_count + 1u, sizeof *d->mask);
     d->value_tensor = hr_calloc(d->model->value_count, sizeof *d->value_tensor);
     d->layer_names = arena_take(&d->names, d->model->layer_count, sizeof *d->layer_names);
     if (d->param_tensor == NULL || d->first_slot == NULL || d->accumulator == NULL || d->pack == NULL ||
-        d->value_tensor == NULL || d->layer_names == NULL) {
+        d->mask == NULL || d->value_tensor == NULL || d->layer_names == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a program of %u operations", d->model->node_count);
     }
     memset(d->pack, 1, d->model->param_count);
+    memset(d->mask, 0xff, d->model->param_count * sizeof *d->mask);
     for (uint32_t k = 0; k < d->model->layer_count; k++) {
         d->layer_names[k] = draft_name(d, d->model->layers[k].name);
         if (d->layer_names[k] == NULL) {
@@ -248,6 +251,7 @@ static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_m
     hr_free(d.first_slot);
     hr_free(d.accumulator);
     hr_free(d.pack);
+    hr_free(d.mask);
     hr_free(d.value_tensor);
     hr_free(d.gradient);
     return status;

@@ -56,6 +56,7 @@ typedef struct draft {
     uint8_t *
         pack; // [model->param_count] how many variables PyTorch has as one with it, where it is the first; 0: it is not
     uint32_t *accumulator;  // [model->param_count] of a trainable one under batch.accumulate: its sum
+    uint32_t *mask;         // [model->param_count] of a kernel that is pruned: its mask; HR_NO_ID
     uint32_t *value_tensor; // [model->value_count], HR_NO_ID until the value exists
     uint32_t *gradient;     // [tensors at autodiff] tensor of the gradient, HR_NO_ID
 } draft;
@@ -127,6 +128,9 @@ hr_status pass_precision(draft *d, hr_err *err);
 hr_status pass_packed_copies(draft *d, hr_err *err);
 // Appends the persistent tensors of loss scaling and gradient health. Called by build.
 HR_MUST_CHECK hr_status draft_add_scaling(draft *d, hr_err *err);
+// Appends the masks of compress.prune, one for each kernel that has one. Called by build. CONSTRAINT error where a kernel cannot
+// have the structure, or no kernel is one.
+HR_MUST_CHECK hr_status draft_add_masks(draft *d, hr_err *err);
 hr_status pass_autodiff(draft *d, hr_err *err);
 hr_status pass_scale_loss(draft *d, hr_err *err);
 hr_status pass_unscale(draft *d, hr_err *err);
@@ -141,6 +145,7 @@ hr_status pass_read(draft *d, hr_err *err);
 hr_status pass_accumulate(draft *d, hr_err *err);
 hr_status pass_clip(draft *d, hr_err *err);
 hr_status pass_optimizer(draft *d, hr_err *err);
+hr_status pass_prune(draft *d, hr_err *err);
 hr_status pass_fused_backward(draft *d, hr_err *err);
 hr_status pass_retain(draft *d, hr_err *err);
 hr_status pass_fuse(draft *d, hr_err *err);

@@ -225,13 +225,17 @@ exactness exactness_without_refused(const hr_preset *preset, hr_knobs knobs, uin
         hr_knob_id id;
         const char *without;
     } refusals[] = {{" has no rule for ", HR_KNOB_EXECUTION_AS, "headroom"},
-                    {"workspace.limit is ", HR_KNOB_WORKSPACE_LIMIT, "none"}};
+                    {"workspace.limit is ", HR_KNOB_WORKSPACE_LIMIT, "none"},
+                    {"compress.prune_structure ", HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "element"}};
+    enum { REFUSALS = sizeof refusals / sizeof *refusals };
     exactness found = exactness_of(preset, &knobs, peak_bytes, why, size);
-    for (int k = 0; k < 2 && found == EXACTNESS_REFUSED; k++) {
-        const int which = strstr(why, refusals[0].says) != NULL   ? 0
-                          : strstr(why, refusals[1].says) != NULL ? 1
-                                                                  : -1;
-        if (which < 0 || hr_knobs_set(&knobs, refusals[which].id, refusals[which].without, NULL) != HR_OK) {
+    for (int k = 0; k < REFUSALS && found == EXACTNESS_REFUSED; k++) {
+        int which = 0;
+        while (which < REFUSALS && strstr(why, refusals[which].says) == NULL) {
+            which++;
+        }
+        if (which == REFUSALS ||
+            hr_knobs_set(&knobs, refusals[which].id, refusals[which].without, NULL) != HR_OK) {
             break;
         }
         found = exactness_of(preset, &knobs, peak_bytes, why, size);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases of updates: with and without weight decay, with and without the operand that may forbid the update.
+#include <math.h>
+
 #include "numeric/op_draw.h"
+#include "ops/prune.h"
 
 static void add_updated(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK], double low, double high)
 {
@@ -106,6 +109,46 @@ op_trial op_case_adam8bit(hr_op op, op_draw *d)
     op_trial_add_out(&t, HR_F32, scales);
     for (uint64_t i = 0; i < op_trial_in_count(&t, 4); i++) {
         t.in[4][i] = (double)(float)op_random(&d->state, 0.5, 1.0);
+    }
+    add_finite(d, &t);
+    return t;
+}
+
+// Of a few sizes, so that many are equal.
+static void draw_sizes(op_draw *d, op_trial *t)
+{
+    const double sizes = (double)op_draw_int(d, 3, 40);
+    for (uint64_t i = 0; i < op_trial_in_count(t, 0); i++) {
+        t->in[0][i] = floor(t->in[0][i] * sizes) / sizes;
+    }
+}
+
+// Every structure, where a mask is made and where it is applied alone. Means of blocks whose sizes are powers of two are exact.
+op_trial op_case_prune(hr_op op, op_draw *d)
+{
+    const op_prune_rule rule = (op_prune_rule)op_draw_int(d, 0, PRUNE_RULES - 1);
+    const bool blocks = rule == PRUNE_BLOCKS;
+    const int64_t width = blocks ? INT64_C(1) << op_draw_int(d, 0, 3) : op_draw_int(d, 2, 5);
+    int64_t dims[OP_MAX_RANK] = {0};
+    op_trial t = op_trial_make(
+        op, (op_attr){.count = -1,
+                      .offset = rule == PRUNE_GROUPS ? 4 : 0,
+                      .stride_h = (int32_t)op_draw_int(d, 1, 3),
+                      .epsilon = 0.25,
+                      .momentum = (double)op_draw_int(d, 0, 9) / 10.0,
+                      .base = 1.0,
+                      .slot = 1,
+                      .rule = (int32_t)rule,
+                      .kernel_h = blocks ? 1 << op_draw_int(d, 0, 3) : (int32_t)op_draw_int(d, 1, width - 1),
+                      .kernel_w = (int32_t)width});
+    op_draw_image(d, dims);
+    dims[blocks ? 2 : 4] = 0;
+    t.query.attr.axis = rule != PRUNE_GROUPS ? 0 : dims[2] == 0 ? (int32_t)op_draw_int(d, 0, 1) : 2;
+    add_updated(d, &t, dims, -1.0, 1.0);
+    draw_sizes(d, &t);
+    add_updated(d, &t, dims, -1.0, 1.0);
+    for (uint64_t i = 0; i < op_trial_in_count(&t, 1); i++) {
+        t.in[1][i] = t.in[1][i] < 0.0 ? 0.0 : 1.0;
     }
     add_finite(d, &t);
     return t;

@@ -150,6 +150,9 @@ static const turning turnings[] = {
     {HR_KNOB_PIPELINE_DEVICE_PREFETCH, {NULL}, "0", "1"},
     {HR_KNOB_PIPELINE_RESIDENT, {NULL}, "off", "on"},
     {HR_KNOB_PIPELINE_RAM_LIMIT, {NULL}, "none", "1B"},
+    {HR_KNOB_COMPRESS_PRUNE, {NULL}, "none", "constant:0.5"},
+    {HR_KNOB_COMPRESS_PRUNE, {NULL}, "constant:0.5:0:-1:2", "polynomial:0:0.5:0:9:2"},
+    {HR_KNOB_COMPRESS_PRUNE_STRUCTURE, {"compress.prune=constant:0.5:1:-1:2"}, "element", "2:4"},
     {HR_KNOB_MODEL_SEQUENCE, {NULL}, NULL, NULL}, // tests/cli/test_model_sizes.c: this model has no sizes
     {HR_KNOB_MODEL_RESOLUTION, {NULL}, NULL, NULL},
     {HR_KNOB_MODEL_WIDTH, {NULL}, NULL, NULL},

@@ -389,6 +389,14 @@ END_TEST
 // For each row of the list, in its order, a set of knobs that breaks it and no row before it.
 enum { BREAKERS_MAX = 6 };
 static const char *const breakers[][BREAKERS_MAX] = {
+    {"compress.prune=linear:0.5", "device.vram=64MiB"},
+    {"compress.prune=constant:1", "device.vram=64MiB"},
+    {"compress.prune=polynomial:0.5:0.8:100:99", "device.vram=64MiB"},
+    {"compress.prune=constant:0.5:0:-1:0", "device.vram=64MiB"},
+    {"compress.prune=polynomial:0.5:0.8:0:9:1:0", "device.vram=64MiB"},
+    {"compress.prune=constant:0.5", "device.vram=64MiB", "execution.as=pytorch"},
+    {"compress.prune_structure=column", "device.vram=64MiB"},
+    {"compress.prune_structure=4:4", "device.vram=64MiB"},
     {"precision.policy=float64", "device.vram=64MiB"},
     {"precision.policy=float64", "device.vram=64MiB", "device.kind=cuda"},
     {"precision.loss_scale=lots", "device.vram=64MiB"},

@@ -132,6 +132,7 @@ typedef struct cuda_family {
     X(update)    /* sgd, momentum, rmsprop, adam, lion, ema */                                               \
     X(adafactor)                                                                                             \
     X(adam8bit)                                                                                              \
+    X(prune)                                                                                                 \
     X(recurrent)
 
 #define X(name) extern const cuda_family cuda_family_##name;

@@ -134,6 +134,7 @@ void reference_adam8bit(const reference_call *call);
 void reference_square_sum(const reference_call *call);
 void reference_clip(const reference_call *call);
 void reference_ema(const reference_call *call);
+void reference_prune(const reference_call *call);
 void reference_accumulate(const reference_call *call);
 
 void reference_lstm(const reference_call *call);

@@ -97,6 +97,8 @@
     X(PIPELINE_DEVICE_PREFETCH, "pipeline.device_prefetch")                                                  \
     X(PIPELINE_RESIDENT, "pipeline.resident")                                                                \
     X(PIPELINE_RAM_LIMIT, "pipeline.ram_limit")                                                              \
+    X(COMPRESS_PRUNE, "compress.prune")                                                                      \
+    X(COMPRESS_PRUNE_STRUCTURE, "compress.prune_structure")                                                  \
     X(MODEL_SEQUENCE, "model.sequence")                                                                      \
     X(MODEL_RESOLUTION, "model.resolution")                                                                  \
     X(MODEL_WIDTH, "model.width")                                                                            \

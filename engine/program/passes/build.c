@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass build: the model's parameters, slots and forward operations become tensors and instructions.
 //
-// Persistent tensors come first, in canonical order: weights, state, workspaces that stay, optimizer slots, sums of
+// Persistent tensors come first, in canonical order: weights, state, masks of pruning, workspaces that stay, optimizer slots, sums of
 // gradients, input slots, and those of the batches that are held ahead. Evaluation has no optimizer slots, holds nothing ahead and
 // uses running statistics; what feeds has the batches held ahead alone, or the input slots where
 // none is.
@@ -227,6 +227,7 @@ static hr_status add_state(draft *d, hr_err *err)
     HR_TRY(add_params(d, HR_CATEGORY_WEIGHTS, err));
     HR_TRY(add_params(d, HR_CATEGORY_STATE, err));
     if (d->mode == PROGRAM_TRAIN) {
+        HR_TRY(draft_add_masks(d, err));
         HR_TRY(draft_add_scaling(d, err));
         HR_TRY(add_workspaces(d, err));
         HR_TRY(add_slots(d, err));

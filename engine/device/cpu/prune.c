@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pruning by magnitude (ops/prune.h). In most updates one pass zeroes what is masked, as bits: a pruned weight is +0. Where the mask is
+// made, the score of the last unit that stays is found by counting, 11, 10 and 10 bits of the scores at a time, on one thread: no
+// workspace, and a few passes every hundred updates.
+#include "ops/prune.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cast.h"
+#include "cpu.h"
+#include "simd.h"
+
+enum { GRAIN = 16384, DIGITS_MAX = 2048 };
+
+static const uint32_t sign_off = UINT32_MAX >> 1;
+
+typedef struct job {
+    const op_query *query;
+    hr_dtype type;
+    void *w, *mask;
+    uint32_t threshold; // the least score that stays
+    int64_t step;       // GROUPS: from one of a run to the next
+} job;
+
+static bool is_half(const job *j)
+{
+    return j->type != HR_F32;
+}
+
+// Bits that are in the order of the absolute values: those of float32, or of two bytes in front of zeros.
+static uint32_t score_at(const job *j, int64_t i)
+{
+    return is_half(j) ? ((uint32_t) * ((const uint16_t *)j->w + i) << 16) & sign_off
+                      : ((const uint32_t *)j->w)[i] & sign_off;
+}
+
+static float weight_at(const job *j, int64_t i)
+{
+    float x = 0.0f;
+    cast_widen(&x, (const char *)j->w + (uint64_t)i * dtype_bytes(j->type), j->type, 1);
+    return x;
+}
+
+static void put_mask(const job *j, int64_t i, bool stays)
+{
+    const float one = stays ? 1.0f : 0.0f;
+    cast_narrow((char *)j->mask + (uint64_t)i * dtype_bytes(j->type), j->type, &one, 1);
+}
+
+// ---- scores of units ------------------------------------------------------------------------------------------
+
+static uint32_t block_score(const job *j, int64_t row, int64_t column)
+{
+    const op_query *q = j->query;
+    const int64_t columns = q->in[0].shape.dim[1];
+    const prune_span high = prune_window(q->in[0].shape.dim[0], q->attr.kernel_h, row);
+    const prune_span wide = prune_window(columns, q->attr.kernel_w, column);
+    float sum = 0.0f;
+    for (int64_t k = wide.begin; k < wide.end; k++) {
+        float down = 0.0f;
+        for (int64_t i = high.begin; i < high.end; i++) {
+            down += fabsf(weight_at(j, i * columns + k));
+        }
+        sum += down / (float)(high.end - high.begin);
+    }
+    const float mean = sum / (float)(wide.end - wide.begin);
+    uint32_t bits = 0;
+    memcpy(&bits, &mean, sizeof bits);
+    return bits & sign_off;
+}
+
+static int64_t blocks_across(const op_query *q)
+{
+    return (q->in[0].shape.dim[1] + q->attr.kernel_w - 1) / q->attr.kernel_w;
+}
+
+static uint32_t unit_score(const job *j, int64_t unit)
+{
+    const int64_t across = j->query->attr.rule == PRUNE_BLOCKS ? blocks_across(j->query) : 1;
+    return j->query->attr.rule == PRUNE_BLOCKS ? block_score(j, unit / across, unit % across)
+                                               : score_at(j, unit);
+}
+
+// Counts the units whose bits above the `bits` at `shift` are those of `prefix` by what they have there.
+static void count_digits(const job *j, int64_t units, uint32_t prefix, int shift, uint32_t bits,
+                         uint32_t count[DIGITS_MAX])
+{
+    memset(count, 0, DIGITS_MAX * sizeof *count);
+    for (int64_t k = 0; k < units; k++) {
+        const uint32_t score = unit_score(j, k);
+        if ((uint64_t)score >> (shift + (int)bits) == (uint64_t)prefix >> (shift + (int)bits)) {
+            count[score >> shift & ((1u << bits) - 1)]++;
+        }
+    }
+}
+
+// The kept-largest score, digit by digit from above.
+static uint32_t threshold_of(const job *j, int64_t units, uint64_t kept)
+{
+    static const struct {
+        int shift;
+        uint32_t bits;
+    } digits[] = {{20, 11}, {10, 10}, {0, 10}};
+    uint32_t count[DIGITS_MAX], threshold = 0;
+    for (size_t d = 0; d < sizeof digits / sizeof *digits; d++) {
+        count_digits(j, units, threshold, digits[d].shift, digits[d].bits, count);
+        uint32_t digit = (1u << digits[d].bits) - 1;
+        for (; digit > 0 && count[digit] < kept; digit--) {
+            kept -= count[digit];
+        }
+        threshold |= digit << digits[d].shift;
+    }
+    return threshold;
+}
+
+// ---- masks ----------------------------------------------------------------------------------------------------
+
+static void elements_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        put_mask(j, i, score_at(j, i) >= j->threshold);
+    }
+}
+
+// Rows of blocks: what a block has is what all of its elements have.
+static void blocks_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    const op_attr *a = &j->query->attr;
+    const int64_t rows = j->query->in[0].shape.dim[0], columns = j->query->in[0].shape.dim[1];
+    (void)worker;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t across = blocks_across(j->query), row = unit / across, column = unit % across;
+        const bool stays = block_score(j, row, column) >= j->threshold;
+        for (int64_t i = row * a->kernel_h; i < rows && i < (row + 1) * a->kernel_h; i++) {
+            for (int64_t k = column * a->kernel_w; k < columns && k < (column + 1) * a->kernel_w; k++) {
+                put_mask(j, i * columns + k, stays);
+            }
+        }
+    }
+}
+
+// Of equal ones the first comes first.
+static bool stays_in_run(const job *j, int64_t first, int64_t size, int64_t place)
+{
+    const uint32_t own = score_at(j, first + place * j->step);
+    int64_t before = 0;
+    for (int64_t k = 0; k < size; k++) {
+        const uint32_t other = score_at(j, first + k * j->step);
+        before += other > own || (other == own && k < place);
+    }
+    return before < j->query->attr.kernel_w - j->query->attr.kernel_h;
+}
+
+static void groups_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    const op_attr *a = &j->query->attr;
+    const int64_t side = j->query->in[0].shape.dim[a->axis];
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t place = i / j->step % side, in_run = place % a->kernel_w;
+        const int64_t left = side - (place - in_run), size = left < a->kernel_w ? left : a->kernel_w;
+        put_mask(j, i, stays_in_run(j, i - in_run * j->step, size, in_run));
+    }
+}
+
+static void make_mask(const cpu_run *r, job *j)
+{
+    workers *team = r->device->workers;
+    const op_attr *a = &r->query->attr;
+    const hr_shape *w = &r->query->in[0].shape;
+    if (a->rule == PRUNE_GROUPS) {
+        j->step = 1;
+        for (uint32_t k = (uint32_t)a->axis + 1; k < w->rank; k++) {
+            j->step *= w->dim[k];
+        }
+        workers_for_pieces(team, cpu_elements_of(&r->query->in[0]), GRAIN, groups_body, j);
+        return;
+    }
+    const uint64_t units = prune_units(r->query);
+    j->threshold = threshold_of(j, (int64_t)units, prune_kept(a, units, r->io->update));
+    if (a->rule == PRUNE_BLOCKS) {
+        workers_for_pieces(team, (int64_t)units, GRAIN / (a->kernel_h * a->kernel_w) + 1, blocks_body, j);
+    } else {
+        workers_for_pieces(team, (int64_t)units, GRAIN, elements_body, j);
+    }
+}
+
+// ---- what is masked -------------------------------------------------------------------------------------------
+
+CPU_HOT static void zero_words(uint32_t *restrict w, const uint32_t *restrict mask, int64_t begin,
+                               int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        w[i] = mask[i] != 0 ? w[i] : 0;
+    }
+}
+
+CPU_HOT static void zero_halves(uint16_t *restrict w, const uint16_t *restrict mask, int64_t begin,
+                                int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        w[i] = mask[i] != 0 ? w[i] : 0;
+    }
+}
+
+static void zero_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const job *j = argument;
+    (void)worker;
+    if (is_half(j)) {
+        zero_halves(j->w, j->mask, begin, end);
+    } else {
+        zero_words(j->w, j->mask, begin, end);
+    }
+}
+
+static void run_prune(const cpu_run *r)
+{
+    const op_query *q = r->query;
+    const prune_act act = prune_act_at(&q->attr, r->io->update);
+    job j = {.query = q, .type = (hr_dtype)q->in[0].dtype, .w = r->in[0], .mask = r->in[1]};
+    if (act == PRUNE_NOTHING || (q->in_count > 2 && *(const int32_t *)r->in[2] == 0)) {
+        return;
+    }
+    if (act == PRUNE_MAKE) {
+        make_mask(r, &j);
+    }
+    workers_for_pieces(r->device->workers, cpu_elements_of(&q->in[0]), GRAIN, zero_body, &j);
+}
+
+const cpu_impl cpu_prune = {.name = "counted", .types = CPU_ANY_TYPE, .run = run_prune};

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/prune.h"
+
+#include <math.h>
+
+static uint64_t step_of(const op_attr *attr, uint64_t update)
+{
+    return update + (uint64_t)attr->slot;
+}
+
+// GROUPS know no schedule but its beginning (conditional_mask_update).
+static bool has_turn(const op_attr *attr, uint64_t t)
+{
+    const uint64_t begin = (uint64_t)attr->offset;
+    if (attr->stride_h == 0) {
+        return false;
+    }
+    if (attr->rule == PRUNE_GROUPS) {
+        return t == (begin > 0 ? begin : 1);
+    }
+    return t >= begin && (attr->count < 0 || t <= (uint64_t)attr->count) &&
+           (t - begin) % (uint64_t)attr->stride_h == 0;
+}
+
+prune_act prune_act_at(const op_attr *attr, uint64_t update)
+{
+    return has_turn(attr, step_of(attr, update)) ? PRUNE_MAKE : attr->slot == 0 ? PRUNE_NOTHING : PRUNE_MASK;
+}
+
+double prune_sparsity(const op_attr *attr, uint64_t t)
+{
+    const double length = (double)attr->count - attr->offset, done = (double)t - attr->offset;
+    const double part = length > 0.0 ? fmin(1.0, fmax(0.0, done / length)) : 1.0;
+    return attr->momentum + (attr->epsilon - attr->momentum) * pow(1.0 - part, attr->base);
+}
+
+float prune_sparsity32(const op_attr *attr, uint64_t t)
+{
+    const float length = (float)((double)attr->count - attr->offset);
+    const float done = (float)((double)t - attr->offset);
+    const float part = length > 0.0f ? fminf(1.0f, fmaxf(0.0f, done / length)) : 1.0f;
+    const float left = (float)pow((double)(1.0f - part), attr->base);
+    const float way = (float)(attr->epsilon - attr->momentum) * left;
+    return way + (float)attr->momentum;
+}
+
+uint64_t prune_kept(const op_attr *attr, uint64_t units, uint64_t update)
+{
+    const float share = 1.0f - prune_sparsity32(attr, step_of(attr, update));
+    const float kept = rintf((float)units * share);
+    const uint64_t whole = kept < 1.0f ? 1 : (uint64_t)kept;
+    return whole < units ? whole : units;
+}
+
+uint64_t prune_units(const op_query *q)
+{
+    const op_attr *a = &q->attr;
+    const hr_shape *w = &q->in[0].shape;
+    uint64_t elements = 0;
+    if (a->rule == PRUNE_BLOCKS) {
+        return (uint64_t)((w->dim[0] + a->kernel_h - 1) / a->kernel_h) *
+               (uint64_t)((w->dim[1] + a->kernel_w - 1) / a->kernel_w);
+    }
+    (void)shape_elements(w, &elements);
+    return elements;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What PRUNE does of its schedule in update t, the first of which is 1: masks by magnitude, as the TensorFlow Model Optimization
+// Toolkit 0.8 makes them (tfmot, python/core/sparsity/keras: pruning_schedule.py, pruning_impl.py, pruning_utils.py).
+//
+//   attr.offset, count    first and last update of the schedule; count -1: it does not end
+//   attr.stride_h         a mask is made in every so many updates, counted from `offset`; 0: never
+//   attr.epsilon, momentum, base   sparsity at the first, at the last, and the power of the way between
+//   attr.rule             op_prune_rule, with attr.kernel_h and kernel_w; GROUPS lie along attr.axis
+//   attr.slot             0: in front of update t, which it prepares where it has a turn, else it does nothing.
+//                         1: behind update t. It then does what comes before update t + 1, so that the weights that lie there
+//                         between two updates are masked, and every forward pass has those that tfmot's has
+//
+// tfmot: s(t) = s1 + (s0 - s1) (1 - clip((t - offset) / (count - offset), 0, 1))^power, of n units max(1, round(n (1 - s)))
+// stay, half to even, in float32; those as large as the last of them stay too. A unit is a weight by its absolute value,
+// or a block of a matrix by the mean of its absolute values. GROUPS have a mask once, before update max(1, offset): in each run of
+// kernel_w weights the kernel_h smallest become 0, of equal ones the later; what a run lacks at its end counts as smaller.
+// Where no block fits in whole, tfmot takes the mean over windows that begin half of what is missing before the matrix, and masks
+// blocks that begin with it: so do we.
+//
+// Absolute values are compared by their bits: a NaN is larger than everything. A pruned weight is +0, whatever it was.
+#ifndef OPS_PRUNE_H
+#define OPS_PRUNE_H
+
+#include "ops/op.h"
+
+typedef enum op_prune_rule { PRUNE_ELEMENTS, PRUNE_BLOCKS, PRUNE_GROUPS, PRUNE_RULES } op_prune_rule;
+
+// What an instruction does once update `update` is over, or about to begin (attr.slot).
+typedef enum prune_act {
+    PRUNE_NOTHING,
+    PRUNE_MASK, // w = 0 where the mask is
+    PRUNE_MAKE  // the mask is made of w first
+} prune_act;
+
+prune_act prune_act_at(const op_attr *attr, uint64_t update);
+// The schedule's sparsity for update t, in double.
+double prune_sparsity(const op_attr *attr, uint64_t t);
+// As tfmot has it, rounded to float32 after each operation: which of two weights stays may hang on it.
+float prune_sparsity32(const op_attr *attr, uint64_t t);
+// Units that stay of so many, for what follows `update` by attr.slot.
+uint64_t prune_kept(const op_attr *attr, uint64_t units, uint64_t update);
+// Of ELEMENTS and BLOCKS.
+uint64_t prune_units(const op_query *q);
+
+// The rows or columns [begin, end) that give block `index` of `size` its mean, of a side of so many.
+typedef struct prune_span {
+    int64_t begin, end;
+} prune_span;
+
+static inline prune_span prune_window(int64_t side, int32_t size, int64_t index)
+{
+    const int64_t missing = (side + size - 1) / size * size - side, first = index * size - missing / 2;
+    return (prune_span){first < 0 ? 0 : first, first + size < side ? first + size : side};
+}
+
+#endif
