@@ -6,6 +6,7 @@
 #include "knobs/checkpoint.h"
 #include "knobs/class_filter.h"
 #include "knobs/logical.h"
+#include "knobs/lora.h"
 #include "knobs/loss_scale.h"
 #include "knobs/prune.h"
 #include "knobs/stages.h"
@@ -494,6 +495,19 @@ static bool fused_rmsprop(const hr_knobs *knobs)
            hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "rmsprop");
 }
 
+// ---- compress.* ----------------------------------------------------------------------------------------------------
+
+static bool strange_lora_targets(const hr_knobs *knobs)
+{
+    lora_choice lora;
+    return !lora_of(knobs, &lora);
+}
+
+static bool adapts_as_another(const hr_knobs *knobs)
+{
+    return hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA) && (pytorch(knobs) || tensorflow(knobs));
+}
+
 static const hr_constraint constraints[] = {
     {prune_is_strange,
      "compress.prune is none, constant:S[:BEGIN[:END[:FREQUENCY]]] or "
@@ -780,6 +794,14 @@ static const hr_constraint constraints[] = {
      "of them, had "
      "rmsprop",
      HR_KNOB_OPTIMIZER_IMPLEMENTATION, "-s optimizer.implementation=foreach"},
+    {strange_lora_targets,
+     "compress.lora_targets is auto, qv, qkv, attention, dense, conv, all or list:LAYER,LAYER: had "
+     "{compress.lora_targets}",
+     HR_KNOB_COMPRESS_LORA_TARGETS, "-s compress.lora_targets=auto"},
+    {adapts_as_another,
+     "execution.as has no rules for adapters, whose factor PEFT multiplies elsewhere: compress.lora needed "
+     "execution.as=headroom, had {execution.as}",
+     HR_KNOB_EXECUTION_AS, "-s execution.as=headroom"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

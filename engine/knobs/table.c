@@ -826,6 +826,36 @@ static const hr_knob_row rows[] = {
             "takes models whose prunable kernels are all matrices, as tfmot does. 2:4 makes the 2 smallest of every 4 weights "
             "that are multiplied into one sum zero, once, at update BEGIN of compress.prune (the first), whatever sparsity that has.",
         .applies = "with compress.prune constant and polynomial"},
+    ROW(COMPRESS_LORA, INT, "", "rank")
+        .steps = {"none", "4", "8", "16", "32", "64"},
+        .min = 1, .max = 65536, .models = true,
+        .line = "rank of the adapters that are trained in place of the weights",
+        .explanation =
+            "LoRA: beside each layer that compress.lora_targets names stand two thin products, and y = x·W + b + "
+            "(alpha / R)·(x·A)·B. A and B alone are trained; every other parameter is frozen: it has no gradient, no "
+            "optimizer state, no sum and no cast of a gradient, and nothing is computed for it, nor below the first adapter. "
+            "Running statistics of a batch norm keep moving, as PyTorch's do in train(). The activations stay: gradients go "
+            "through frozen layers, and in eager mode the tape records them. A begins uniform within 1 over the root of "
+            "its features, B with zeros, as in PEFT; of a convolution A has the kernel, B is 1x1. A rank above a layer's "
+            "full is allowed and pointless. A save of the model without adapters can be resumed: its weights are the base.",
+        .applies = "with a model that multiplies by weights"},
+    ROW(COMPRESS_LORA_ALPHA, REAL, "", "")
+        .unset = "rank", .steps = {"rank", "1", "8", "16", "32", "64"},
+        .min = 0.000001, .max = 1e6, .models = true,
+        .line = "what the adapters' result is multiplied by, over their rank",
+        .explanation =
+            "Between A and B stands alpha / R. rank is Keras' default, a factor of 1 whatever the rank is: turning the rank turns "
+            "nothing else. PEFT's default is 8.",
+        .applies = "with compress.lora"},
+    ROW(COMPRESS_LORA_TARGETS, TEXT, "auto", "")
+        .models = true,
+        .line = "auto, qv, qkv, attention, dense, conv, all or list:LAYER,LAYER",
+        .explanation =
+            "Which products get an adapter. qv: queries and values of attention, as in the paper. qkv: keys too, each with an "
+            "adapter of its own; GPT-2's c_attn in PEFT has one A for the three. attention: its output too. dense: layers of that kind. conv: convolutions without groups. all: every product with "
+            "weights of its own, gates of an LSTM too; a table of an embedding that serves as the output layer is none. "
+            "list: the layers that are named. auto: qv, dense in a model without attention, conv in one without either.",
+        .applies = "with compress.lora"},
     ROW(MODEL_SEQUENCE, INT, "", "places")
         .min = 1, .max = MODEL_SIDE_MAX,
         .line = "length of a sample: tokens, words, steps",

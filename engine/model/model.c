@@ -6,6 +6,7 @@
 
 #include "base/host_mem.h"
 #include "knobs/preset_model.h"
+#include "model/compress.h"
 #include "model/read.h"
 #include "model/sizes.h"
 
@@ -69,7 +70,8 @@ static hr_status read_model(model_builder *b, const yaml_node *root, const char 
     if (b->nomem) {
         return HR_FAIL(err, NOMEM, "model of preset '%s': %u layers read", name, b->layers.count);
     }
-    return b->problems > 0 ? fail_with_problems(b->file, problems, err) : sizes_check_knobs(b, name, err);
+    HR_TRY(b->problems > 0 ? fail_with_problems(b->file, problems, err) : sizes_check_knobs(b, name, err));
+    return model_compress(b, b->sizes.knobs, name, err);
 }
 
 hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model **out, char **problems,

@@ -37,6 +37,7 @@ typedef struct model_param {
     hr_shape shape;
     hr_category category; // WEIGHTS, or STATE (running statistics)
     bool trainable;
+    bool adapter; // of compress.lora: what was trained without it lacks this
     model_init init;
     double init_scale;
     uint64_t fan_in, fan_out;
@@ -108,6 +109,9 @@ typedef struct hr_model {
 HR_MUST_CHECK hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model **out,
                                      char **problems, hr_err *err);
 void model_destroy(hr_model *model);
+
+// The name of a first half of an adapter (compress.lora), in whatever model.
+bool model_is_adapter_name(const char *name);
 
 // One image, or its pixels flat, and one class: what sources of images have bytes for.
 bool model_takes_images(const hr_model *model);

@@ -151,7 +151,8 @@ static hr_status check_weights_stay(const hr_engine *e, const hr_knobs *changed,
     const char *key = hr_knob_rows(NULL)[id].key;
     (void)hr_knob_format(changed, id, value);
     const hr_status status = HR_FAIL(
-        err, STATE, "%s=%s: %s would have another shape, and what %llu updates have learned would be lost",
+        err, STATE,
+        "%s=%s: %s would come, go or have another shape, and what %llu updates have learned would be lost",
         key, value, other, (unsigned long long)e->updates);
     hr_err_try(err, "headroom %.64s -s %s=%s", e->preset_name, key, value);
     return status;

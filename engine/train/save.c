@@ -216,13 +216,40 @@ static hr_status read_tensor(save_file *f, const char *name, const json_t *entry
     return HR_OK;
 }
 
-// Every weight and running statistic of the model must be there in its shape. Slots may be missing (another
-// optimizer); tensors that the program has no use for are passed over.
+static bool has_param(const hr_model *m, const char *name)
+{
+    bool has = false;
+    for (uint32_t k = 0; k < m->param_count && !has; k++) {
+        has = strcmp(m->params[k].name, name) == 0;
+    }
+    return has;
+}
+
+// What adapters learned is not left behind because the model has none there.
+static hr_status check_adapters(const save_file *f, const store *s, const hr_model *m, hr_err *err)
+{
+    for (uint32_t k = 0; k < s->tensors.count; k++) {
+        const stored_tensor *t = &s->tensors.data[k];
+        if (t->category != HR_CATEGORY_WEIGHTS || !model_is_adapter_name(t->name) || has_param(m, t->name)) {
+            continue;
+        }
+        const long long rank = t->shape.rank > 0 ? (long long)t->shape.dim[t->shape.rank - 1] : 0;
+        (void)HR_FAIL(err, SAVE, "%s has adapters of rank %lld (%s) that model %s lacks", f->path, rank,
+                      t->name, m->name);
+        hr_err_try(err, "-s compress.lora=%lld, with the compress.lora_targets that it was trained with",
+                   rank);
+        return HR_SAVE;
+    }
+    return HR_OK;
+}
+
+// Every weight and running statistic of the model must be there in its shape; adapters may be missing and then begin. Slots may
+// be missing (another optimizer); tensors that the program has no use for are passed over.
 static hr_status check_against_model(const save_file *f, const store *s, const hr_model *m, hr_err *err)
 {
     for (uint32_t k = 0; k < m->param_count; k++) {
         const stored_tensor *t = store_find(s, m->params[k].name);
-        if (t == NULL || !shape_equal(&t->shape, &m->params[k].shape)) {
+        if (t == NULL ? !m->params[k].adapter : !shape_equal(&t->shape, &m->params[k].shape)) {
             char needed[64];
             char had[64] = "nothing";
             if (t != NULL) {
@@ -232,7 +259,7 @@ static hr_status check_against_model(const save_file *f, const store *s, const h
                            m->params[k].name, shape_text(&m->params[k].shape, needed, sizeof needed), had);
         }
     }
-    return HR_OK;
+    return check_adapters(f, s, m, err);
 }
 
 static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)

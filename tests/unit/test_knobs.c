@@ -468,6 +468,8 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "execution.as=tensorflow", "optimizer.clip_norm=1"},
     {"device.vram=64MiB", "execution.as=tensorflow", "optimizer.kind=adam8bit"},
     {"device.vram=64MiB", "optimizer.implementation=fused", "optimizer.kind=rmsprop"},
+    {"device.vram=64MiB", "compress.lora=4", "compress.lora_targets=nose"},
+    {"device.vram=64MiB", "compress.lora=4", "execution.as=pytorch"},
 };
 
 // err's sentence is the reason, and every value that it gives is the knob's own.

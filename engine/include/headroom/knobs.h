@@ -99,6 +99,9 @@
     X(PIPELINE_RAM_LIMIT, "pipeline.ram_limit")                                                              \
     X(COMPRESS_PRUNE, "compress.prune")                                                                      \
     X(COMPRESS_PRUNE_STRUCTURE, "compress.prune_structure")                                                  \
+    X(COMPRESS_LORA, "compress.lora")                                                                        \
+    X(COMPRESS_LORA_ALPHA, "compress.lora_alpha")                                                            \
+    X(COMPRESS_LORA_TARGETS, "compress.lora_targets")                                                        \
     X(MODEL_SEQUENCE, "model.sequence")                                                                      \
     X(MODEL_RESOLUTION, "model.resolution")                                                                  \
     X(MODEL_WIDTH, "model.width")                                                                            \

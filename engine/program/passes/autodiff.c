@@ -23,17 +23,19 @@ void draft_mark_watched(const draft *d, bool *needs)
     }
 }
 
+// What a kernel makes of weights that are frozen, beside what is needed, is nobody's gradient.
 static hr_status gradient_tensor(draft *d, uint32_t primal, uint32_t *id, hr_err *err)
 {
     const tensor *p = &d->tensors.data[primal];
     op_operand o = tensor_operand(p);
-    bool of_weights = p->category == HR_CATEGORY_WEIGHTS;
+    const bool frozen = p->category == HR_CATEGORY_WEIGHTS && !d->model->params[p->param].trainable;
+    bool of_weights = p->category == HR_CATEGORY_WEIGHTS && !frozen;
     uint32_t param = p->param;
     const char *name = draft_suffixed(d, p->name, "grad");
     // The gradient of a cast lives until it is cast back.
-    const hr_category category = of_weights                         ? HR_CATEGORY_GRADIENTS
-                                 : p->category == HR_CATEGORY_CASTS ? HR_CATEGORY_TEMPORARIES
-                                                                    : HR_CATEGORY_ACTIVATIONS;
+    const hr_category category = of_weights                                   ? HR_CATEGORY_GRADIENTS
+                                 : frozen || p->category == HR_CATEGORY_CASTS ? HR_CATEGORY_TEMPORARIES
+                                                                              : HR_CATEGORY_ACTIVATIONS;
     HR_TRY(draft_tensor(d, name, &o, category, p->layer, id, err));
     d->tensors.data[*id].param = of_weights ? param : HR_NO_ID;
     return HR_OK;

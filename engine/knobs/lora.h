@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compress.lora and its companions say.
+#ifndef KNOBS_LORA_H
+#define KNOBS_LORA_H
+
+#include <stdbool.h>
+
+#include "headroom/knobs.h"
+
+typedef enum lora_targets {
+    LORA_AUTO, // LORA_QV where the model has attention, LORA_DENSE where it has dense layers, LORA_CONV otherwise
+    LORA_QV, // queries and values of attention
+    LORA_QKV, // keys too: GPT-2's c_attn, apart
+    LORA_ATTENTION,
+    LORA_DENSE,
+    LORA_CONV,
+    LORA_ALL,
+    LORA_LIST
+} lora_targets;
+
+typedef struct lora_choice {
+    int64_t rank; // 0: none
+    double scale; // alpha over the rank
+    lora_targets targets;
+    const char *list; // of LORA_LIST: names with commas between, in the knobs
+} lora_choice;
+
+// False when compress.lora_targets is none of the words.
+bool lora_of(const hr_knobs *knobs, lora_choice *out);
+
+#endif
