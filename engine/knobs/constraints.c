@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combinations of knobs that are refused up front, each with its reason and the knob to turn.
+#include <string.h>
+
 #include "headroom/knobs.h"
 
 #include "knobs/augment.h"
@@ -508,6 +510,17 @@ static bool adapts_as_another(const hr_knobs *knobs)
     return hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA) && (pytorch(knobs) || tensorflow(knobs));
 }
 
+static bool distils(const hr_knobs *knobs)
+{
+    const char *teacher = hr_knob_text(knobs, HR_KNOB_COMPRESS_DISTILL);
+    return teacher[0] != '\0' && strcmp(teacher, "none") != 0;
+}
+
+static bool distils_by_rules(const hr_knobs *knobs)
+{
+    return distils(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
+}
+
 static const hr_constraint constraints[] = {
     {prune_is_strange,
      "compress.prune is none, constant:S[:BEGIN[:END[:FREQUENCY]]] or "
@@ -801,6 +814,11 @@ static const hr_constraint constraints[] = {
     {adapts_as_another,
      "execution.as has no rules for adapters, whose factor PEFT multiplies elsewhere: compress.lora needed "
      "execution.as=headroom, had {execution.as}",
+     HR_KNOB_EXECUTION_AS, "-s execution.as=headroom"},
+    {distils_by_rules,
+     "compress.distill has a teacher in the step, and how long a framework's step holds what that makes is "
+     "not written down: "
+     "needed execution.as=headroom, had {execution.as}",
      HR_KNOB_EXECUTION_AS, "-s execution.as=headroom"},
 };
 

@@ -18,6 +18,19 @@ static bool is_card_path(const char *words)
     return search_is_path(base);
 }
 
+// A teacher is found as what `extends` names: beside the file, and by name otherwise.
+static const char *teacher_text(const preset_place *here, const char *words, char path[SEARCH_PATH_MAX])
+{
+    char folder[SEARCH_PATH_MAX];
+    search_folder_of(here->path, folder);
+    const bool found = search_is_preset_path(words)
+                           ? search_join(folder, words, path)
+                           : strcmp(words, "none") != 0 && strcmp(words, "self") != 0 &&
+                                 search_in_root(folder, search_preset_folders, words, path) &&
+                                 search_lies_below(path, folder);
+    return found ? path : words;
+}
+
 // A relative path of data or of a cache, or file of a card, counts from the file it stands in.
 static const char *value_text(const preset_place *here, const hr_knob_row *row, const char *words,
                               char path[SEARCH_PATH_MAX])
@@ -25,6 +38,9 @@ static const char *value_text(const preset_place *here, const hr_knob_row *row, 
     char folder[SEARCH_PATH_MAX];
     const bool is_path = row->id == HR_KNOB_PIPELINE_PATH || row->id == HR_KNOB_PIPELINE_CACHE_PATH ||
                          (row->id == HR_KNOB_DEVICE_CARD && is_card_path(words));
+    if (row->id == HR_KNOB_COMPRESS_DISTILL) {
+        return teacher_text(here, words, path);
+    }
     if (!is_path || words[0] == '\0') {
         return words;
     }
@@ -84,22 +100,26 @@ static hr_status check_card(const preset_values *to, const preset_place *here, c
     return HR_OK;
 }
 
-// An untrusted preset must not choose where on this machine something is written, or whose save or card is read.
+// An untrusted preset must not choose where on this machine something is written, or whose save, card or preset is read.
 static bool needs_trust(const hr_knob_row *row, const char *words)
 {
     const bool is_card = row->id == HR_KNOB_DEVICE_CARD && is_card_path(words);
     return (is_card || row->id == HR_KNOB_TRAIN_SAVE || row->id == HR_KNOB_TRAIN_RESUME ||
-            row->id == HR_KNOB_PIPELINE_CACHE_PATH) &&
+            row->id == HR_KNOB_PIPELINE_CACHE_PATH || row->id == HR_KNOB_COMPRESS_DISTILL ||
+            row->id == HR_KNOB_COMPRESS_DISTILL_WEIGHTS) &&
            search_leaves_folder(words);
 }
 
 static bool leaves_by_link(const preset_place *here, const hr_knob_row *row, const char *words)
 {
     char folder[SEARCH_PATH_MAX], path[SEARCH_PATH_MAX];
+    search_folder_of(here->path, folder);
+    if (row->id == HR_KNOB_COMPRESS_DISTILL) {
+        return search_is_preset_path(words) && !search_lies_below(words, folder);
+    }
     if (row->id != HR_KNOB_DEVICE_CARD || !is_card_path(words)) {
         return false;
     }
-    search_folder_of(here->path, folder);
     (void)snprintf(path, sizeof path, "%.*s", (int)strcspn(words, ","), words);
     return !search_lies_below(path, folder);
 }

@@ -856,6 +856,37 @@ static const hr_knob_row rows[] = {
             "weights of its own, gates of an LSTM too; a table of an embedding that serves as the output layer is none. "
             "list: the layers that are named. auto: qv, dense in a model without attention, conv in one without either.",
         .applies = "with compress.lora"},
+    ROW(COMPRESS_DISTILL, TEXT, "none", "")
+        .models = true,
+        .line = "the preset whose model teaches this one; self; none: labels alone do",
+        .explanation =
+            "Knowledge distillation as keras.distillation has it: the teacher's model runs beside the student's on the same batch, as "
+            "in inference, and the loss is alpha times the student's own plus 1 - alpha times T^2 KL(teacher || student) of the logits over the "
+            "temperature T. While training this costs memory: the teacher's weights and its forward working set come on top. What is saved at the "
+            "end is the student alone. A preset by name or a file, as `extends` takes it; inputs and classes of both must be the same. self is the "
+            "model itself, in another training's weights."},
+    ROW(COMPRESS_DISTILL_ALPHA, REAL, "0.5", "")
+        .models = true,
+        .min = 0, .max = 0.999999,
+        .line = "share of the student's own loss beside the teacher's",
+        .explanation =
+            "loss = alpha times the student's loss from labels + (1 - alpha) times the distance from the teacher. 0 learns from the teacher "
+            "alone.",
+        .applies = "with compress.distill"},
+    ROW(COMPRESS_DISTILL_TEMPERATURE, REAL, "3", "")
+        .models = true,
+        .min = 0.01, .max = 1000,
+        .line = "what logits of teacher and student are divided by before their softmax",
+        .explanation =
+            "More makes the teacher's answer softer, so that also what it finds less likely is learned. The distance is multiplied by the "
+            "temperature's square, which keeps its gradient as large as the labels'.",
+        .applies = "with compress.distill"},
+    ROW(COMPRESS_DISTILL_WEIGHTS, TEXT, "", "")
+        .line = "saved file with the teacher's weights",
+        .explanation =
+            "A save of a training of the teacher (train.save). \"\" takes what the teacher's preset names in train.resume; where it names "
+            "nothing the teacher has seeded initial values, which teach nothing: good for bytes only. A plan needs none.",
+        .applies = "with compress.distill"},
     ROW(MODEL_SEQUENCE, INT, "", "places")
         .min = 1, .max = MODEL_SIDE_MAX,
         .line = "length of a sample: tokens, words, steps",

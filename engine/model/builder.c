@@ -240,7 +240,11 @@ void builder_layer_loss(model_builder *b, uint32_t value, uint32_t prediction, d
 {
     model_loss *added = b->broken ? NULL : vec_push(&b->layer_losses);
     if (added) {
-        *added = (model_loss){.value = value, .prediction = prediction, .labels = HR_NO_ID, .weight = weight};
+        *added = (model_loss){.value = value,
+                              .prediction = prediction,
+                              .labels = HR_NO_ID,
+                              .weight = weight,
+                              .evaluated = weight};
     } else if (!b->broken) {
         builder_nomem(b);
     }

@@ -9,6 +9,7 @@
 #include "model/compress.h"
 #include "model/read.h"
 #include "model/sizes.h"
+#include "model/teacher.h"
 
 // Every problem into *problems, the first into *err.
 static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_err *err)
@@ -91,9 +92,10 @@ hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model 
     b->file = file;
     b->sizes.knobs = knobs;
     pthread_mutex_lock(&reading);
-    const hr_status status = read_model(b, root, hr_preset_name(preset), problems, err);
+    hr_status status = read_model(b, root, hr_preset_name(preset), problems, err);
     yaml_problems_forget(file);
     pthread_mutex_unlock(&reading);
+    status = status == HR_OK ? teacher_add(b, preset, knobs, err) : status;
     if (status != HR_OK) {
         if (status == HR_MODEL) {
             try_own_size(preset, knobs, err);

@@ -20,6 +20,9 @@
 
 #include "ops/op.h"
 
+// What names of a teacher's layers, values and parameters begin with.
+#define MODEL_TEACHER "teacher/"
+
 typedef enum model_init {
     MODEL_INIT_ZEROS,
     MODEL_INIT_ONES,
@@ -61,6 +64,8 @@ typedef struct model_node {
     hr_op op;
     op_attr attr;
     uint32_t layer;
+    bool
+        teaches; // of the teacher, or the distance from it: computed as in an evaluation, of which it is no part
     uint32_t in_count, out_count;
     model_ref in[OP_MAX_IN];
     uint32_t out[OP_MAX_OUT]; // values
@@ -83,9 +88,11 @@ typedef struct model_slot {
 typedef struct model_loss {
     uint32_t value;      // [1]
     uint32_t prediction; // what the loss judges: logits, or the values themselves
-    uint32_t labels;     // value of a slot; HR_NO_ID: of a layer's own loss, which has none
-    double weight;
-    bool classifies; // accuracy has a meaning
+    uint32_t
+        labels; // value of a slot, or the teacher's logits; HR_NO_ID: of a layer's own loss, which has none
+    double weight;    // in training; 0: no gradient begins there
+    double evaluated; // in an evaluation; 0: it is no part of one
+    bool classifies;  // accuracy has a meaning
 } model_loss;
 
 enum { MODEL_MAX_SLOTS = 4, MODEL_MAX_LOSSES = 4 }; // losses that may be written
@@ -93,14 +100,19 @@ enum { MODEL_MAX_SLOTS = 4, MODEL_MAX_LOSSES = 4 }; // losses that may be writte
 typedef struct hr_model {
     const char *name;
     model_slot slots[MODEL_MAX_SLOTS];
-    const model_loss *losses;        // those that were written, then those of layers
+    const model_loss
+        *losses; // those that were written, then those of layers, then the distance from the teacher
     uint32_t slot_count, loss_count; // at least one input, one label and one loss that was written
     const model_param *params;
     const model_value *values;
-    const model_node *nodes; // forward, in program order; the losses that were written stand last
+    const model_node
+        *nodes; // forward, in program order; the losses that were written stand last, but for the teacher's
     const model_layer *layers;
     uint32_t param_count, value_count, node_count, layer_count;
-    uint64_t parameters, trainable_parameters;
+    uint32_t own_params,
+        own_layers; // those behind them are the teacher's ("teacher/conv1/weights"), which never train
+    const char *teacher_weights; // the save that the teacher's preset names; NULL: none, or no teacher
+    uint64_t parameters, trainable_parameters; // without the teacher's
 } hr_model;
 
 // Reads the preset's model with the sizes that model.* of `knobs` give. Every problem is reported into the preset's file

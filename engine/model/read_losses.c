@@ -388,6 +388,7 @@ static void add_loss(model_reader *r, const loss_spec *loss, uint32_t layer, uin
                                .prediction = prediction,
                                .labels = labels,
                                .weight = loss->weight,
+                               .evaluated = loss->weight,
                                .classifies = loss->kind == LOSS_CROSS_ENTROPY});
 }
 

@@ -139,7 +139,7 @@ void model_shelf_give_back(model_shelf *shelf, const hr_model *model)
 static bool has_param(const hr_model *m, const model_param *wanted)
 {
     bool has = false;
-    for (uint32_t k = 0; k < m->param_count && !has; k++) {
+    for (uint32_t k = 0; k < m->own_params && !has; k++) {
         const model_param *p = &m->params[k];
         has = strcmp(p->name, wanted->name) == 0 && p->shape.rank == wanted->shape.rank &&
               memcmp(p->shape.dim, wanted->shape.dim, p->shape.rank * sizeof p->shape.dim[0]) == 0;
@@ -149,7 +149,7 @@ static bool has_param(const hr_model *m, const model_param *wanted)
 
 static const char *first_lacking(const hr_model *from, const hr_model *to)
 {
-    for (uint32_t k = 0; k < from->param_count; k++) {
+    for (uint32_t k = 0; k < from->own_params; k++) {
         if (!has_param(to, &from->params[k])) {
             return from->params[k].name;
         }

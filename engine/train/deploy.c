@@ -249,7 +249,7 @@ static hr_status evaluate_deployed(deploying *d, hr_err *err)
     if (d->out->quantize == HR_QUANTIZE_NONE || d->out->was_quantized) {
         return HR_OK;
     }
-    HR_TRY(store_fill(&d->back, e->build, e->model, 0, err));
+    HR_TRY(store_fill(&d->back, &e->teacher, e->build, e->model, 0, err));
     return evaluate(e, &d->out->after, err);
 }
 

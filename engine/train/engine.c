@@ -82,6 +82,7 @@ void hr_engine_destroy(hr_engine *e)
     pipeline_close(e->data);
     build_destroy(e->build);
     store_deinit(&e->carried);
+    store_deinit(&e->teacher);
     hr_heap_destroy(e->failure_heap);
     model_shelf_close(e->models);
     hr_free(e);

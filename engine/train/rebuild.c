@@ -232,6 +232,15 @@ static void begin_counter_epoch(hr_engine *e)
     e->sha_steps = UINT64_MAX;
 }
 
+static void tell_teacher(hr_engine *e)
+{
+    if (e->model->own_params < e->model->param_count && e->teacher.tensors.count == 0) {
+        trace_note(
+            &e->bus, HR_EVENT_LOG, 0,
+            "the teacher has seeded values and teaches nothing: compress.distill_weights names no save");
+    }
+}
+
 static hr_status fill_build(hr_engine *e, hr_err *err)
 {
     HR_TRY(build_allocate(e->build, &e->knobs, &e->bus, err));
@@ -240,8 +249,10 @@ static hr_status fill_build(hr_engine *e, hr_err *err)
     }
     if (e->build->arithmetic) {
         uint64_t seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED);
-        HR_TRY(store_fill(&e->carried, e->build, e->model, seed, err));
+        tell_teacher(e);
+        HR_TRY(store_fill(&e->carried, &e->teacher, e->build, e->model, seed, err));
         store_deinit(&e->carried);
+        store_deinit(&e->teacher);
         e->restored = false;
     }
     return HR_OK;
@@ -310,6 +321,7 @@ static hr_status prepare(hr_engine *e, build **fresh, hr_err *err)
 hr_status engine_rebuild(hr_engine *e, hr_err *err)
 {
     build *fresh = NULL;
+    HR_TRY(engine_load_teacher(e, err));
     HR_TRY(restore(e, err));
     HR_TRY(prepare(e, &fresh, err));
     HR_TRY(replace_build(e, fresh, err));
@@ -326,6 +338,7 @@ hr_status engine_rebuild(hr_engine *e, hr_err *err)
 hr_status engine_try_rebuild(hr_engine *e, hr_err *err)
 {
     build *fresh = NULL;
+    HR_TRY(engine_load_teacher(e, err));
     HR_TRY(restore(e, err));
     hr_status status = prepare(e, &fresh, err);
     build_destroy(fresh);

@@ -151,6 +151,8 @@ typedef struct save_file {
     uint64_t data_bytes;
     const json_t *metadata;
     uint64_t read_bytes; // of data, by the tensors so far
+    hr_quantize mode;    // of its weights
+    bool of_teacher;     // it shall have the parameters of the model's teacher
 } save_file;
 
 static hr_status get_number(const save_file *f, const char *key, uint64_t *out, hr_err *err)
@@ -243,23 +245,26 @@ static hr_status check_adapters(const save_file *f, const store *s, const hr_mod
     return HR_OK;
 }
 
-// Every weight and running statistic of the model must be there in its shape; adapters may be missing and then begin. Slots may
-// be missing (another optimizer); tensors that the program has no use for are passed over.
+// Every weight and running statistic of the model, or of its teacher, must be there in its shape; adapters may be missing and then
+// begin. Slots may be missing (another optimizer); tensors that the program has no use for are passed over.
 static hr_status check_against_model(const save_file *f, const store *s, const hr_model *m, hr_err *err)
 {
-    for (uint32_t k = 0; k < m->param_count; k++) {
-        const stored_tensor *t = store_find(s, m->params[k].name);
+    const uint32_t end = f->of_teacher ? m->param_count : m->own_params;
+    for (uint32_t k = f->of_teacher ? m->own_params : 0; k < end; k++) {
+        const char *name = m->params[k].name + (f->of_teacher ? strlen(MODEL_TEACHER) : 0);
+        const stored_tensor *t = store_find(s, name);
         if (t == NULL ? !m->params[k].adapter : !shape_equal(&t->shape, &m->params[k].shape)) {
             char needed[64];
             char had[64] = "nothing";
             if (t != NULL) {
                 (void)shape_text(&t->shape, had, sizeof had);
             }
-            return HR_FAIL(err, SAVE, "%s does not fit model %s: %s needs %s, had %s", f->path, m->name,
-                           m->params[k].name, shape_text(&m->params[k].shape, needed, sizeof needed), had);
+            return HR_FAIL(err, SAVE, "%s does not fit %s %s: %s needs %s, had %s", f->path,
+                           f->of_teacher ? "the teacher of" : "model", m->name, name,
+                           shape_text(&m->params[k].shape, needed, sizeof needed), had);
         }
     }
-    return check_adapters(f, s, m, err);
+    return f->of_teacher ? HR_OK : check_adapters(f, s, m, err);
 }
 
 static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)
@@ -323,12 +328,12 @@ static hr_status check_contents(const save_file *f, const store *s, hr_err *err)
 }
 
 // Whole numbers become what a product with them computes with. Their checksum is of them as they are written.
-static hr_status take_tensors(const save_file *f, const hr_model *m, hr_quantize mode, store *s, hr_err *err)
+static hr_status take_tensors(const save_file *f, const hr_model *m, store *s, hr_err *err)
 {
-    if (mode != HR_QUANTIZE_NONE) {
+    if (f->mode != HR_QUANTIZE_NONE) {
         HR_TRY(check_contents(f, s, err));
         store back = {0};
-        const hr_status status = quantized_back(s, m, mode, f->path, &back, err);
+        const hr_status status = quantized_back(s, m, f->mode, f->path, &back, err);
         store_deinit(s);
         *s = back;
         return status == HR_OK ? check_against_model(f, s, m, err) : status;
@@ -337,13 +342,12 @@ static hr_status take_tensors(const save_file *f, const hr_model *m, hr_quantize
     return check_contents(f, s, err);
 }
 
-static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
+// The tensors, which are the caller's in any case.
+static hr_status read_store(save_file *f, json_t *root, const hr_model *m, store *s, hr_err *err)
 {
-    store s = {0};
     const char *name = NULL;
     json_t *entry = NULL;
     hr_status status = HR_OK;
-    hr_quantize mode = HR_QUANTIZE_NONE;
     f->metadata = json_object_get(root, "__metadata__");
     if (!is_format(f, SAVE_SCHEMA) && !is_format(f, save_schema_1)) {
         const char *format = json_string_value(json_object_get(f->metadata, "format"));
@@ -353,27 +357,43 @@ static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
     json_object_foreach(root, name, entry)
     {
         if (status == HR_OK && strcmp(name, "__metadata__") != 0) {
-            status = read_tensor(f, name, entry, &s, err);
+            status = read_tensor(f, name, entry, s, err);
         }
     }
     if (status == HR_OK) {
-        status = read_mode(f, &mode, err);
+        status = read_mode(f, &f->mode, err);
     }
-    if (status == HR_OK) {
-        status = take_tensors(f, e->model, mode, &s, err);
-    }
-    if (status == HR_OK) {
+    return status == HR_OK ? take_tensors(f, m, s, err) : status;
+}
+
+static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
+{
+    store s = {0};
+    hr_status status = read_store(f, root, e->model, &s, err);
+    if (status == HR_OK && !f->of_teacher) {
         status = read_counters(e, f, err);
     }
     if (status != HR_OK) {
         store_deinit(&s);
         return status;
     }
-    store_deinit(&e->carried);
-    e->carried = s;
-    e->quantized = mode;
-    e->stripped = json_object_get(f->metadata, SAVE_STRIPPED_KEY) != NULL;
+    store *to = f->of_teacher ? &e->teacher : &e->carried;
+    store_deinit(to);
+    *to = s;
+    if (!f->of_teacher) {
+        e->quantized = f->mode;
+        e->stripped = json_object_get(f->metadata, SAVE_STRIPPED_KEY) != NULL;
+    }
     return HR_OK;
+}
+
+static uint64_t parameters_of(const hr_model *m, bool teacher)
+{
+    uint64_t sum = 0;
+    for (uint32_t l = m->own_layers; teacher && l < m->layer_count; l++) {
+        sum += m->layers[l].parameters;
+    }
+    return teacher ? sum : m->parameters;
 }
 
 // Of a file that is larger than the model's could be: which tensor says that it is another's.
@@ -395,7 +415,7 @@ static hr_status say_other_model(const char *path, const json_t *root, const hr_
     return status;
 }
 
-hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
+static hr_status load(hr_engine *e, const char *path, bool teacher, hr_err *err)
 {
     char *data = NULL;
     size_t bytes = 0;
@@ -404,13 +424,27 @@ hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
     const uint64_t most_header_bytes =
         SAVE_HEADER_BYTES + (uint64_t)e->model->param_count * SAVE_HEADER_PARAM_BYTES;
     HR_TRY(save_open(path, most_header_bytes, &fd, &root, err));
-    const uint64_t limit_bytes = most_header_bytes + e->model->parameters * SAVE_PARAMETER_BYTES;
+    const uint64_t limit_bytes = most_header_bytes + parameters_of(e->model, teacher) * SAVE_PARAMETER_BYTES;
     hr_status status = file_read_rest(fd, path, limit_bytes, &data, &bytes, err);
-    status = status == HR_READ ? say_other_model(path, root, e->model, status, err) : status;
-    save_file f = {.path = path, .data = data, .data_bytes = bytes};
+    status = status == HR_READ && !teacher ? say_other_model(path, root, e->model, status, err) : status;
+    save_file f = {.path = path, .data = data, .data_bytes = bytes, .of_teacher = teacher};
     status = status == HR_OK ? read_all(e, &f, root, err) : status;
     file_close(fd);
     json_decref(root);
     hr_free(data);
     return status;
+}
+
+hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
+{
+    return load(e, path, false, err);
+}
+
+hr_status engine_load_teacher(hr_engine *e, hr_err *err)
+{
+    const char *own = hr_knob_text(&e->knobs, HR_KNOB_COMPRESS_DISTILL_WEIGHTS);
+    const char *path = own[0] != '\0' ? own : e->model->teacher_weights;
+    const bool has_teacher = e->model->own_params < e->model->param_count;
+    store_deinit(&e->teacher);
+    return has_teacher && path != NULL && !e->plan_only ? load(e, path, true, err) : HR_OK;
 }

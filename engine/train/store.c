@@ -56,10 +56,16 @@ stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_d
     return place;
 }
 
-static bool is_kept(const tensor *t)
+static bool is_filled(const tensor *t)
 {
     return t->category == HR_CATEGORY_WEIGHTS || t->category == HR_CATEGORY_STATE ||
            t->category == HR_CATEGORY_OPTIMIZER;
+}
+
+// A teacher is what its own save says, whenever it is filled.
+static bool is_kept(const tensor *t)
+{
+    return is_filled(t) && !t->of_teacher;
 }
 
 // What is offloaded lies in memory of the host, which nothing changes between two steps.
@@ -244,7 +250,7 @@ static const stored_tensor *find_usable(const store *s, const char *name, const 
 // What tensor t goes on from: itself, or, for an average that is new, its variable. NULL: nothing.
 static const stored_tensor *source_of(const store *s, const hr_model *model, const tensor *t)
 {
-    const stored_tensor *kept = find_usable(s, t->name, t);
+    const stored_tensor *kept = find_usable(s, t->name + (t->of_teacher ? strlen(MODEL_TEACHER) : 0), t);
     return kept == NULL && is_average(t) ? find_usable(s, model->params[t->param].name, t) : kept;
 }
 
@@ -297,12 +303,13 @@ static hr_status fill_one(const store *s, build *b, const hr_model *model, uint6
     return status;
 }
 
-hr_status store_fill(const store *s, build *b, const hr_model *model, uint64_t seed, hr_err *err)
+hr_status store_fill(const store *s, const store *teacher, build *b, const hr_model *model, uint64_t seed,
+                     hr_err *err)
 {
     const program *p = b->programs[BUILD_TRAIN];
     for (uint32_t k = 0; k < p->persistent_count; k++) {
-        if (is_kept(&p->tensors[k])) {
-            HR_TRY(fill_one(s, b, model, seed, k, err));
+        if (is_filled(&p->tensors[k])) {
+            HR_TRY(fill_one(p->tensors[k].of_teacher ? teacher : s, b, model, seed, k, err));
         }
     }
     return HR_OK;

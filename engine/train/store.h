@@ -38,12 +38,13 @@ stored_tensor *store_add_as(store *s, const char *name, const stored_tensor *fro
 double store_value(const stored_tensor *t, uint64_t k); // its k-th number
 
 uint64_t store_bytes(const build *b); // of what store_take copies
-// Copies weights, state and optimizer slots out of a build, in canonical order.
+// Copies weights, state and optimizer slots out of a build, in canonical order; not those of a teacher.
 HR_MUST_CHECK hr_status store_take(store *s, const build *b, hr_err *err);
 // Fills the build's persistent tensors: from the store where name and shape agree (types are converted), else
-// with the seeded initial values; optimizer slots that the store lacks are zero, averages the variables themselves.
-HR_MUST_CHECK hr_status store_fill(const store *s, build *b, const hr_model *model, uint64_t seed,
-                                   hr_err *err);
+// with the seeded initial values; optimizer slots that the store lacks are zero, averages the variables themselves. Those of a
+// teacher in the same way from `teacher`, under the names that they have in its own save.
+HR_MUST_CHECK hr_status store_fill(const store *s, const store *teacher, build *b, const hr_model *model,
+                                   uint64_t seed, hr_err *err);
 // SHA-256 over the weights in canonical order, as they lie in memory.
 void store_sha256(const store *s, char out[HR_SHA256_TEXT_MAX]);
 

@@ -156,6 +156,10 @@ static const turning turnings[] = {
     {HR_KNOB_COMPRESS_LORA, {NULL}, "none", "2"},
     {HR_KNOB_COMPRESS_LORA_ALPHA, {"compress.lora=2"}, "rank", "16"},
     {HR_KNOB_COMPRESS_LORA_TARGETS, {"compress.lora=2"}, "auto", "conv"},
+    {HR_KNOB_COMPRESS_DISTILL, {NULL}, "none", "TEACHER"},
+    {HR_KNOB_COMPRESS_DISTILL_ALPHA, {"compress.distill=TEACHER"}, "0.5", "0.9"},
+    {HR_KNOB_COMPRESS_DISTILL_TEMPERATURE, {"compress.distill=TEACHER"}, "3", "1"},
+    {HR_KNOB_COMPRESS_DISTILL_WEIGHTS, {"compress.distill=TEACHER"}, "", "OLD"},
     {HR_KNOB_MODEL_SEQUENCE, {NULL}, NULL, NULL}, // tests/cli/test_model_sizes.c: this model has no sizes
     {HR_KNOB_MODEL_RESOLUTION, {NULL}, NULL, NULL},
     {HR_KNOB_MODEL_WIDTH, {NULL}, NULL, NULL},
@@ -175,6 +179,7 @@ static const char *value_of(const char *word)
            : strcmp(word, "SAVE") == 0 ? save_path
            : strcmp(word, "OLD") == 0  ? old_save
            : strcmp(word, "TREE") == 0 ? tree.path
+           : strcmp(word, "TEACHER") == 0 ? hr_preset_path(preset)
                                        : word;
 }
 

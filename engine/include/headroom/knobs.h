@@ -102,6 +102,10 @@
     X(COMPRESS_LORA, "compress.lora")                                                                        \
     X(COMPRESS_LORA_ALPHA, "compress.lora_alpha")                                                            \
     X(COMPRESS_LORA_TARGETS, "compress.lora_targets")                                                        \
+    X(COMPRESS_DISTILL, "compress.distill")                                                                  \
+    X(COMPRESS_DISTILL_ALPHA, "compress.distill_alpha")                                                      \
+    X(COMPRESS_DISTILL_TEMPERATURE, "compress.distill_temperature")                                          \
+    X(COMPRESS_DISTILL_WEIGHTS, "compress.distill_weights")                                                  \
     X(MODEL_SEQUENCE, "model.sequence")                                                                      \
     X(MODEL_RESOLUTION, "model.resolution")                                                                  \
     X(MODEL_WIDTH, "model.width")                                                                            \

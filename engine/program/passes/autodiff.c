@@ -153,7 +153,7 @@ static bool writes_loss(const draft *d, const instr *forward)
     for (uint32_t k = 0; k < d->model->loss_count; k++) {
         uint32_t loss = d->value_tensor[d->model->losses[k].value];
         for (uint32_t o = 0; o < forward->out_count; o++) {
-            if (forward->out[o] == loss) {
+            if (forward->out[o] == loss && d->model->losses[k].weight > 0) {
                 return true;
             }
         }

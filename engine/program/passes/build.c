@@ -3,7 +3,7 @@
 //
 // Persistent tensors come first, in canonical order: weights, state, masks of pruning, workspaces that stay, optimizer slots, sums of
 // gradients, input slots, and those of the batches that are held ahead. Evaluation has no optimizer slots, holds nothing ahead and
-// uses running statistics; what feeds has the batches held ahead alone, or the input slots where
+// uses running statistics and no teacher; what feeds has the batches held ahead alone, or the input slots where
 // none is.
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,8 @@ static const char *param_name(draft *d, const model_param *param)
 
 static hr_status add_params(draft *d, hr_category category, hr_err *err)
 {
-    for (uint32_t k = 0; k < d->model->param_count; k++) {
+    const uint32_t count = d->mode == PROGRAM_EVALUATE ? d->model->own_params : d->model->param_count;
+    for (uint32_t k = 0; k < count; k++) {
         const model_param *param = &d->model->params[k];
         if (param->category != category) {
             continue;
@@ -37,6 +38,7 @@ static hr_status add_params(draft *d, hr_category category, hr_err *err)
         op_operand o = with_real_type(d, &param->shape, HR_F32);
         HR_TRY(draft_tensor(d, param_name(d, param), &o, category, param->layer, &d->param_tensor[k], err));
         d->tensors.data[d->param_tensor[k]].param = k;
+        d->tensors.data[d->param_tensor[k]].of_teacher = k >= d->model->own_params;
     }
     return HR_OK;
 }
@@ -301,9 +303,10 @@ static hr_status add_output(draft *d, const model_node *node, uint32_t k, uint32
 
 // The second output of one byte per element that an execution mode adds for backward. In graph mode a pooling's
 // index stands for x and y, as in PyTorch; in eager mode a dropout's mask is kept, which a graph draws again.
-static const char *extra_output(const draft *d, hr_op op)
+static const char *extra_output(const draft *d, const model_node *node)
 {
-    if (!d->recorded) {
+    const hr_op op = node->op;
+    if (!d->recorded || node->teaches) {
         return NULL;
     }
     return op == HR_OP_MAX_POOL && (!d->eager || d->pytorch) ? "index"
@@ -311,21 +314,27 @@ static const char *extra_output(const draft *d, hr_op op)
                                                              : NULL;
 }
 
-static hr_status add_extra_output(draft *d, hr_op op, uint32_t y, uint32_t *id, hr_err *err)
+static hr_status add_extra_output(draft *d, const model_node *node, uint32_t y, uint32_t *id, hr_err *err)
 {
     op_operand o = tensor_operand(&d->tensors.data[y]);
     o.dtype = HR_U8;
-    const char *name = draft_suffixed(d, d->tensors.data[y].name, extra_output(d, op));
-    return draft_tensor(d, name, &o, value_category(op, 1), d->tensors.data[y].layer, id, err);
+    const char *name = draft_suffixed(d, d->tensors.data[y].name, extra_output(d, node));
+    return draft_tensor(d, name, &o, value_category(node->op, 1), d->tensors.data[y].layer, id, err);
+}
+
+// Whether it computes as in an evaluation.
+static bool infers(const draft *d, const model_node *node)
+{
+    return d->mode == PROGRAM_EVALUATE || node->teaches;
 }
 
 // A graph holds no probabilities beside its logits.
-static hr_op built_op(const draft *d, hr_op op)
+static hr_op built_op(const draft *d, const model_node *node)
 {
-    if (op == HR_OP_SOFTMAX_XENT && !d->eager) {
+    if (node->op == HR_OP_SOFTMAX_XENT && !d->eager) {
         return HR_OP_SOFTMAX_XENT_STREAM;
     }
-    return d->mode == PROGRAM_EVALUATE && op == HR_OP_BATCH_NORM ? HR_OP_BATCH_NORM_EVAL : op;
+    return infers(d, node) && node->op == HR_OP_BATCH_NORM ? HR_OP_BATCH_NORM_EVAL : node->op;
 }
 
 // What a streaming loss knows of its rows, where the model has probabilities, and the loss.
@@ -355,8 +364,8 @@ static hr_status add_outputs(draft *d, const model_node *node, hr_op op, uint32_
     for (uint32_t k = 0; k < *count; k++) {
         HR_TRY(add_output(d, node, k, &out[k], err));
     }
-    if (extra_output(d, op) != NULL) {
-        HR_TRY(add_extra_output(d, op, out[0], &out[*count], err));
+    if (extra_output(d, node) != NULL) {
+        HR_TRY(add_extra_output(d, node, out[0], &out[*count], err));
         ++*count;
     }
     return HR_OK;
@@ -366,7 +375,7 @@ static hr_status add_outputs(draft *d, const model_node *node, hr_op op, uint32_
 static op_attr attr_here(const draft *d, const model_node *node)
 {
     op_attr attr = node->attr;
-    if (d->mode == PROGRAM_EVALUATE && node->op == HR_OP_ATTENTION) {
+    if (infers(d, node) && node->op == HR_OP_ATTENTION) {
         attr.rate = 0.0;
         attr.salt = 0;
     }
@@ -376,7 +385,7 @@ static op_attr attr_here(const draft *d, const model_node *node)
 // Readers of a layer that does nothing here read its input.
 static bool left_out(const draft *d, const model_node *node)
 {
-    if (d->mode != PROGRAM_EVALUATE || (node->op != HR_OP_DROPOUT && node->op != HR_OP_DROP_PATH)) {
+    if (!infers(d, node) || (node->op != HR_OP_DROPOUT && node->op != HR_OP_DROP_PATH)) {
         return false;
     }
     d->value_tensor[node->out[0]] = d->value_tensor[node->in[0].index];
@@ -385,10 +394,10 @@ static bool left_out(const draft *d, const model_node *node)
 
 static hr_status add_node(draft *d, const model_node *node, hr_err *err)
 {
-    if (left_out(d, node)) {
+    if ((node->teaches && d->mode == PROGRAM_EVALUATE) || left_out(d, node)) {
         return HR_OK;
     }
-    const hr_op op = built_op(d, node->op);
+    const hr_op op = built_op(d, node);
     uint32_t out[OP_MAX_OUT], outputs = 0;
     HR_TRY(add_outputs(d, node, op, out, &outputs, err));
     instr *i = draft_instr(d, &d->instrs, op, HR_PHASE_FORWARD, node->layer);

@@ -22,10 +22,10 @@
 typedef struct plan {
     uint32_t forward_count; // instructions before the first of backward
     uint32_t *writer;       // [tensors] index of the forward instruction that writes it, HR_NO_ID
-    uint32_t *segment;      // [layers] 1, 2, …
-    uint32_t *again;        // [tensors] its second self, HR_NO_ID
-    uint32_t *stack;        // [instructions] what is still to be followed
-    bool *wanted;           // [instructions] of forward: to run again now
+    uint32_t *segment; // [layers] 1, 2, …; 0 of the teacher's, of which backward reads the logits alone
+    uint32_t *again;   // [tensors] its second self, HR_NO_ID
+    uint32_t *stack;   // [instructions] what is still to be followed
+    bool *wanted;      // [instructions] of forward: to run again now
 } plan;
 
 static void plan_deinit(plan *p)
@@ -71,7 +71,7 @@ static uint32_t layer_of_tensor(const draft *d, const plan *p, uint32_t id)
 
 static void cut_every(const draft *d, plan *p, uint32_t layers)
 {
-    for (uint32_t l = 0; l < d->model->layer_count; l++) {
+    for (uint32_t l = 0; l < d->model->own_layers; l++) {
         p->segment[l] = l / layers + 1;
     }
 }
@@ -80,7 +80,7 @@ static void cut_every(const draft *d, plan *p, uint32_t layers)
 static void cut_behind(const draft *d, plan *p, const bool *cut)
 {
     uint32_t segment = 1;
-    for (uint32_t l = 0; l < d->model->layer_count; l++) {
+    for (uint32_t l = 0; l < d->model->own_layers; l++) {
         p->segment[l] = segment;
         segment += cut[l];
     }
@@ -94,10 +94,10 @@ static hr_status cut_blocks(const draft *d, plan *p, hr_err *err)
         return HR_FAIL(err, NOMEM, "no host memory for the blocks of %u layers", d->model->layer_count);
     }
     const hr_status status = draft_cut_blocks(d, p->writer, p->forward_count, cut, err);
-    if (status == HR_OK && memchr(cut, true, d->model->layer_count) != NULL) {
+    if (status == HR_OK && memchr(cut, true, d->model->own_layers) != NULL) {
         cut_behind(d, p, cut);
     } else if (status == HR_OK) {
-        cut_every(d, p, (uint32_t)ceil(sqrt((double)d->model->layer_count)));
+        cut_every(d, p, (uint32_t)ceil(sqrt((double)d->model->own_layers)));
     }
     hr_free(cut);
     return status;
@@ -105,7 +105,7 @@ static hr_status cut_blocks(const draft *d, plan *p, hr_err *err)
 
 static hr_status cut_named(const draft *d, const char *name, size_t length, bool *cut, hr_err *err)
 {
-    for (uint32_t l = 0; l < d->model->layer_count; l++) {
+    for (uint32_t l = 0; l < d->model->own_layers; l++) {
         const char *layer = d->model->layers[l].name;
         if (strlen(layer) == length && memcmp(layer, name, length) == 0) {
             cut[l] = true;
@@ -147,7 +147,7 @@ static hr_status cut_segments(const draft *d, plan *p, const checkpoint_strategy
         cut_every(d, p, s->layers);
         return HR_OK;
     case CHECKPOINT_SQRT:
-        cut_every(d, p, (uint32_t)ceil(sqrt((double)d->model->layer_count)));
+        cut_every(d, p, (uint32_t)ceil(sqrt((double)d->model->own_layers)));
         return HR_OK;
     case CHECKPOINT_SELECTIVE:
         cut_every(d, p, 1);
@@ -170,7 +170,7 @@ static bool may_drop(const draft *d, const plan *p, uint32_t id)
     }
     const instr *i = &d->instrs.data[writer];
     const bool statistics = i->op == HR_OP_BATCH_NORM && id != i->out[0];
-    return i->phase == HR_PHASE_FORWARD && i->layer != HR_NO_ID && !statistics;
+    return i->phase == HR_PHASE_FORWARD && i->layer < d->model->own_layers && !statistics;
 }
 
 // A storage that some later segment reads is kept, and with it every tensor that lies in it.
@@ -188,7 +188,7 @@ static hr_status drop_inside_segments(draft *d, const plan *p, hr_err *err)
                 from == HR_NO_ID || i->layer == HR_NO_ID || p->segment[from] != p->segment[i->layer];
         }
     }
-    const uint32_t last = p->segment[d->model->layer_count - 1];
+    const uint32_t last = p->segment[d->model->own_layers - 1];
     for (uint32_t t = d->persistent_count; t < d->tensors.count; t++) {
         const uint32_t layer = layer_of_tensor(d, p, t);
         d->tensors.data[t].dropped =

@@ -31,11 +31,11 @@ typedef struct layer_end {
 typedef struct blocks {
     const draft *d;
     const uint32_t *writer; // [tensors] index of the forward instruction that writes it, HR_NO_ID
-    uint32_t forward_count, layer_count;
-    value *values;   // [tensors] owners
-    layer_end *ends; // [layers + 1]
-    uint32_t *stack; // [layers]
-    bool *cut;       // [layers]
+    uint32_t forward_count, layer_count; // the model's own: a teacher's layers cross nothing and cut nothing
+    value *values;                       // [tensors] owners
+    layer_end *ends;                     // [layers + 1]
+    uint32_t *stack;                     // [layers]
+    bool *cut;                           // [layers]
 } blocks;
 
 static bool is_merge(const blocks *b, const instr *i)
@@ -54,12 +54,13 @@ static void measure_values(blocks *b)
     for (uint32_t t = 0; t < d->tensors.count; t++) {
         const tensor *own = &d->tensors.data[t];
         const bool counts = !own->persistent && own->storage == t && own->category != HR_CATEGORY_CASTS;
-        b->values[t].from =
+        const uint32_t layer =
             counts && b->writer[t] != HR_NO_ID ? d->instrs.data[b->writer[t]].layer : HR_NO_ID;
+        b->values[t].from = layer < b->layer_count ? layer : HR_NO_ID;
     }
     for (uint32_t n = 0; n < b->forward_count; n++) {
         const instr *i = &d->instrs.data[n];
-        for (uint32_t k = 0; k < i->in_count && i->layer != HR_NO_ID; k++) {
+        for (uint32_t k = 0; k < i->in_count && i->layer < b->layer_count; k++) {
             value *v = &b->values[draft_owner(d, i->in[k])];
             v->last = i->layer > v->last ? i->layer : v->last;
         }
@@ -129,7 +130,7 @@ static void count_segments(blocks *b)
     }
     for (uint32_t n = 0; n < b->forward_count; n++) {
         const instr *i = &b->d->instrs.data[n];
-        for (uint32_t k = 0; k < i->in_count && i->layer != HR_NO_ID; k++) {
+        for (uint32_t k = 0; k < i->in_count && i->layer < b->layer_count; k++) {
             value *v = &b->values[draft_owner(b->d, i->in[k])];
             const uint32_t segment = b->ends[i->layer].segment;
             if (v->first != HR_NO_ID && i->layer > v->first && segment > v->seen) {
@@ -168,7 +169,7 @@ static void cut(blocks *b)
     count_crossings(b);
     for (uint32_t n = 0; n < b->forward_count; n++) {
         const instr *i = &b->d->instrs.data[n];
-        if (i->layer != HR_NO_ID && !b->cut[i->layer] && is_merge(b, i)) {
+        if (i->layer < b->layer_count && !b->cut[i->layer] && is_merge(b, i)) {
             b->cut[i->layer] = ends_block(b, i->layer);
         }
     }
@@ -179,7 +180,7 @@ static void cut(blocks *b)
 hr_status draft_cut_blocks(const draft *d, const uint32_t *writer, uint32_t forward_count, bool *cuts,
                            hr_err *err)
 {
-    const uint32_t layers = d->model->layer_count;
+    const uint32_t layers = d->model->own_layers;
     blocks b = {.d = d,
                 .writer = writer,
                 .forward_count = forward_count,

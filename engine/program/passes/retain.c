@@ -31,8 +31,8 @@ static void move_into_loop(draft *d)
 static hr_status retain(draft *d, uint32_t id, hr_err *err)
 {
     uint32_t owner = draft_owner(d, id);
-    if (d->tensors.data[owner].persistent) {
-        return HR_OK; // it lives on anyway
+    if (d->tensors.data[owner].persistent || d->tensors.data[owner].category == HR_CATEGORY_RETAINED) {
+        return HR_OK; // it lives on anyway, or another loss judges it too
     }
     instr *i = draft_instr(d, &d->instrs, HR_OP_RETAIN, HR_PHASE_UPDATE, d->tensors.data[owner].layer);
     if (i == NULL) {
