@@ -6,7 +6,8 @@
 //
 // Its layers, values and parameters are called "teacher/NAME". No gradient flows to it, and its losses, its labels and what
 // only they need are left out. L = alpha L_student + (1 - alpha) T² mean KL(softmax(teacher / T) || softmax(student / T)) is
-// keras.distillation's with LogitsDistillation (Keras 3.12), whose KL clips probabilities below 1e-7 and ours does not.
+// keras.distillation's with LogitsDistillation(T, loss=keras.losses.KLDivergence()) in Keras 3.12, which clips probabilities
+// below 1e-7 where ours does not. (Given as its default, the word "kl_divergence", Keras 3.12 leaves the softmax out.)
 #ifndef MODEL_TEACHER_H
 #define MODEL_TEACHER_H
 

@@ -98,6 +98,9 @@ static void look(const spy *s, const instr *i, void *const *address)
         i->op == HR_OP_SOFTMAX_XENT_GRADIENT || i->op == HR_OP_MSE) {
         look_at(s, "logits", &t[i->in[0]], address[i->in[0]]);
     }
+    if (i->op == HR_OP_KL) {
+        look_at(s, "teacher_logits", &t[i->in[1]], address[i->in[1]]);
+    }
     if (i->phase == HR_PHASE_UPDATE && i->in_count > 1 && t[i->in[0]].category == HR_CATEGORY_WEIGHTS) {
         (void)snprintf(name, sizeof name, "%s:grad", t[i->in[0]].name);
         look_at(s, name, &t[i->in[1]], address[i->in[1]]);

@@ -2,7 +2,7 @@
 // One whole training step of a shipped model through compiler, allocator, executor and device, on the batch and the
 // initial weights of a seed that make_fixtures.py repeats, with everything that matters read back as doubles:
 // weights, statistics and slots under their own names, "NAME:grad" as the optimizer reads it, "logits" (what the loss
-// judges), "loss".
+// judges), "teacher_logits" of a model that has a teacher, "loss".
 //
 // Everything here fails the running Check test instead of returning errors.
 #ifndef TESTS_STEP_HARNESS_H
