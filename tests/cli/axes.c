@@ -32,7 +32,7 @@ static const axis_left_out left_out[] = {
     {HR_KNOB_PIPELINE_CACHE_PATH, NULL, "writes files: tests/unit/test_keep.c"},
     {HR_KNOB_PIPELINE_RAM_LIMIT, NULL,
      "a limit that is crossed leaves nothing to compare: test_host_ledger.c"},
-    {HR_KNOB_COMPRESS_DISTILL_WEIGHTS, NULL, "needs files: tests/unit/test_distill_run.c"},
+    {HR_KNOB_COMPRESS_DISTILL_WEIGHTS, NULL, "needs files: tests/unit/test_teacher_run.c"},
     {HR_KNOB_MODEL_SEQUENCE, NULL, "a size is a model's own: tests/cli/test_model_sizes.c"},
     {HR_KNOB_MODEL_RESOLUTION, NULL, "a size is a model's own: tests/cli/test_model_sizes.c"},
     {HR_KNOB_MODEL_WIDTH, NULL, "a size is a model's own: tests/cli/test_model_sizes.c"},

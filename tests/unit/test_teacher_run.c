@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training with a teacher (compress.distill): its weights come from its own save, and are nobody else's: a save has the student
+// alone, a resumed run is the run, and what does not fit is refused before anything has changed.
+#define SMALL_ENGINE_LAYERS                                                                                  \
+    "    - {name: conv, kind: conv2d, filters: 4, kernel: 3, stride: 4, activation: relu}\n"                 \
+    "    - {name: norm, kind: batch_norm}\n"                                                                 \
+    "    - {name: flat, kind: flatten}\n"                                                                    \
+    "    - {name: logits, kind: dense, units: 10}\n"
+
+#include "unit/small_engine.h"
+
+static void save(hr_engine *e, const char *path)
+{
+    hr_command c = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_SAVE};
+    (void)snprintf(c.text, sizeof c.text, "%s", path);
+    ck_assert_int_eq(hr_engine_command(e, &c, NULL), HR_OK);
+}
+
+// A save of so many steps of the model itself, which teaches it; returns the pair that names it.
+static const char *teach(uint64_t steps, char pair[160])
+{
+    char path[128];
+    hr_engine *e = create((const char *[]){"train.seed=7", NULL}, NULL);
+    run_steps(e, steps);
+    save(e, file_in("teacher.safetensors", path));
+    hr_engine_destroy(e);
+    (void)snprintf(pair, 160, "compress.distill_weights=%s", path);
+    return pair;
+}
+
+static double last_loss(hr_engine *e)
+{
+    hr_report r = report_of(e);
+    const double loss = r.train.loss_last;
+    hr_report_deinit(&r);
+    return loss;
+}
+
+static bool file_has(const char *path, const char *word)
+{
+    static char bytes[1 << 20];
+    FILE *f = fopen(path, "rb");
+    ck_assert_ptr_nonnull(f);
+    const size_t length = fread(bytes, 1, sizeof bytes, f);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_uint_lt(length, sizeof bytes);
+    return memmem(bytes, length, word, strlen(word)) != NULL;
+}
+
+typedef struct said {
+    int seeded;
+} said;
+
+static void listen(void *context, const hr_event *event)
+{
+    said *s = context;
+    s->seeded +=
+        event->kind == HR_EVENT_LOG && strstr(event->u.note.text, "the teacher has seeded values") != NULL;
+}
+
+START_TEST(a_teacher_without_a_save_is_told_of)
+{
+    char weights[160];
+    said s = {0};
+    const hr_engine_options options = {.sink = listen, .sink_context = &s};
+    hr_engine *e = create((const char *[]){"compress.distill=self", NULL}, &options);
+    run_steps(e, 2);
+    ck_assert_int_eq(s.seeded, 1);
+    const double loss = last_loss(e);
+    hr_engine_destroy(e);
+    s.seeded = 0;
+    e = create((const char *[]){"compress.distill=self", teach(5, weights), NULL}, &options);
+    run_steps(e, 2);
+    ck_assert_int_eq(s.seeded, 0);
+    ck_assert_double_ne(last_loss(e), loss);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(a_save_has_the_student_alone_and_goes_on_bit_for_bit)
+{
+    char weights[160], half[128], resume[192], whole[HR_SHA256_TEXT_MAX], sha[HR_SHA256_TEXT_MAX];
+    const char *pairs[] = {"compress.distill=self", teach(5, weights), NULL, NULL};
+    hr_engine *e = create(pairs, NULL);
+    run_steps(e, 3);
+    save(e, file_in("half.safetensors", half));
+    ck_assert(!file_has(half, "teacher/"));
+    run_steps(e, 3);
+    weights_of(e, whole);
+    hr_engine_destroy(e);
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", half);
+    pairs[2] = resume;
+    e = create(pairs, NULL);
+    run_steps(e, 6); // of them three are done
+    weights_of(e, sha);
+    ck_assert_str_eq(sha, whole);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// A rebuild fills the teacher anew: it is what it was.
+START_TEST(a_turn_of_another_knob_leaves_the_teacher)
+{
+    char weights[160], whole[HR_SHA256_TEXT_MAX], sha[HR_SHA256_TEXT_MAX];
+    const char *pairs[] = {"compress.distill=self", teach(5, weights), NULL};
+    hr_engine *e = create(pairs, NULL);
+    run_steps(e, 6);
+    weights_of(e, whole);
+    hr_engine_destroy(e);
+    e = create(pairs, NULL);
+    run_steps(e, 3);
+    ck_assert_int_eq(turn(e, HR_KNOB_ALLOCATOR_KIND, "caching"), HR_OK);
+    run_steps(e, 3);
+    weights_of(e, sha);
+    ck_assert_str_eq(sha, whole);
+    ck_assert_int_eq(turn(e, HR_KNOB_COMPRESS_DISTILL, "none"), HR_OK); // what was learned stays
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_IDLE);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(a_save_that_is_not_the_teachers_is_refused)
+{
+    char weights[160], other[160], path[128], word[160];
+    FILE *f = fopen(file_in("wide.yaml", path), "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_gt(fprintf(f, "model:\n  name: wide\n  input: {shape: [32, 32, 3]}\n  classes: 10\n"
+                                "  loss: softmax_cross_entropy\n  layers:\n    - {kind: flatten}\n"
+                                "    - {name: logits, kind: dense, units: 10}\n"),
+                     0);
+    ck_assert_int_eq(fclose(f), 0);
+    (void)snprintf(word, sizeof word, "compress.distill=%s", path);
+    hr_engine *e = create((const char *[]){word, teach(2, weights), NULL}, NULL);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
+    ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->sentence,
+                                 "does not fit the teacher of small: logits/weights needs 3072x10, had "));
+    hr_engine_destroy(e);
+    (void)snprintf(other, sizeof other, "compress.distill_weights=%s", file_in("none.safetensors", path));
+    e = create((const char *[]){"compress.distill=self", other, NULL}, NULL);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+static const char *const ways[] = {"execution.mode=eager",      "execution.mode=graph",
+                                   "checkpoint.strategy=sqrt",  "checkpoint.strategy=selective",
+                                   "batch.accumulate=2",        "precision.policy=mixed_float16",
+                                   "offload.activations=on",    "offload.optimizer=on",
+                                   "compress.distill_alpha=0",  "compress.distill_temperature=20",
+                                   "pipeline.normalise=device", "optimizer.fused_backward=on"};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+START_TEST(the_loss_falls)
+{
+    char weights[160];
+    hr_engine *e = create((const char *[]){"compress.distill=self", teach(20, weights), "batch.size=32",
+                                           "optimizer.learning_rate=0.003", ways[_i], NULL},
+                          NULL);
+    run_steps(e, 25);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    hr_report r = report_of(e);
+    ck_assert_msg(r.train.loss_last < 0.85 * r.train.loss_first, "%s: %g to %g", ways[_i], r.train.loss_first,
+                  r.train.loss_last);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("teacher run");
+    TCase *tests = tcase_create("teacher run");
+    tcase_add_checked_fixture(tests, open_preset, close_preset);
+    tcase_add_test(tests, a_teacher_without_a_save_is_told_of);
+    tcase_add_test(tests, a_save_has_the_student_alone_and_goes_on_bit_for_bit);
+    tcase_add_test(tests, a_turn_of_another_knob_leaves_the_teacher);
+    tcase_add_test(tests, a_save_that_is_not_the_teachers_is_refused);
+    tcase_add_loop_test(tests, the_loss_falls, 0, WAYS);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
