@@ -521,6 +521,12 @@ static bool distils_by_rules(const hr_knobs *knobs)
     return distils(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
 }
 
+static bool quantised_as_another(const hr_knobs *knobs)
+{
+    return hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat") &&
+           !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
+}
+
 static const hr_constraint constraints[] = {
     {prune_is_strange,
      "compress.prune is none, constant:S[:BEGIN[:END[:FREQUENCY]]] or "
@@ -820,6 +826,9 @@ static const hr_constraint constraints[] = {
      "not written down: "
      "needed execution.as=headroom, had {execution.as}",
      HR_KNOB_EXECUTION_AS, "-s execution.as=headroom"},
+    {quantised_as_another,
+     "execution.as={execution.as} has no rules for values of 8 bits: needed compress.quantize=none, had qat",
+     HR_KNOB_COMPRESS_QUANTIZE, "-s compress.quantize=none"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

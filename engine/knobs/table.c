@@ -887,6 +887,14 @@ static const hr_knob_row rows[] = {
             "A save of a training of the teacher (train.save). \"\" takes what the teacher's preset names in train.resume; where it names "
             "nothing the teacher has seeded initial values, which teach nothing: good for bytes only. A plan needs none.",
         .applies = "with compress.distill"},
+    ROW(COMPRESS_QUANTIZE, CHOICE, "none", "")
+        .choices = {"none", "qat"},
+        .line = "train with, or deploy, weights of fewer bits",
+        .explanation =
+            "qat is quantization-aware training as tfmot's default 8-bit scheme has it: products and convolutions read their "
+            "weights, and what follows sums, products, means and activation functions is read, through copies that are rounded to 8 "
+            "bits and stay float32; ranges of activations are moving averages (0.999, from -6 to 6 at first). Every copy is one "
+            "more tensor, so that training takes more memory, not less: what shrinks is what is deployed."},
     ROW(MODEL_SEQUENCE, INT, "", "places")
         .min = 1, .max = MODEL_SIDE_MAX,
         .line = "length of a sample: tokens, words, steps",

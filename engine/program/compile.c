@@ -24,6 +24,7 @@ static const struct {
     pass recorded, unrecorded, feeding;
 } passes[] = {
     {pass_build, pass_build, pass_build},
+    {pass_fake_quantize, pass_fake_quantize, skip},
     {pass_pads, pass_pads, skip},
     {pass_packed, skip, skip},
     {pass_precision, pass_precision, skip},
@@ -254,6 +255,7 @@ static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_m
     hr_free(d.mask);
     hr_free(d.value_tensor);
     hr_free(d.gradient);
+    hr_free(d.range);
     return status;
 }
 

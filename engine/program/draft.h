@@ -58,6 +58,7 @@ typedef struct draft {
     uint32_t *accumulator;  // [model->param_count] of a trainable one under batch.accumulate: its sum
     uint32_t *mask;         // [model->param_count] of a kernel that is pruned: its mask; HR_NO_ID
     uint32_t *value_tensor; // [model->value_count], HR_NO_ID until the value exists
+    uint32_t *range; // [model->value_count] what an activation is quantised by, HR_NO_ID; NULL: none is
     uint32_t *gradient;     // [tensors at autodiff] tensor of the gradient, HR_NO_ID
 } draft;
 
@@ -122,6 +123,9 @@ HR_MUST_CHECK hr_status draft_cut_blocks(const draft *d, const uint32_t *writer,
 void draft_close_gaps(draft *d);
 
 hr_status pass_build(draft *d, hr_err *err);
+// Appends the persistent ranges of fake quantization. Called by build.
+HR_MUST_CHECK hr_status draft_add_ranges(draft *d, hr_err *err);
+hr_status pass_fake_quantize(draft *d, hr_err *err);
 hr_status pass_pads(draft *d, hr_err *err);
 hr_status pass_packed(draft *d, hr_err *err);
 hr_status pass_precision(draft *d, hr_err *err);

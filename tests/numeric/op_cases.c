@@ -266,6 +266,9 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_BROADCAST] = op_case_repetition,
     [HR_OP_DROPOUT] = op_case_dropout,
     [HR_OP_DROP_PATH] = op_case_drop_path,
+    [HR_OP_FAKE_QUANT_WEIGHTS] = op_case_fake_quant,
+    [HR_OP_FAKE_QUANT] = op_case_fake_quant,
+    [HR_OP_TRACK_RANGE] = op_case_fake_quant,
 };
 
 // Cases do not change when operations are added.

@@ -65,6 +65,7 @@ op_trial op_case_group_norm(hr_op op, op_draw *d);
 op_trial op_case_relative(hr_op op, op_draw *d);
 op_trial op_case_dropout(hr_op op, op_draw *d);
 op_trial op_case_drop_path(hr_op op, op_draw *d);
+op_trial op_case_fake_quant(hr_op op, op_draw *d);
 op_trial op_case_update(hr_op op, op_draw *d);
 op_trial op_case_adafactor(hr_op op, op_draw *d);
 op_trial op_case_adam8bit(hr_op op, op_draw *d);

@@ -104,6 +104,10 @@ static const struct {
     {HR_OP_BROADCAST, 0, 0, 0},
     {HR_OP_DROPOUT, 1e-7, 0, 0},
     {HR_OP_DROP_PATH, 1e-7, 0, 0},
+    {HR_OP_FAKE_QUANT_WEIGHTS, 0, 0, 0}, // the same level, to the bit
+    {HR_OP_FAKE_QUANT, 0, 0, 0},
+    {HR_OP_FAKE_QUANT_BWD, 0, 0, 0},
+    {HR_OP_TRACK_RANGE, 0, 0, 0},
     {HR_OP_DROP_PATH_BWD, 1e-7, 0, 0},
     {HR_OP_DROPOUT_BWD, 1e-7, 0, 0},
     {HR_OP_DROPOUT_BWD_MASK, 1e-7, 0, 0},

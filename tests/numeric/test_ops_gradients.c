@@ -135,9 +135,11 @@ START_TEST(gradient_is_the_central_difference)
 END_TEST
 
 // Whether numbers are asked for: another shape or type of the same ones is no operation of its own, and what is opaque has none.
+// The gradient of what rounds is that of what it stands for (tests/numeric/test_fake_quant.c).
 static bool computes(hr_op op)
 {
-    return !op_row_of(op)->view && op != HR_OP_CAST && op != HR_OP_OPAQUE;
+    return !op_row_of(op)->view && op != HR_OP_CAST && op != HR_OP_OPAQUE &&
+           op != HR_OP_FAKE_QUANT_WEIGHTS && op != HR_OP_FAKE_QUANT;
 }
 
 static int find_operations(void)

@@ -106,6 +106,7 @@ static const turning turnings[] = {
     {HR_KNOB_OPTIMIZER_EPSILON, {NULL}, "none", "0.01"},
     {HR_KNOB_OPTIMIZER_EPSILON, {"optimizer.kind=rmsprop"}, "none", "0.01"},
     {HR_KNOB_OPTIMIZER_FUSED_BACKWARD, {NULL}, "off", "on"},
+    {HR_KNOB_COMPRESS_QUANTIZE, {NULL}, "none", "qat"},
     {HR_KNOB_OPTIMIZER_WEIGHT_DECAY, {NULL}, "none", "0.5"},
     {HR_KNOB_OPTIMIZER_WEIGHT_DECAY, {"optimizer.kind=adamw"}, "none", "0"},
     {HR_KNOB_OPTIMIZER_CLIP_NORM, {"optimizer.kind=sgd"}, "none", "0.01"},

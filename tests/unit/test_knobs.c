@@ -471,6 +471,7 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "compress.lora=4", "compress.lora_targets=nose"},
     {"device.vram=64MiB", "compress.lora=4", "execution.as=pytorch"},
     {"device.vram=64MiB", "compress.distill=self", "execution.as=pytorch"},
+    {"compress.quantize=qat", "execution.as=tensorflow", "device.vram=64MiB"},
 };
 
 // err's sentence is the reason, and every value that it gives is the knob's own.

@@ -128,8 +128,9 @@ typedef struct cuda_family {
     X(batch_norm)                                                                                            \
     X(pool)                                                                                                  \
     X(loss)                                                                                                  \
-    X(precision) /* finite, unscale, scale_update, square_sum, clip */                                       \
-    X(update)    /* sgd, momentum, rmsprop, adam, lion, ema */                                               \
+    X(precision)  /* finite, unscale, scale_update, square_sum, clip */                                      \
+    X(fake_quant) /* of weights and activations, and the ranges that they follow */                          \
+    X(update)     /* sgd, momentum, rmsprop, adam, lion, ema */                                              \
     X(adafactor)                                                                                             \
     X(adam8bit)                                                                                              \
     X(prune)                                                                                                 \

@@ -167,6 +167,10 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_DROPOUT_BWD_MASK] = {reference_dropout_bwd_mask, 0},
     [HR_OP_DROP_PATH] = {reference_drop_path, 0},
     [HR_OP_DROP_PATH_BWD] = {reference_drop_path_bwd, 0},
+    [HR_OP_FAKE_QUANT_WEIGHTS] = {reference_fake_quant_weights, 0},
+    [HR_OP_FAKE_QUANT] = {reference_fake_quant, 0},
+    [HR_OP_FAKE_QUANT_BWD] = {reference_fake_quant_bwd, 0},
+    [HR_OP_TRACK_RANGE] = {reference_track_range, UPDATES(1)},
 };
 
 // ---- target ---------------------------------------------------------------------------------------------------

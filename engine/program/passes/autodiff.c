@@ -62,6 +62,17 @@ static hr_status contribute(draft *d, uint32_t primal, uint32_t gradient, hr_err
     return HR_OK;
 }
 
+// What a copy of a variable passes on is the variable's.
+static void claim(draft *d, uint32_t primal, uint32_t gradient)
+{
+    const tensor *p = &d->tensors.data[primal];
+    tensor *t = &d->tensors.data[gradient];
+    if (p->category == HR_CATEGORY_WEIGHTS && t->category == HR_CATEGORY_TEMPORARIES) {
+        t->category = HR_CATEGORY_GRADIENTS;
+        t->param = p->param;
+    }
+}
+
 static uint32_t operand_of(const draft *d, const instr *forward, op_grad_operand o)
 {
     const framework_rule *rule = draft_rule(d, forward->op);
@@ -194,6 +205,7 @@ static hr_status differentiate(draft *d, const instr *forward, const bool *needs
     }
     for (uint32_t k = 0; k < forward->in_count; k++) {
         if ((row->passes_gradient >> k & 1) != 0 && needs[forward->in[k]]) {
+            claim(d, forward->in[k], d->gradient[forward->out[0]]);
             HR_TRY(contribute(d, forward->in[k], d->gradient[forward->out[0]], err));
         }
     }

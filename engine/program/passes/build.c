@@ -228,6 +228,7 @@ static hr_status add_state(draft *d, hr_err *err)
 {
     HR_TRY(add_params(d, HR_CATEGORY_WEIGHTS, err));
     HR_TRY(add_params(d, HR_CATEGORY_STATE, err));
+    HR_TRY(draft_add_ranges(d, err));
     if (d->mode == PROGRAM_TRAIN) {
         HR_TRY(draft_add_masks(d, err));
         HR_TRY(draft_add_scaling(d, err));
