@@ -11,6 +11,7 @@
 #include "knobs/lora.h"
 #include "knobs/loss_scale.h"
 #include "knobs/prune.h"
+#include "knobs/low_rank.h"
 #include "knobs/stages.h"
 #include "knobs/torch_settings.h"
 
@@ -505,6 +506,18 @@ static bool strange_lora_targets(const hr_knobs *knobs)
     return !lora_of(knobs, &lora);
 }
 
+static bool strange_low_rank(const hr_knobs *knobs)
+{
+    low_rank_choice low_rank;
+    return !low_rank_of(knobs, &low_rank);
+}
+
+static bool adapts_factors(const hr_knobs *knobs)
+{
+    return hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA) &&
+           strcmp(hr_knob_text(knobs, HR_KNOB_COMPRESS_LOW_RANK), "none") != 0;
+}
+
 static bool adapts_as_another(const hr_knobs *knobs)
 {
     return hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA) && (pytorch(knobs) || tensorflow(knobs));
@@ -817,6 +830,13 @@ static const hr_constraint constraints[] = {
      "compress.lora_targets is auto, qv, qkv, attention, dense, conv, all or list:LAYER,LAYER: had "
      "{compress.lora_targets}",
      HR_KNOB_COMPRESS_LORA_TARGETS, "-s compress.lora_targets=auto"},
+    {strange_low_rank,
+     "compress.low_rank is none, a rank from 1 to 65536 or ratio:X with X above 0 and below 1: had "
+     "{compress.low_rank}",
+     HR_KNOB_COMPRESS_LOW_RANK, "-s compress.low_rank=ratio:0.5"},
+    {adapts_factors,
+     "compress.lora freezes the weights that compress.low_rank would replace: needed one, had both",
+     HR_KNOB_COMPRESS_LOW_RANK, "-s compress.low_rank=none"},
     {adapts_as_another,
      "execution.as has no rules for adapters, whose factor PEFT multiplies elsewhere: compress.lora needed "
      "execution.as=headroom, had {execution.as}",

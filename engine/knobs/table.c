@@ -833,7 +833,7 @@ static const hr_knob_row rows[] = {
         .explanation =
             "LoRA: beside each layer that compress.lora_targets names stand two thin products, and y = x·W + b + "
             "(alpha / R)·(x·A)·B. A and B alone are trained; every other parameter is frozen: it has no gradient, no "
-            "optimizer state, no sum and no cast of a gradient, and nothing is computed for it, nor below the first adapter. "
+            "optimizer state, no sum and no cast of a gradient, and below the first adapter nothing is computed backward. "
             "Running statistics of a batch norm keep moving, as PyTorch's do in train(). The activations stay: gradients go "
             "through frozen layers, and in eager mode the tape records them. A begins uniform within 1 over the root of "
             "its features, B with zeros, as in PEFT; of a convolution A has the kernel, B is 1x1. A rank above a layer's "
@@ -895,6 +895,18 @@ static const hr_knob_row rows[] = {
             "weights, and what follows sums, products, means and activation functions is read, through copies that are rounded to 8 "
             "bits and stay float32; ranges of activations are moving averages (0.999, from -6 to 6 at first). Every copy is one "
             "more tensor, so that training takes more memory, not less: what shrinks is what is deployed."},
+    ROW(COMPRESS_LOW_RANK, TEXT, "none", "")
+        .steps = {"none", "ratio:0.75", "ratio:0.5", "ratio:0.25", "ratio:0.1"}, .models = true,
+        .line = "none, a rank or ratio:X: weights become products of thin factors",
+        .explanation =
+            "A dense layer of m x n becomes x·U·V + b with U of m x R and V of R x n, a 1x1 convolution the same of its "
+            "channels, and a larger one Tucker-2: 1x1 to R channels, its own kernel among them, 1x1 to its filters. ratio:X "
+            "gives each layer the rank at which it keeps the share X of its weights, at least 1. A layer that would not become "
+            "smaller stays as it is: the break-even of m x n is the rank m·n / (m + n). Convolutions in groups and "
+            "tables of embeddings stay too. A step holds one activation more for each factor: fewer weights, gradients and slots are "
+            "paid with that. Factors begin normal, of the variance that the layer's own weights would have; a save of the model "
+            "without low_rank that is resumed is decomposed instead (SVD, of convolutions HOSVD of their channels), its "
+            "optimizer state begins anew."},
     ROW(MODEL_SEQUENCE, INT, "", "places")
         .min = 1, .max = MODEL_SIDE_MAX,
         .line = "length of a sample: tokens, words, steps",

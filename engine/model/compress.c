@@ -153,7 +153,8 @@ static bool prepare(compressor *c)
     c->read_params = c->b->params.count;
     c->made = hr_calloc(c->read_params + 1, sizeof *c->made);
     c->gone = hr_calloc(c->read_params + 1, sizeof *c->gone);
-    if (c->made == NULL || c->gone == NULL) {
+    c->touched = hr_calloc(c->b->layers.count + 1, sizeof *c->touched);
+    if (c->made == NULL || c->gone == NULL || c->touched == NULL) {
         return false;
     }
     memset(c->made, 0xff, (c->read_params + 1) * sizeof *c->made);
@@ -181,22 +182,25 @@ static void rewrite(compressor *c, void (*change)(compressor *, const model_node
 
 static hr_status compress(compressor *c, hr_err *err)
 {
+    const bool adapts = c->lora.rank > 0;
     if (!prepare(c)) {
         return HR_FAIL(err, NOMEM, "no host memory to compress model %.64s", c->model);
     }
-    HR_TRY(compress_lora_begin(c, err));
-    rewrite(c, compress_lora_node);
+    HR_TRY((adapts ? compress_lora_begin : compress_low_rank_begin)(c, err));
+    rewrite(c, adapts ? compress_lora_node : compress_low_rank_node);
     return c->b->broken ? HR_FAIL(err, NOMEM, "no host memory to compress model %.64s", c->model) : HR_OK;
 }
 
 hr_status model_compress(model_builder *b, const hr_knobs *knobs, const char *model, hr_err *err)
 {
     compressor c = {.b = b, .knobs = knobs, .model = model};
-    if (!lora_of(knobs, &c.lora) || c.lora.rank == 0) {
-        return HR_OK;
+    const bool known = lora_of(knobs, &c.lora) && low_rank_of(knobs, &c.low_rank);
+    if (!known || (c.lora.rank == 0 && c.low_rank.rank == 0 && c.low_rank.ratio == 0)) {
+        return HR_OK; // what is not known was refused
     }
     const hr_status status = compress(&c, err);
     hr_free(c.made);
     hr_free(c.gone);
+    hr_free(c.touched);
     return status;
 }

@@ -7,17 +7,20 @@
 #include "headroom/knobs.h"
 
 #include "knobs/lora.h"
+#include "knobs/low_rank.h"
 #include "model/builder.h"
 
 // A model on its way. Nodes that were read are handed out one by one; what takes their place is appended to the builder.
 typedef struct compressor {
     model_builder *b;
     const hr_knobs *knobs;
-    const char *model;    // its name
+    const char *model; // its name
+    lora_choice lora;  // auto decided
+    low_rank_choice low_rank;
     uint32_t read_params; // parameters that were read
     uint32_t (*made)[3];  // [read_params] what was made for each, HR_NO_ID; shared like the parameter itself
-    bool *gone;           // [read_params] no longer read by any node
-    lora_choice lora;     // auto decided
+    bool *gone;           // [read_params] no node reads it any more
+    bool *touched;        // [layers] a node of it is another
 } compressor;
 
 // Rewrites the builder's nodes and parameters as the knobs say; nothing where they say nothing. KNOB error where the model
@@ -48,5 +51,8 @@ bool compress_is_product(const model_node *node);
 // Freezes what was read. KNOB error where compress.lora_targets means nothing of this model.
 HR_MUST_CHECK hr_status compress_lora_begin(compressor *c, hr_err *err);
 void compress_lora_node(compressor *c, const model_node *node);
+// Decides which weights are gone. KNOB error where the rank is above every layer's, or makes none smaller.
+HR_MUST_CHECK hr_status compress_low_rank_begin(compressor *c, hr_err *err);
+void compress_low_rank_node(compressor *c, const model_node *node);
 
 #endif

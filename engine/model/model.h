@@ -35,12 +35,21 @@ typedef enum model_init {
     MODEL_INIT_FORGET_BIAS       // ones in the second quarter, zeros elsewhere
 } model_init;
 
+// Of compress.low_rank: which factor of weights that are gone; their name is the factor's without its last word.
+typedef enum model_factor {
+    MODEL_FACTOR_NONE,
+    MODEL_FACTOR_U,
+    MODEL_FACTOR_V,
+    MODEL_FACTOR_CORE
+} model_factor;
+
 typedef struct model_param {
     const char *name; // "conv1/weights"
     hr_shape shape;
     hr_category category; // WEIGHTS, or STATE (running statistics)
     bool trainable;
     bool adapter; // of compress.lora: what was trained without it lacks this
+    model_factor factor;
     model_init init;
     double init_scale;
     uint64_t fan_in, fan_out;

@@ -469,6 +469,8 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "execution.as=tensorflow", "optimizer.kind=adam8bit"},
     {"device.vram=64MiB", "optimizer.implementation=fused", "optimizer.kind=rmsprop"},
     {"device.vram=64MiB", "compress.lora=4", "compress.lora_targets=nose"},
+    {"device.vram=64MiB", "compress.low_rank=ratio:1"},
+    {"device.vram=64MiB", "compress.lora=4", "compress.low_rank=4"},
     {"device.vram=64MiB", "compress.lora=4", "execution.as=pytorch"},
     {"device.vram=64MiB", "compress.distill=self", "execution.as=pytorch"},
     {"compress.quantize=qat", "execution.as=tensorflow", "device.vram=64MiB"},

@@ -107,6 +107,7 @@
     X(COMPRESS_DISTILL_TEMPERATURE, "compress.distill_temperature")                                          \
     X(COMPRESS_DISTILL_WEIGHTS, "compress.distill_weights")                                                  \
     X(COMPRESS_QUANTIZE, "compress.quantize")                                                                \
+    X(COMPRESS_LOW_RANK, "compress.low_rank")                                                                \
     X(MODEL_SEQUENCE, "model.sequence")                                                                      \
     X(MODEL_RESOLUTION, "model.resolution")                                                                  \
     X(MODEL_WIDTH, "model.width")                                                                            \
