@@ -56,4 +56,5 @@ shows the memory live in a terminal.")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 get_property(hr_opened_packages GLOBAL PROPERTY HEADROOM_OPENED_PACKAGES)
 list(JOIN hr_opened_packages ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS liblapacke) # engine/train/svd.c opens it where it is there
 include(CPack)

@@ -103,6 +103,24 @@ static void print_ways(const hr_knobs *k)
     }
 }
 
+// What a save's weights lost when they became factors.
+static void print_factors(const hr_report *r)
+{
+    const hr_report_layer *worst = NULL;
+    size_t count = 0;
+    for (size_t k = 0; k < r->model.layer_count; k++) {
+        const hr_report_layer *layer = &r->model.layers[k];
+        count += isnan(layer->factor_error) ? 0 : 1;
+        worst = !isnan(layer->factor_error) && (worst == NULL || layer->factor_error > worst->factor_error)
+                    ? layer
+                    : worst;
+    }
+    if (worst != NULL) {
+        printf("  factors              of %zu layers of the save, at most %.2f %% off (%s)\n", count,
+               100 * worst->factor_error, worst->name);
+    }
+}
+
 static void print_subject(const hr_report *r, const report_style *style)
 {
     const hr_knobs *k = style->knobs;
@@ -122,6 +140,7 @@ static void print_subject(const hr_report *r, const report_style *style)
     print_device(r, k);
     printf("  parameters           %s, %s of them trained\n", say_count(r->model.parameters, parameters),
            say_count(r->model.trainable_parameters, trained));
+    print_factors(r);
     if (was_built(r)) {
         printf("  step                 %" PRIu32 " instructions, ", r->step.instructions);
         print_flops(r->step.flops);

@@ -130,6 +130,7 @@ static const hr_field layer[] = {
     HR_FIELD(hr_report_layer, kind, "kind", NAME),
     HR_FIELD(hr_report_layer, output_shape, "output_shape", NAME),
     HR_FIELD(hr_report_layer, parameters, "parameters", COUNT),
+    HR_FIELD(hr_report_layer, factor_error, "factor_error", REAL),
     HR_FIELD_END,
 };
 

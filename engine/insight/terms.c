@@ -271,6 +271,10 @@ static const hr_term terms[] = {
      .line = "what the program returns to the shell: 0 ok, 1 check or memory, 2 usage, 3 Lua, 4 device, 5 "
              "file, 130 interrupted",
      .unit = ""},
+    {.name = "factor_error",
+     .line = "how far the factors of compress.low_rank are from the weights of the save, in all of a layer",
+     .formula = "|W − factors| / |W|, in the Frobenius norm",
+     .unit = ""},
     {.name = "failed",
      .line = "a state: something other than memory stopped the run; turn a knob to rebuild",
      .unit = ""},

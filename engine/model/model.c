@@ -72,7 +72,12 @@ static hr_status read_model(model_builder *b, const yaml_node *root, const char 
         return HR_FAIL(err, NOMEM, "model of preset '%s': %u layers read", name, b->layers.count);
     }
     HR_TRY(b->problems > 0 ? fail_with_problems(b->file, problems, err) : sizes_check_knobs(b, name, err));
-    return model_compress(b, b->sizes.knobs, name, err);
+    b->model.most_parameters = b->model.parameters;
+    HR_TRY(model_compress(b, b->sizes.knobs, name, err));
+    if (b->model.parameters > b->model.most_parameters) {
+        b->model.most_parameters = b->model.parameters;
+    }
+    return HR_OK;
 }
 
 hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model **out, char **problems,

@@ -122,6 +122,7 @@ typedef struct hr_model {
         own_layers; // those behind them are the teacher's ("teacher/conv1/weights"), which never train
     const char *teacher_weights; // the save that the teacher's preset names; NULL: none, or no teacher
     uint64_t parameters, trainable_parameters; // without the teacher's
+    uint64_t most_parameters; // that a save of it may have: before compress.low_rank there were more
 } hr_model;
 
 // Reads the preset's model with the sizes that model.* of `knobs` give. Every problem is reported into the preset's file

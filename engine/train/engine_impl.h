@@ -10,6 +10,7 @@
 #include "insight/host_outlook.h"
 #include "model/shelf.h"
 #include "train/build.h"
+#include "train/decompose.h"
 #include "train/feed.h"
 #include "train/inside.h"
 #include "train/store.h"
@@ -80,6 +81,7 @@ struct hr_engine {
     uint64_t heap_hash;
     uint64_t peak_pool_bytes; // over training steps
     evaluation eval;
+    decomposed_list decomposed; // of the save that was resumed, layer by layer
     char weights_sha256[HR_SHA256_TEXT_MAX];
     uint64_t sha_steps; // steps the hash belongs to
 };

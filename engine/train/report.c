@@ -58,6 +58,16 @@ static const hr_model *model_reported(const hr_engine *e)
     return e->build != NULL ? e->built : e->model;
 }
 
+static double factor_error_of(const hr_engine *e, const char *layer)
+{
+    const decomposed *found = NULL;
+    for (uint32_t k = 0; k < e->decomposed.count && found == NULL; k++) {
+        const decomposed *d = &e->decomposed.data[k];
+        found = strcmp(d->name, layer) == 0 ? d : NULL;
+    }
+    return found == NULL ? (double)NAN : decomposed_error(found);
+}
+
 static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
 {
     const hr_model *m = model_reported(e);
@@ -77,6 +87,7 @@ static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
         (void)text_copy(to->kind, sizeof to->kind, m->layers[k].kind);
         (void)shape_text(&shape, to->output_shape, sizeof to->output_shape);
         to->parameters = m->layers[k].parameters;
+        to->factor_error = factor_error_of(e, m->layers[k].name);
     }
     return HR_OK;
 }

@@ -245,6 +245,22 @@ static hr_status check_adapters(const save_file *f, const store *s, const hr_mod
     return HR_OK;
 }
 
+// Weights that the save has as factors only.
+static hr_status check_factors(const save_file *f, const store *s, const model_param *p, hr_err *err)
+{
+    char name[HR_NAME_MAX];
+    (void)snprintf(name, sizeof name, "%s_u", p->name);
+    const stored_tensor *u = store_find(s, name);
+    if (u == NULL || u->shape.rank == 0) {
+        return HR_OK;
+    }
+    const long long rank = (long long)u->shape.dim[u->shape.rank - 1];
+    (void)HR_FAIL(err, SAVE, "%s has factors of rank %lld for %s, trained under compress.low_rank", f->path,
+                  rank, p->name);
+    hr_err_try(err, "-s compress.low_rank=%lld, or the ratio that it was trained with", rank);
+    return HR_SAVE;
+}
+
 // Every weight and running statistic of the model, or of its teacher, must be there in its shape; adapters may be missing and then
 // begin. Slots may be missing (another optimizer); tensors that the program has no use for are passed over.
 static hr_status check_against_model(const save_file *f, const store *s, const hr_model *m, hr_err *err)
@@ -253,6 +269,9 @@ static hr_status check_against_model(const save_file *f, const store *s, const h
     for (uint32_t k = f->of_teacher ? m->own_params : 0; k < end; k++) {
         const char *name = m->params[k].name + (f->of_teacher ? strlen(MODEL_TEACHER) : 0);
         const stored_tensor *t = store_find(s, name);
+        if (t == NULL && m->params[k].factor == MODEL_FACTOR_NONE && !f->of_teacher) {
+            HR_TRY(check_factors(f, s, &m->params[k], err));
+        }
         if (t == NULL ? !m->params[k].adapter : !shape_equal(&t->shape, &m->params[k].shape)) {
             char needed[64];
             char had[64] = "nothing";
@@ -327,23 +346,39 @@ static hr_status check_contents(const save_file *f, const store *s, hr_err *err)
                          f->path, written, found);
 }
 
-// Whole numbers become what a product with them computes with. Their checksum is of them as they are written.
-static hr_status take_tensors(const save_file *f, const hr_model *m, store *s, hr_err *err)
+// What a model under compress.low_rank takes of a save without, and says of each layer.
+static hr_status decompose_save(hr_engine *e, store *s, hr_err *err)
 {
+    e->decomposed.count = 0;
+    HR_TRY(decompose_store(s, e->model, &e->decomposed, err));
+    for (uint32_t k = 0; k < e->decomposed.count; k++) {
+        const decomposed *d = &e->decomposed.data[k];
+        char line[HR_EVENT_TEXT_MAX];
+        (void)snprintf(line, sizeof line, "%.32s: factors are %.2f %% off", d->name,
+                       100 * decomposed_error(d));
+        trace_note(&e->bus, HR_EVENT_LOG, 0, line);
+    }
+    return HR_OK;
+}
+
+// Whole numbers become what a product with them computes with, weights the factors that the model has in their place. The
+// checksum is of them as they are written.
+static hr_status take_tensors(hr_engine *e, const save_file *f, store *s, hr_err *err)
+{
+    HR_TRY(check_contents(f, s, err));
     if (f->mode != HR_QUANTIZE_NONE) {
-        HR_TRY(check_contents(f, s, err));
         store back = {0};
-        const hr_status status = quantized_back(s, m, f->mode, f->path, &back, err);
+        const hr_status status = quantized_back(s, e->model, f->mode, f->path, &back, err);
         store_deinit(s);
         *s = back;
-        return status == HR_OK ? check_against_model(f, s, m, err) : status;
+        HR_TRY(status);
     }
-    HR_TRY(check_against_model(f, s, m, err));
-    return check_contents(f, s, err);
+    HR_TRY(f->of_teacher ? HR_OK : decompose_save(e, s, err));
+    return check_against_model(f, s, e->model, err);
 }
 
 // The tensors, which are the caller's in any case.
-static hr_status read_store(save_file *f, json_t *root, const hr_model *m, store *s, hr_err *err)
+static hr_status read_store(hr_engine *e, save_file *f, json_t *root, store *s, hr_err *err)
 {
     const char *name = NULL;
     json_t *entry = NULL;
@@ -363,13 +398,13 @@ static hr_status read_store(save_file *f, json_t *root, const hr_model *m, store
     if (status == HR_OK) {
         status = read_mode(f, &f->mode, err);
     }
-    return status == HR_OK ? take_tensors(f, m, s, err) : status;
+    return status == HR_OK ? take_tensors(e, f, s, err) : status;
 }
 
 static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
 {
     store s = {0};
-    hr_status status = read_store(f, root, e->model, &s, err);
+    hr_status status = read_store(e, f, root, &s, err);
     if (status == HR_OK && !f->of_teacher) {
         status = read_counters(e, f, err);
     }
@@ -393,7 +428,7 @@ static uint64_t parameters_of(const hr_model *m, bool teacher)
     for (uint32_t l = m->own_layers; teacher && l < m->layer_count; l++) {
         sum += m->layers[l].parameters;
     }
-    return teacher ? sum : m->parameters;
+    return teacher ? sum : m->most_parameters;
 }
 
 // Of a file that is larger than the model's could be: which tensor says that it is another's.

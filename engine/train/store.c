@@ -230,6 +230,13 @@ double store_value(const stored_tensor *t, uint64_t k)
     return types[t->dtype].read(t->data, k);
 }
 
+void store_values(const stored_tensor *t, double *values)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&t->shape, &elements);
+    convert(values, HR_F64, t->data, t->dtype, elements);
+}
+
 // ---- filling --------------------------------------------------------------------------------------------------
 
 static bool is_average(const tensor *t)

@@ -36,6 +36,8 @@ stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_d
 // The same with the values of `from` in a real type that it converts to, or its own. NULL also where it does not convert.
 stored_tensor *store_add_as(store *s, const char *name, const stored_tensor *from, hr_dtype dtype);
 double store_value(const stored_tensor *t, uint64_t k); // its k-th number
+// Its elements as float64.
+void store_values(const stored_tensor *t, double *values);
 
 uint64_t store_bytes(const build *b); // of what store_take copies
 // Copies weights, state and optimizer slots out of a build, in canonical order; not those of a teacher.
