@@ -81,6 +81,14 @@ const op_row op_row_ACCUMULATE = {.name = "accumulate",
                                   .max_out = 1,
                                   .in_place = -1,
                                   .updates = 0x1};
+// Of most updates: the mask is read, what it covers read and written.
+static uint64_t prune_bytes(const op_query *q)
+{
+    uint64_t bytes = 0, padding = 0;
+    (void)operand_bytes(&q->in[0], &bytes, &padding);
+    return 3 * bytes;
+}
+
 const op_row op_row_PRUNE = {.name = "prune",
                              .traits = {COST_UPDATE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                              .min_in = 2,
@@ -88,5 +96,6 @@ const op_row op_row_PRUNE = {.name = "prune",
                              .min_out = 2,
                              .max_out = 2,
                              .flops = one_flop,
+                             .bytes = prune_bytes,
                              .in_place = -1,
                              .updates = 0x3};

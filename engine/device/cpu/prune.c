@@ -19,6 +19,7 @@ typedef struct job {
     const op_query *query;
     hr_dtype type;
     void *w, *mask;
+    uint32_t one;       // of the mask, as bits
     uint32_t threshold; // the least score that stays
     int64_t step;       // GROUPS: from one of a run to the next
 } job;
@@ -29,10 +30,14 @@ static bool is_half(const job *j)
 }
 
 // Bits that are in the order of the absolute values: those of float32, or of two bytes in front of zeros.
+CPU_INLINE uint32_t score_of(const void *w, bool half, int64_t i)
+{
+    return (half ? (uint32_t)((const uint16_t *)w)[i] << 16 : ((const uint32_t *)w)[i]) & sign_off;
+}
+
 static uint32_t score_at(const job *j, int64_t i)
 {
-    return is_half(j) ? ((uint32_t) * ((const uint16_t *)j->w + i) << 16) & sign_off
-                      : ((const uint32_t *)j->w)[i] & sign_off;
+    return score_of(j->w, is_half(j), i);
 }
 
 static float weight_at(const job *j, int64_t i)
@@ -44,8 +49,11 @@ static float weight_at(const job *j, int64_t i)
 
 static void put_mask(const job *j, int64_t i, bool stays)
 {
-    const float one = stays ? 1.0f : 0.0f;
-    cast_narrow((char *)j->mask + (uint64_t)i * dtype_bytes(j->type), j->type, &one, 1);
+    if (is_half(j)) {
+        ((uint16_t *)j->mask)[i] = stays ? (uint16_t)j->one : 0;
+    } else {
+        ((uint32_t *)j->mask)[i] = stays ? j->one : 0;
+    }
 }
 
 // ---- scores of units ------------------------------------------------------------------------------------------
@@ -75,22 +83,39 @@ static int64_t blocks_across(const op_query *q)
     return (q->in[0].shape.dim[1] + q->attr.kernel_w - 1) / q->attr.kernel_w;
 }
 
-static uint32_t unit_score(const job *j, int64_t unit)
+// Some bits of a score, and what stands above them.
+typedef struct digit {
+    int shift, bits;
+    uint32_t above;
+} digit;
+
+CPU_INLINE void count_score(uint32_t score, digit d, uint32_t *count)
 {
-    const int64_t across = j->query->attr.rule == PRUNE_BLOCKS ? blocks_across(j->query) : 1;
-    return j->query->attr.rule == PRUNE_BLOCKS ? block_score(j, unit / across, unit % across)
-                                               : score_at(j, unit);
+    if ((uint64_t)score >> (d.shift + d.bits) == d.above) {
+        count[score >> d.shift & ((1u << d.bits) - 1)]++;
+    }
 }
 
-// Counts the units whose bits above the `bits` at `shift` are those of `prefix` by what they have there.
-static void count_digits(const job *j, int64_t units, uint32_t prefix, int shift, uint32_t bits,
-                         uint32_t count[DIGITS_MAX])
+CPU_INLINE void count_elements(const job *j, int64_t units, bool half, digit d, uint32_t *count)
+{
+    const void *w = j->w;
+    for (int64_t k = 0; k < units; k++) {
+        count_score(score_of(w, half, k), d, count);
+    }
+}
+
+// Counts the units that have the bits above a digit by what they have there.
+static void count_digits(const job *j, int64_t units, digit d, uint32_t count[DIGITS_MAX])
 {
     memset(count, 0, DIGITS_MAX * sizeof *count);
-    for (int64_t k = 0; k < units; k++) {
-        const uint32_t score = unit_score(j, k);
-        if ((uint64_t)score >> (shift + (int)bits) == (uint64_t)prefix >> (shift + (int)bits)) {
-            count[score >> shift & ((1u << bits) - 1)]++;
+    if (j->query->attr.rule == PRUNE_ELEMENTS && is_half(j)) {
+        count_elements(j, units, true, d, count);
+    } else if (j->query->attr.rule == PRUNE_ELEMENTS) {
+        count_elements(j, units, false, d, count);
+    } else {
+        const int64_t across = blocks_across(j->query);
+        for (int64_t k = 0; k < units; k++) {
+            count_score(block_score(j, k / across, k % across), d, count);
         }
     }
 }
@@ -98,28 +123,38 @@ static void count_digits(const job *j, int64_t units, uint32_t prefix, int shift
 // The kept-largest score, digit by digit from above.
 static uint32_t threshold_of(const job *j, int64_t units, uint64_t kept)
 {
-    static const struct {
-        int shift;
-        uint32_t bits;
-    } digits[] = {{20, 11}, {10, 10}, {0, 10}};
+    static const int shifts[] = {20, 10, 0}, bits[] = {11, 10, 10};
     uint32_t count[DIGITS_MAX], threshold = 0;
-    for (size_t d = 0; d < sizeof digits / sizeof *digits; d++) {
-        count_digits(j, units, threshold, digits[d].shift, digits[d].bits, count);
-        uint32_t digit = (1u << digits[d].bits) - 1;
-        for (; digit > 0 && count[digit] < kept; digit--) {
-            kept -= count[digit];
+    for (size_t k = 0; k < sizeof shifts / sizeof *shifts; k++) {
+        const digit d = {shifts[k], bits[k], (uint32_t)((uint64_t)threshold >> (shifts[k] + bits[k]))};
+        count_digits(j, units, d, count);
+        uint32_t value = (1u << d.bits) - 1;
+        for (; value > 0 && count[value] < kept; value--) {
+            kept -= count[value];
         }
-        threshold |= digit << digits[d].shift;
+        threshold |= value << d.shift;
     }
     return threshold;
 }
 
 // ---- masks ----------------------------------------------------------------------------------------------------
 
+CPU_HOT static void mask_words(uint32_t *restrict mask, const uint32_t *restrict w, uint32_t threshold,
+                               uint32_t one, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        mask[i] = (w[i] & sign_off) >= threshold ? one : 0;
+    }
+}
+
 static void elements_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
     (void)worker;
+    if (!is_half(j)) {
+        mask_words(j->mask, j->w, j->threshold, j->one, begin, end);
+        return;
+    }
     for (int64_t i = begin; i < end; i++) {
         put_mask(j, i, score_at(j, i) >= j->threshold);
     }
@@ -224,6 +259,8 @@ static void run_prune(const cpu_run *r)
     const op_query *q = r->query;
     const prune_act act = prune_act_at(&q->attr, r->io->update);
     job j = {.query = q, .type = (hr_dtype)q->in[0].dtype, .w = r->in[0], .mask = r->in[1]};
+    const float one = 1.0f;
+    cast_narrow(&j.one, j.type, &one, 1);
     if (act == PRUNE_NOTHING || (q->in_count > 2 && *(const int32_t *)r->in[2] == 0)) {
         return;
     }
