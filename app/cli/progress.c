@@ -216,6 +216,16 @@ static void on_saved(progress *p, const hr_event *event)
             event->u.note.text, event->u.note.count);
 }
 
+static void on_log(progress *p, const hr_event *event)
+{
+    if (event->u.note.count != 1) {
+        return;
+    }
+    progress_end(p);
+    fprintf(p->out != NULL ? p->out : stderr, p->out != NULL ? "Note: %s.\n" : "note  %s\n",
+            event->u.note.text);
+}
+
 void progress_event(void *context, const hr_event *event)
 {
     progress *p = context;
@@ -227,6 +237,8 @@ void progress_event(void *context, const hr_event *event)
         on_epoch(p, event);
     } else if (event->kind == HR_EVENT_SAVED) {
         on_saved(p, event);
+    } else if (event->kind == HR_EVENT_LOG) {
+        on_log(p, event);
     }
 }
 

@@ -66,6 +66,7 @@ typedef struct host_case {
     const data_source *source;
     data_form train, eval; // of batches
     data_keep_plan keep;
+    data_slot answers; // of a teacher, of each training sample; rank 0: none
     bool pinned;
 } host_case;
 
@@ -151,6 +152,11 @@ static uint64_t evaluate_bytes(const host_case *c)
     return plus(eval_scratch_bytes(c), times(batch_of(c), each));
 }
 
+static uint64_t answers_bytes(const host_case *c)
+{
+    return times(c->source->info.train_samples, data_slot_bytes(&c->answers));
+}
+
 static uint64_t nothing(const host_case *c)
 {
     (void)c;
@@ -213,6 +219,11 @@ static bool pins(const host_case *c)
     return c->pinned;
 }
 
+static bool is_taught(const host_case *c)
+{
+    return c->answers.rank > 0;
+}
+
 static const struct {
     const char *name;
     bool (*is_there)(const host_case *c);
@@ -231,6 +242,7 @@ static const struct {
     {"prefetch", prefetches, prefetch_bytes},
     {"pinned", pins, batches_bytes},
     {"evaluate", always, evaluate_bytes},
+    {"answers", is_taught, answers_bytes},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 _Static_assert((int)ROWS <= (int)PIPELINE_MAX_STAGES, "every stage has a place");
@@ -241,7 +253,8 @@ host_plan host_plan_make(const hr_knobs *knobs, const data_facts *facts, const p
     const data_form *form = &facts->source.form;
     host_case c = {.knobs = knobs,
                    .source = &facts->source,
-                   .train = data_form_narrowed(form, wire->train),
+                   .train = pipeline_train_form(form, wire),
+                   .answers = wire->answers,
                    .eval = data_form_narrowed(form, wire->eval),
                    .pinned = pinned};
     host_plan plan = {.count = 0};

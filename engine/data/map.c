@@ -182,6 +182,11 @@ static hr_status make(const making *of, const data_raw *raw, const data_room *to
             convert(m->to.slot[k].type, to->slot[k], wide.slot[k], data_slot_values(&m->to.slot[k]));
         }
     }
+    if (m->answers != NULL) {
+        const uint32_t last = m->to.count - 1;
+        memcpy(to->slot[last], m->answers + of->ask->sample * data_slot_values(&m->to.slot[last]),
+               data_slot_bytes(&m->to.slot[last]));
+    }
     return HR_OK;
 }
 

@@ -92,14 +92,24 @@ static hr_status chain_numbers(pipeline *p, const hr_knobs *knobs, hr_err *err)
     return plan->batches_repeat && !plan->shuffle_repeats ? chain_repeat(p, err) : HR_OK;
 }
 
+data_form pipeline_train_form(const data_form *source, const pipeline_wire *wire)
+{
+    data_form form = data_form_narrowed(source, wire->train);
+    if (wire->answers.rank > 0) {
+        form.slot[form.count++] = wire->answers;
+    }
+    return form;
+}
+
 static hr_status open_train_chain(pipeline *p, const hr_knobs *knobs, hr_err *err)
 {
     data_stage *stage;
-    const data_buffers buffers = {.form = data_form_narrowed(&p->source->form, p->wire.train),
+    const data_buffers buffers = {.form = pipeline_train_form(&p->source->form, &p->wire),
                                   .pinned = p->wire.pinned,
                                   .refusal = p->refusal};
     HR_TRY(data_source_check_form(p->source, &buffers.form, err));
-    const data_map map = {.source = p->source, .to = buffers.form, .bad = bad_of(p, DATA_TRAIN)};
+    const data_map map = {
+        .source = p->source, .to = buffers.form, .answers = p->wire.answered, .bad = bad_of(p, DATA_TRAIN)};
     HR_TRY(data_keep_open(knobs, &map, p->lender, data_threads(knobs, &p->source->form), &p->keep, err));
     HR_TRY(chain_numbers(p, knobs, err));
     p->form.pool = p->keep.pool;
@@ -271,7 +281,7 @@ void pipeline_close(pipeline *p)
 bool pipeline_has_wire(const pipeline *p, const pipeline_wire *wire, bool pinned)
 {
     return memcmp(p->wire.train, wire->train, sizeof wire->train) == 0 &&
-           memcmp(p->wire.eval, wire->eval, sizeof wire->eval) == 0 &&
+           memcmp(p->wire.eval, wire->eval, sizeof wire->eval) == 0 && p->wire.answered == wire->answered &&
            (p->wire.pinned.take != NULL) == pinned;
 }
 
@@ -508,8 +518,12 @@ uint32_t pipeline_stages(const pipeline *p, pipeline_stage_info *out)
     }
     stage_facts(p->eval, "evaluate", p->tuner.limits.cores, &out[count]);
     out[count].host_bytes += p->eval->in_flight_bytes;
-    out[count].peak_host_bytes += p->eval->in_flight_bytes;
-    return count + 1;
+    out[count++].peak_host_bytes += p->eval->in_flight_bytes;
+    if (p->wire.answers.rank > 0) {
+        fixed_facts("answers", p->source->info.train_samples * data_slot_bytes(&p->wire.answers),
+                    &out[count++]);
+    }
+    return count;
 }
 
 uint32_t pipeline_decisions(pipeline *p, hr_event_tune out[PIPELINE_MAX_DECISIONS])

@@ -42,7 +42,7 @@ static double input_seconds(const hr_knobs *knobs, const data_keep_plan *keep, d
 
 time_plan time_plan_make(const hr_knobs *knobs, const data_facts *facts, const pipeline_wire *wire)
 {
-    const data_form batches = data_form_narrowed(&facts->source.form, wire->train);
+    const data_form batches = pipeline_train_form(&facts->source.form, wire);
     const data_keep_plan keep =
         data_keep_plan_of(knobs, &facts->source, facts->raw_bytes[DATA_TRAIN], &batches);
     time_plan plan = {.input_seconds = (double)NAN, .has_queue = keep.tuned.prefetch > 0};

@@ -27,11 +27,17 @@ static data_slot slot_of(const hr_model *model, const model_slot *slot)
 
 data_form host_form(const hr_model *model)
 {
-    data_form form = {.count = model->slot_count};
+    data_form form = {.count = model_data_slots(model)};
     for (uint32_t k = 0; k < form.count; k++) {
         form.slot[k] = slot_of(model, &model->slots[k]);
     }
     return form;
+}
+
+data_slot host_answers(const hr_model *model)
+{
+    const uint32_t at = model_data_slots(model);
+    return at < model->slot_count ? slot_of(model, &model->slots[at]) : (data_slot){.rank = 0};
 }
 
 // How a program has the input of that name; HR_F32 where it has none.
@@ -48,7 +54,7 @@ static hr_dtype type_of(const program *p, const char *name)
 
 void host_types(const program *p, const hr_model *model, data_type types[DATA_MAX_SLOTS])
 {
-    for (uint32_t k = 0; k < model->slot_count; k++) {
+    for (uint32_t k = 0; k < model_data_slots(model); k++) {
         const hr_dtype dtype = type_of(p, model->values[model->slots[k].value].name);
         types[k] = dtype == HR_F16    ? DATA_F16
                    : dtype == HR_BF16 ? DATA_BF16
@@ -76,7 +82,7 @@ void host_outlook_make(const hr_knobs *knobs, const hr_model *model, const progr
                        const program *eval, const device_ops *device, host_outlook *out)
 {
     const data_form form = host_form(model);
-    pipeline_wire wire = {.pinned = {.take = NULL}};
+    pipeline_wire wire = {.pinned = {.take = NULL}, .answers = host_answers(model)};
     data_facts facts;
     hr_err err = {0};
     *out = (host_outlook){

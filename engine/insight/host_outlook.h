@@ -32,6 +32,8 @@ uint64_t host_outlook_beyond(const host_outlook *outlook, const hr_knobs *knobs)
 
 // What samples are to the model.
 data_form host_form(const hr_model *model);
+// What comes with training samples beside them: the teacher's logits (compress.distill_cache). rank 0: nothing.
+data_slot host_answers(const hr_model *model);
 // The types of the program's batches, one a slot.
 void host_types(const program *p, const hr_model *model, data_type types[DATA_MAX_SLOTS]);
 // Host bytes of what the program offloads.

@@ -907,6 +907,15 @@ static const hr_knob_row rows[] = {
             "paid with that. Factors begin normal, of the variance that the layer's own weights would have; a save of the model "
             "without low_rank that is resumed is decomposed instead (SVD, of convolutions HOSVD of their channels), its "
             "optimizer state begins anew."},
+    ROW(COMPRESS_DISTILL_CACHE, CHOICE, "off", "")
+        .choices = OFF_ON,
+        .models = true,
+        .line = "the teacher answers each training sample once, before the first step",
+        .explanation =
+            "Its logits of all training samples stay in host memory, 4 bytes for each class of each sample, and come with the batch: no step "
+            "holds the teacher's weights or what it makes. The answers are made in a heap of their own, which is gone before the first "
+            "step. Images that pipeline.augment changes have no one answer.",
+        .applies = "with compress.distill"},
     ROW(MODEL_SEQUENCE, INT, "", "places")
         .min = 1, .max = MODEL_SIDE_MAX,
         .line = "length of a sample: tokens, words, steps",

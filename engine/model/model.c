@@ -121,11 +121,16 @@ hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err
     return HR_OK;
 }
 
+uint32_t model_data_slots(const hr_model *model)
+{
+    return model->slot_count - model->slots[model->slot_count - 1].answers;
+}
+
 bool model_takes_images(const hr_model *model)
 {
     const model_value *x = &model->values[model->slots[0].value],
                       *label = &model->values[model->slots[1].value];
-    return model->slot_count == 2 && x->dtype == HR_F32 && (x->shape.rank == 2 || x->shape.rank == 4) &&
+    return model_data_slots(model) == 2 && x->dtype == HR_F32 && (x->shape.rank == 2 || x->shape.rank == 4) &&
            label->dtype == HR_I32 && label->shape.rank == 1;
 }
 

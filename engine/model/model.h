@@ -91,7 +91,8 @@ typedef struct model_layer {
 typedef struct model_slot {
     uint32_t value;        // float32, int32 (ids) or uint8 (masks); batched
     bool is_label, binary; // binary: a float32 label of zeros and ones
-    uint32_t classes;      // ids and masks are 0 … classes - 1; 0 for float32
+    bool answers; // the teacher's logits of a training sample (compress.distill_cache): no data set has them
+    uint32_t classes; // ids and masks are 0 … classes - 1; 0 for float32
 } model_slot;
 
 typedef struct model_loss {
@@ -135,6 +136,8 @@ void model_destroy(hr_model *model);
 // The name of a first half of an adapter (compress.lora), in whatever model.
 bool model_is_adapter_name(const char *name);
 
+// How many of its slots a data set fills. The teacher's answers, which evaluations have no use for, come behind them.
+uint32_t model_data_slots(const hr_model *model);
 // One image, or its pixels flat, and one class: what sources of images have bytes for.
 bool model_takes_images(const hr_model *model);
 

@@ -265,13 +265,13 @@ static void weigh_own(model_builder *b, double alpha)
     }
 }
 
-static hr_status add_distance(const copying *c, const hr_knobs *knobs, hr_err *err)
+// `teacher`: the value that has its logits.
+static hr_status add_distance(const copying *c, uint32_t teacher, const hr_knobs *knobs, hr_err *err)
 {
     static const node_out out[] = {{"probs_distill", true}, {"loss_distill", false}};
     model_builder *b = c->b;
     const double alpha = hr_knob_real(knobs, HR_KNOB_COMPRESS_DISTILL_ALPHA);
     const uint32_t student = b->losses.data[0].prediction;
-    const uint32_t teacher = c->value[c->from->losses[0].prediction];
     const model_node node = {
         .op = HR_OP_KL,
         .attr = {.scale = 1 - alpha, .epsilon = hr_knob_real(knobs, HR_KNOB_COMPRESS_DISTILL_TEMPERATURE)},
@@ -292,6 +292,37 @@ static hr_status add_distance(const copying *c, const hr_knobs *knobs, hr_err *e
     return HR_OK;
 }
 
+// Its logits come with the batch: the model has nothing else of it.
+static hr_status add_answers(copying *c, const hr_knobs *knobs, hr_err *err)
+{
+    model_builder *b = c->b;
+    if (b->model.slot_count == MODEL_MAX_SLOTS) {
+        return HR_FAIL(
+            err, KNOB,
+            "compress.distill_cache: the teacher's answers are an input of the step, and the student "
+            "%s has %d inputs and labels, which is the most",
+            b->model.name, MODEL_MAX_SLOTS);
+    }
+    model_value *logits = vec_push(&b->values);
+    if (logits == NULL) {
+        return no_memory(c, err);
+    }
+    *logits = b->values.data[b->losses.data[0].prediction];
+    logits->name = MODEL_TEACHER "logits";
+    logits->layer = HR_NO_ID;
+    const uint32_t value = b->values.count - 1;
+    b->model.slots[b->model.slot_count++] = (model_slot){.value = value, .is_label = true, .answers = true};
+    return add_distance(c, value, knobs, err);
+}
+
+static hr_status add_forward(copying *c, const hr_knobs *knobs, hr_err *err)
+{
+    HR_TRY(copying_init(c, err));
+    HR_TRY(find_needed(c, err));
+    HR_TRY(copy_nodes(c, err));
+    return add_distance(c, c->value[c->from->losses[0].prediction], knobs, err);
+}
+
 // ---- from the knob to the model -------------------------------------------------------------------------------
 
 static hr_status keep_weights(model_builder *b, const hr_preset *teacher, hr_err *err)
@@ -306,14 +337,13 @@ static hr_status keep_weights(model_builder *b, const hr_preset *teacher, hr_err
 static hr_status add_model(model_builder *b, const hr_model *teacher, const hr_knobs *knobs, hr_err *err)
 {
     copying c = {.b = b, .from = teacher};
+    const bool cached = hr_knob_is(knobs, HR_KNOB_COMPRESS_DISTILL_CACHE, "on");
     hr_status status = check(&c, err);
     if (status == HR_KNOB) {
         hr_err_try(err, "%s, or another teacher", without);
+        return status;
     }
-    status = status == HR_OK ? copying_init(&c, err) : status;
-    status = status == HR_OK ? find_needed(&c, err) : status;
-    status = status == HR_OK ? copy_nodes(&c, err) : status;
-    status = status == HR_OK ? add_distance(&c, knobs, err) : status;
+    status = cached ? add_answers(&c, knobs, err) : add_forward(&c, knobs, err);
     copying_deinit(&c);
     return status;
 }

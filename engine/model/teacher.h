@@ -4,6 +4,8 @@
 //   student: input ─▶ layers ─▶ logits ─┬─▶ its losses, times alpha            own_params, own_layers
 //                └──▶ teacher/layers ─▶ logits ─▶ T² KL, times 1 - alpha       behind them
 //
+// Under compress.distill_cache its logits are an input of the step instead, "teacher/logits", the last of the slots.
+//
 // Its layers, values and parameters are called "teacher/NAME". No gradient flows to it, and its losses, its labels and what
 // only they need are left out. L = alpha L_student + (1 - alpha) T² mean KL(softmax(teacher / T) || softmax(student / T)) is
 // keras.distillation's with LogitsDistillation(T, loss=keras.losses.KLDivergence()) in Keras 3.12, which clips probabilities

@@ -84,6 +84,7 @@ void hr_engine_destroy(hr_engine *e)
     store_deinit(&e->carried);
     store_deinit(&e->teacher);
     vec_deinit(&e->decomposed);
+    hr_free(e->answers);
     hr_heap_destroy(e->failure_heap);
     model_shelf_close(e->models);
     hr_free(e);

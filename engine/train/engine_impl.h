@@ -62,6 +62,8 @@ struct hr_engine {
     bool restored;             // `carried` is what training goes on from, not what the build holds
     store carried;             // weights on their way from one build to the next
     store teacher;             // the teacher's save, on its way into a build
+    float *answers;            // compress.distill_cache: of the teacher, to all training samples; NULL: none
+    hr_knobs answers_knobs;    // with which they were made
     const save_origin *origin; // of the save that is being written; NULL: it tells none
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;
@@ -112,9 +114,16 @@ HR_MUST_CHECK hr_status engine_check_save_path(const char *path, hr_err *err);
 HR_MUST_CHECK hr_status engine_set_times_file(hr_engine *e, const char *path, hr_err *err);
 // Fills e->carried, counters and position from a save.
 HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err);
-// Fills e->teacher from the save that compress.distill_weights names, or the teacher's preset; leaves it empty where there is
-// no teacher or no save.
-HR_MUST_CHECK hr_status engine_load_teacher(hr_engine *e, hr_err *err);
+// Fills e->teacher from the save that compress.distill_weights names, or the teacher's preset; leaves it empty where the model
+// has no teacher or there is no save.
+HR_MUST_CHECK hr_status engine_load_teacher(hr_engine *e, const hr_model *model, hr_err *err);
+
+// rebuild.c: says so where the teacher in hand has no save.
+void engine_tell_teacher(hr_engine *e, const hr_model *model);
+
+// answers.c: what the teacher says to every training sample, [samples, …] in file order, made on a device and in a heap of their
+// own that are gone when it returns. *out is the caller's (hr_free).
+HR_MUST_CHECK hr_status engine_make_answers(hr_engine *e, float **out, hr_err *err);
 
 // remedy.c: after an out-of-memory, the changes of knobs that a dry run says would fit, those that change least first:
 // fills `fixes`, and `hint` with the first as a command line ("-s execution.mode=graph"); none and "" when nothing it

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host_mem.h"
 #include "base/text.h"
 #include "data/source.h"
 #include "knobs/stages.h"
@@ -64,24 +65,54 @@ static void stay_within_epoch(hr_engine *e)
     }
 }
 
-static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
+// ---- the teacher's answers ------------------------------------------------------------------------------------
+
+// Whether the answers to one are those to the other.
+static bool are_answered_alike(const hr_knobs *a, const hr_knobs *b)
 {
-    pipeline_wire wire;
-    wire_types(fresh, e->model, &wire);
-    const bool pinned = host_is_pinned(fresh->device, &e->knobs);
-    if (!e->needs_pipeline && pipeline_has_wire(e->data, &wire, pinned)) {
-        return HR_OK;
+    static const hr_knob_id others[] = {HR_KNOB_COMPRESS_DISTILL_WEIGHTS, HR_KNOB_PRECISION_POLICY,
+                                        HR_KNOB_DEVICE_KIND, HR_KNOB_TRAIN_SEED};
+    bool alike = names_same_data(a, b) && hr_knobs_same_model(a, b);
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        char x[HR_KNOB_TEXT_MAX], y[HR_KNOB_TEXT_MAX];
+        alike = alike && strcmp(hr_knob_format(a, others[k], x), hr_knob_format(b, others[k], y)) == 0;
     }
+    return alike;
+}
+
+// *answers: those that are there, or new ones; NULL where none are wanted.
+static hr_status find_answers(hr_engine *e, const pipeline_wire *wire, float **answers, hr_err *err)
+{
+    const bool wanted = wire->answers.rank > 0 && !e->rehearses;
+    const bool there = e->answers != NULL && are_answered_alike(&e->answers_knobs, &e->knobs);
+    *answers = wanted && there ? e->answers : NULL;
+    return wanted && !there ? engine_make_answers(e, answers, err) : HR_OK;
+}
+
+// The pipeline reads these from here on.
+static void take_answers(hr_engine *e, float *answers)
+{
+    if (answers != e->answers) {
+        hr_free(e->answers);
+    }
+    e->answers = answers;
+    e->answers_knobs = e->knobs;
+}
+
+static hr_status reopen_pipeline(hr_engine *e, const build *fresh, pipeline_wire *wire, bool pinned,
+                                 hr_err *err)
+{
     e->needs_pipeline = true;
     const bool beyond = may_be_beyond(e);
-    HR_TRY(pinned ? fresh->device->pinned(fresh->context, &wire.pinned, err) : HR_OK);
-    const hr_status status = chain_pipeline(e, &wire, err);
+    HR_TRY(pinned ? fresh->device->pinned(fresh->context, &wire->pinned, err) : HR_OK);
+    const hr_status status = chain_pipeline(e, wire, err);
     if (status != HR_OK) {
-        if (wire.pinned.close != NULL) {
-            wire.pinned.close(wire.pinned.context);
+        if (wire->pinned.close != NULL) {
+            wire->pinned.close(wire->pinned.context);
         }
         return status;
     }
+    take_answers(e, (float *)(uintptr_t)wire->answered);
     if (beyond) {
         stay_within_epoch(e);
     }
@@ -89,6 +120,24 @@ static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
     e->needs_pipeline = false;
     tell_pinning(e);
     return HR_OK;
+}
+
+static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
+{
+    pipeline_wire wire;
+    float *answers = NULL;
+    wire_types(fresh, e->model, &wire);
+    HR_TRY(find_answers(e, &wire, &answers, err));
+    wire.answered = answers;
+    const bool pinned = host_is_pinned(fresh->device, &e->knobs);
+    if (!e->needs_pipeline && pipeline_has_wire(e->data, &wire, pinned)) {
+        return HR_OK;
+    }
+    const hr_status status = reopen_pipeline(e, fresh, &wire, pinned, err);
+    if (status != HR_OK && answers != e->answers) {
+        hr_free(answers);
+    }
+    return status;
 }
 
 // The request without what only data asks for: partial batches, whose sizes are known once the pipeline is open, and
@@ -232,12 +281,11 @@ static void begin_counter_epoch(hr_engine *e)
     e->sha_steps = UINT64_MAX;
 }
 
-static void tell_teacher(hr_engine *e)
+void engine_tell_teacher(hr_engine *e, const hr_model *model)
 {
-    if (e->model->own_params < e->model->param_count && e->teacher.tensors.count == 0) {
-        trace_note(
-            &e->bus, HR_EVENT_LOG, 0,
-            "the teacher has seeded values and teaches nothing: compress.distill_weights names no save");
+    if (model->own_params < model->param_count && e->teacher.tensors.count == 0) {
+        trace_note(&e->bus, HR_EVENT_LOG, 1,
+                   "the teacher has seeded values: compress.distill_weights is \"\"");
     }
 }
 
@@ -249,7 +297,7 @@ static hr_status fill_build(hr_engine *e, hr_err *err)
     }
     if (e->build->arithmetic) {
         uint64_t seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED);
-        tell_teacher(e);
+        engine_tell_teacher(e, e->model);
         HR_TRY(store_fill(&e->carried, &e->teacher, e->build, e->model, seed, err));
         store_deinit(&e->carried);
         store_deinit(&e->teacher);
@@ -321,7 +369,7 @@ static hr_status prepare(hr_engine *e, build **fresh, hr_err *err)
 hr_status engine_rebuild(hr_engine *e, hr_err *err)
 {
     build *fresh = NULL;
-    HR_TRY(engine_load_teacher(e, err));
+    HR_TRY(engine_load_teacher(e, e->model, err));
     HR_TRY(restore(e, err));
     HR_TRY(prepare(e, &fresh, err));
     HR_TRY(replace_build(e, fresh, err));
@@ -338,7 +386,7 @@ hr_status engine_rebuild(hr_engine *e, hr_err *err)
 hr_status engine_try_rebuild(hr_engine *e, hr_err *err)
 {
     build *fresh = NULL;
-    HR_TRY(engine_load_teacher(e, err));
+    HR_TRY(engine_load_teacher(e, e->model, err));
     HR_TRY(restore(e, err));
     hr_status status = prepare(e, &fresh, err);
     build_destroy(fresh);

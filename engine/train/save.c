@@ -151,8 +151,9 @@ typedef struct save_file {
     uint64_t data_bytes;
     const json_t *metadata;
     uint64_t read_bytes; // of data, by the tensors so far
-    hr_quantize mode;    // of its weights
-    bool of_teacher;     // it shall have the parameters of the model's teacher
+    const hr_model *model;
+    hr_quantize mode; // of its weights
+    bool of_teacher;  // it shall have the parameters of the model's teacher
 } save_file;
 
 static hr_status get_number(const save_file *f, const char *key, uint64_t *out, hr_err *err)
@@ -263,8 +264,9 @@ static hr_status check_factors(const save_file *f, const store *s, const model_p
 
 // Every weight and running statistic of the model, or of its teacher, must be there in its shape; adapters may be missing and then
 // begin. Slots may be missing (another optimizer); tensors that the program has no use for are passed over.
-static hr_status check_against_model(const save_file *f, const store *s, const hr_model *m, hr_err *err)
+static hr_status check_against_model(const save_file *f, const store *s, hr_err *err)
 {
+    const hr_model *m = f->model;
     const uint32_t end = f->of_teacher ? m->param_count : m->own_params;
     for (uint32_t k = f->of_teacher ? m->own_params : 0; k < end; k++) {
         const char *name = m->params[k].name + (f->of_teacher ? strlen(MODEL_TEACHER) : 0);
@@ -368,13 +370,13 @@ static hr_status take_tensors(hr_engine *e, const save_file *f, store *s, hr_err
     HR_TRY(check_contents(f, s, err));
     if (f->mode != HR_QUANTIZE_NONE) {
         store back = {0};
-        const hr_status status = quantized_back(s, e->model, f->mode, f->path, &back, err);
+        const hr_status status = quantized_back(s, f->model, f->mode, f->path, &back, err);
         store_deinit(s);
         *s = back;
         HR_TRY(status);
     }
     HR_TRY(f->of_teacher ? HR_OK : decompose_save(e, s, err));
-    return check_against_model(f, s, e->model, err);
+    return check_against_model(f, s, err);
 }
 
 // The tensors, which are the caller's in any case.
@@ -450,19 +452,18 @@ static hr_status say_other_model(const char *path, const json_t *root, const hr_
     return status;
 }
 
-static hr_status load(hr_engine *e, const char *path, bool teacher, hr_err *err)
+static hr_status load(hr_engine *e, const hr_model *m, const char *path, bool teacher, hr_err *err)
 {
     char *data = NULL;
     size_t bytes = 0;
     int fd = -1;
     json_t *root = NULL;
-    const uint64_t most_header_bytes =
-        SAVE_HEADER_BYTES + (uint64_t)e->model->param_count * SAVE_HEADER_PARAM_BYTES;
+    const uint64_t most_header_bytes = SAVE_HEADER_BYTES + (uint64_t)m->param_count * SAVE_HEADER_PARAM_BYTES;
     HR_TRY(save_open(path, most_header_bytes, &fd, &root, err));
-    const uint64_t limit_bytes = most_header_bytes + parameters_of(e->model, teacher) * SAVE_PARAMETER_BYTES;
+    const uint64_t limit_bytes = most_header_bytes + parameters_of(m, teacher) * SAVE_PARAMETER_BYTES;
     hr_status status = file_read_rest(fd, path, limit_bytes, &data, &bytes, err);
     status = status == HR_READ && !teacher ? say_other_model(path, root, e->model, status, err) : status;
-    save_file f = {.path = path, .data = data, .data_bytes = bytes, .of_teacher = teacher};
+    save_file f = {.path = path, .data = data, .data_bytes = bytes, .model = m, .of_teacher = teacher};
     status = status == HR_OK ? read_all(e, &f, root, err) : status;
     file_close(fd);
     json_decref(root);
@@ -472,14 +473,14 @@ static hr_status load(hr_engine *e, const char *path, bool teacher, hr_err *err)
 
 hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
 {
-    return load(e, path, false, err);
+    return load(e, e->model, path, false, err);
 }
 
-hr_status engine_load_teacher(hr_engine *e, hr_err *err)
+hr_status engine_load_teacher(hr_engine *e, const hr_model *m, hr_err *err)
 {
     const char *own = hr_knob_text(&e->knobs, HR_KNOB_COMPRESS_DISTILL_WEIGHTS);
-    const char *path = own[0] != '\0' ? own : e->model->teacher_weights;
-    const bool has_teacher = e->model->own_params < e->model->param_count;
+    const char *path = own[0] != '\0' ? own : m->teacher_weights;
+    const bool has_teacher = m->own_params < m->param_count;
     store_deinit(&e->teacher);
-    return has_teacher && path != NULL && !e->plan_only ? load(e, path, true, err) : HR_OK;
+    return has_teacher && path != NULL && !e->plan_only ? load(e, m, path, true, err) : HR_OK;
 }

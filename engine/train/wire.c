@@ -3,7 +3,7 @@
 
 void wire_types(const build *b, const hr_model *model, pipeline_wire *out)
 {
-    *out = (pipeline_wire){.pinned = {.take = NULL}};
+    *out = (pipeline_wire){.pinned = {.take = NULL}, .answers = host_answers(model)};
     host_types(b->programs[BUILD_TRAIN], model, out->train);
     host_types(b->programs[BUILD_EVAL], model, out->eval);
 }

@@ -131,6 +131,57 @@ START_TEST(the_teacher_stands_behind_what_is_the_models_own)
 }
 END_TEST
 
+// With answers from the host the model is the plain one, and one more slot that no data set fills.
+START_TEST(cached_answers_are_a_slot)
+{
+    hr_model *plain = NULL, *m = NULL;
+    hr_knobs knobs;
+    hr_err err = {0};
+    ck_assert_int_eq(try_model("student", "compress.distill=none", &plain, &knobs, &err), HR_OK);
+    ck_assert_msg(try_model("student", "compress.distill_cache=on", &m, &knobs, &err) == HR_OK, "%s",
+                  err.sentence);
+    ck_assert_uint_eq(m->param_count, plain->param_count);
+    ck_assert_uint_eq(m->layer_count, plain->layer_count);
+    ck_assert_uint_eq(m->slot_count, plain->slot_count + 1);
+    ck_assert_uint_eq(model_data_slots(m), plain->slot_count);
+    ck_assert(model_takes_images(m));
+    ck_assert_str_eq(m->values[m->slots[2].value].name, "teacher/logits");
+    ck_assert(m->slots[2].answers && !m->slots[1].answers);
+    model_destroy(plain);
+    model_destroy(m);
+}
+END_TEST
+
+START_TEST(a_model_without_a_free_slot_cannot_cache)
+{
+    static const char words[] = "batch: {size: 4}\n"
+                                "model:\n"
+                                "  name: full\n"
+                                "  inputs:\n"
+                                "    - {name: a, shape: [4]}\n"
+                                "    - {name: b, shape: [4]}\n"
+                                "    - {name: c, shape: [4]}\n"
+                                "  classes: 3\n"
+                                "  loss: softmax_cross_entropy\n"
+                                "  layers:\n"
+                                "    - {kind: add, inputs: [a, b]}\n"
+                                "    - {kind: add, inputs: [add, c]}\n"
+                                "    - {kind: dense, units: 3}\n"
+                                "compress: {distill: self}\n";
+    hr_model *m = NULL;
+    hr_knobs knobs;
+    hr_err err = {0};
+    write_file("full", words);
+    ck_assert_msg(try_model("full", NULL, &m, &knobs, &err) == HR_OK, "%s", err.sentence);
+    model_destroy(m);
+    ck_assert_int_eq(try_model("full", "compress.distill_cache=on", &m, &knobs, &err), HR_KNOB);
+    ck_assert_str_eq(
+        err.sentence,
+        "compress.distill_cache: the teacher's answers are an input of the step, and the student "
+        "full has 4 inputs and labels, which is the most");
+}
+END_TEST
+
 static void refuse(const char *name, const char *words, const char *sentence)
 {
     hr_model *m = NULL;
@@ -311,11 +362,12 @@ END_TEST
 // The evaluation is the plain one, instruction by instruction.
 START_TEST(an_evaluation_knows_no_teacher)
 {
+    const char *const cache[] = {"compress.distill_cache=off", "compress.distill_cache=on"};
     hr_model *plain = NULL, *m = NULL;
     hr_knobs plain_knobs, knobs;
     hr_err err = {0};
     ck_assert_int_eq(try_model("student", "compress.distill=none", &plain, &plain_knobs, &err), HR_OK);
-    ck_assert_int_eq(try_model("student", NULL, &m, &knobs, &err), HR_OK);
+    ck_assert_int_eq(try_model("student", cache[_i], &m, &knobs, &err), HR_OK);
     program *alone = compile(plain, &plain_knobs, PROGRAM_EVALUATE);
     program *taught = compile(m, &knobs, PROGRAM_EVALUATE);
     ck_assert_uint_eq(alone->instr_count, taught->instr_count);
@@ -361,12 +413,14 @@ int main(void)
     TCase *tests = tcase_create("teacher");
     tcase_add_checked_fixture(tests, open_folder, close_folder);
     tcase_add_test(tests, the_teacher_stands_behind_what_is_the_models_own);
+    tcase_add_test(tests, cached_answers_are_a_slot);
+    tcase_add_test(tests, a_model_without_a_free_slot_cannot_cache);
     tcase_add_test(tests, what_does_not_go_together_is_refused_in_one_sentence);
     tcase_add_test(tests, ids_that_the_teacher_does_not_know_are_refused);
     tcase_add_test(tests, a_teacher_elsewhere_needs_trust);
     tcase_add_loop_test(tests, a_teacher_infers_and_is_gone_before_backward, 0, WAYS);
     tcase_add_test(tests, the_bars_are_above_plain_training);
-    tcase_add_test(tests, an_evaluation_knows_no_teacher);
+    tcase_add_loop_test(tests, an_evaluation_knows_no_teacher, 0, 2);
     tcase_add_test(tests, each_allocation_may_fail);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

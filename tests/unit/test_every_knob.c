@@ -163,6 +163,7 @@ static const turning turnings[] = {
     {HR_KNOB_COMPRESS_DISTILL_WEIGHTS, {"compress.distill=TEACHER"}, "", "OLD"},
     {HR_KNOB_COMPRESS_LOW_RANK, {NULL}, "none", "2"},
     {HR_KNOB_COMPRESS_LOW_RANK, {NULL}, "ratio:0.3", "ratio:0.8"},
+    {HR_KNOB_COMPRESS_DISTILL_CACHE, {"compress.distill=TEACHER"}, "off", "on"},
     {HR_KNOB_MODEL_SEQUENCE, {NULL}, NULL, NULL}, // tests/cli/test_model_sizes.c: this model has no sizes
     {HR_KNOB_MODEL_RESOLUTION, {NULL}, NULL, NULL},
     {HR_KNOB_MODEL_WIDTH, {NULL}, NULL, NULL},

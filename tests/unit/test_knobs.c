@@ -474,6 +474,8 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "compress.lora=4", "execution.as=pytorch"},
     {"device.vram=64MiB", "compress.distill=self", "execution.as=pytorch"},
     {"compress.quantize=qat", "execution.as=tensorflow", "device.vram=64MiB"},
+    {"device.vram=64MiB", "compress.distill=self", "compress.distill_cache=on", "pipeline.augment=flip"},
+    {"device.vram=64MiB", "compress.distill=self", "compress.distill_cache=on", "precision.policy=bfloat16"},
 };
 
 // err's sentence is the reason, and every value that it gives is the knob's own.

@@ -145,12 +145,117 @@ START_TEST(a_save_that_is_not_the_teachers_is_refused)
 }
 END_TEST
 
-static const char *const ways[] = {"execution.mode=eager",      "execution.mode=graph",
-                                   "checkpoint.strategy=sqrt",  "checkpoint.strategy=selective",
-                                   "batch.accumulate=2",        "precision.policy=mixed_float16",
-                                   "offload.activations=on",    "offload.optimizer=on",
-                                   "compress.distill_alpha=0",  "compress.distill_temperature=20",
-                                   "pipeline.normalise=device", "optimizer.fused_backward=on"};
+// ---- answers that were given before ---------------------------------------------------------------------------
+
+enum { IMAGES = 27, HELD_OUT = 9, STEPS = 11 }; // of more than three epochs
+
+// Trains on a few images that are shuffled; returns what the host held for answers.
+static uint64_t train(const char *const *pairs, bool plan_only, char sha[HR_SHA256_TEXT_MAX])
+{
+    uint64_t bytes = 0;
+    hr_engine *e = create(pairs, &(hr_engine_options){.plan_only = plan_only});
+    run_steps(e, STEPS);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    hr_report r = report_of(e);
+    for (uint32_t k = 0; k < r.host.stage_count; k++) {
+        bytes += strcmp(r.host.stages[k].name, "answers") == 0 ? r.host.stages[k].peak_bytes : 0;
+    }
+    hr_report_deinit(&r);
+    if (!plan_only) {
+        weights_of(e, sha);
+    }
+    hr_engine_destroy(e);
+    return bytes;
+}
+
+static const char *const chains[] = {"pipeline.prefetch=2",
+                                     "pipeline.prefetch=0",
+                                     "pipeline.shuffle_of=elements",
+                                     "pipeline.cache=ram",
+                                     "execution.mode=graph",
+                                     "batch.remainder=pad",
+                                     "batch.remainder=keep",
+                                     "pipeline.normalise=device",
+                                     "pipeline.device_prefetch=2",
+                                     "pipeline.stages=cache,shuffle,repeat,map,batch,prefetch",
+                                     "pipeline.stages=shuffle,map,cache,batch",
+                                     "batch.accumulate=2",
+                                     "pipeline.array=uint8"};
+enum { CHAINS = sizeof chains / sizeof *chains };
+
+START_TEST(answers_from_the_host_train_the_same_weights)
+{
+    char weights[160], images[160], sha[2][HR_SHA256_TEXT_MAX];
+    const char *pairs[] = {
+        "compress.distill=self",      teach(5, weights), write_images(IMAGES, HELD_OUT, images),
+        "compress.distill_cache=off", chains[_i],        NULL};
+    ck_assert_uint_eq(train(pairs, false, sha[0]), 0);
+    pairs[3] = "compress.distill_cache=on";
+    ck_assert_uint_eq(train(pairs, false, sha[1]), IMAGES * 10 * sizeof(float));
+    ck_assert_uint_eq(train(pairs, true, NULL), IMAGES * 10 * sizeof(float));
+    ck_assert_str_eq(sha[0], sha[1]);
+}
+END_TEST
+
+START_TEST(the_teachers_bytes_are_gone)
+{
+    char images[160];
+    const char *pairs[] = {"compress.distill=none", write_images(IMAGES, HELD_OUT, images), NULL, NULL};
+    hr_engine *e = create(pairs, NULL);
+    run_steps(e, 1);
+    hr_report plain = report_of(e);
+    hr_engine_destroy(e);
+    pairs[0] = "compress.distill=self";
+    pairs[2] = "compress.distill_cache=on";
+    e = create(pairs, NULL);
+    run_steps(e, 1);
+    hr_report cached = report_of(e);
+    hr_engine_destroy(e);
+    ck_assert_uint_eq(cached.memory.static_bytes, plain.memory.static_bytes);
+    ck_assert_uint_eq(cached.model.layer_count, plain.model.layer_count);
+    hr_report_deinit(&plain);
+    hr_report_deinit(&cached);
+}
+END_TEST
+
+START_TEST(answers_follow_the_teacher)
+{
+    char weights[160], images[160], sha[3][HR_SHA256_TEXT_MAX];
+    const char *pairs[] = {"compress.distill=self", "compress.distill_cache=on",
+                           write_images(IMAGES, HELD_OUT, images), NULL};
+    const char *path = strchr(teach(5, weights), '=') + 1;
+    for (int way = 0; way < 3; way++) { // turned at once, later, never
+        hr_engine *e = create(pairs, NULL);
+        run_steps(e, 2);
+        ck_assert_int_eq(turn(e, way < 2 ? HR_KNOB_COMPRESS_DISTILL_CACHE : HR_KNOB_ALLOCATOR_KIND,
+                              way == 0   ? "off"
+                              : way == 1 ? "on"
+                                         : "direct"),
+                         HR_OK);
+        ck_assert_int_eq(turn(e, HR_KNOB_COMPRESS_DISTILL_WEIGHTS, way < 2 ? path : ""), HR_OK);
+        run_steps(e, 4);
+        ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+        weights_of(e, sha[way]);
+        hr_engine_destroy(e);
+    }
+    ck_assert_str_eq(sha[0], sha[1]);
+    ck_assert_str_ne(sha[1], sha[2]);
+}
+END_TEST
+
+static const char *const ways[] = {"execution.mode=eager",
+                                   "execution.mode=graph",
+                                   "checkpoint.strategy=sqrt",
+                                   "checkpoint.strategy=selective",
+                                   "batch.accumulate=2",
+                                   "precision.policy=mixed_float16",
+                                   "offload.activations=on",
+                                   "offload.optimizer=on",
+                                   "compress.distill_alpha=0",
+                                   "compress.distill_cache=on",
+                                   "compress.distill_temperature=20",
+                                   "pipeline.normalise=device",
+                                   "optimizer.fused_backward=on"};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 START_TEST(the_loss_falls)
@@ -178,6 +283,9 @@ int main(void)
     tcase_add_test(tests, a_save_has_the_student_alone_and_goes_on_bit_for_bit);
     tcase_add_test(tests, a_turn_of_another_knob_leaves_the_teacher);
     tcase_add_test(tests, a_save_that_is_not_the_teachers_is_refused);
+    tcase_add_loop_test(tests, answers_from_the_host_train_the_same_weights, 0, CHAINS);
+    tcase_add_test(tests, the_teachers_bytes_are_gone);
+    tcase_add_test(tests, answers_follow_the_teacher);
     tcase_add_loop_test(tests, the_loss_falls, 0, WAYS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -33,7 +33,7 @@ enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16 };
     X(HEALTH, "health")     /* health: one per layer whose gradients float16 would not hold */               \
     X(PIPELINE, "pipeline") /* stage: one per stage at step end */                                           \
     X(TUNE, "tune")         /* tune: pipeline.autotune decided something */                                  \
-    X(LOG, "log")           /* note: text */
+    X(LOG, "log")           /* note: text; count = 1: a command line says it, too */
 
 typedef enum hr_event_kind {
 #define X(name, text) HR_EVENT_##name,

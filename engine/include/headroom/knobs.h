@@ -108,6 +108,7 @@
     X(COMPRESS_DISTILL_WEIGHTS, "compress.distill_weights")                                                  \
     X(COMPRESS_QUANTIZE, "compress.quantize")                                                                \
     X(COMPRESS_LOW_RANK, "compress.low_rank")                                                                \
+    X(COMPRESS_DISTILL_CACHE, "compress.distill_cache")                                                      \
     X(MODEL_SEQUENCE, "model.sequence")                                                                      \
     X(MODEL_RESOLUTION, "model.resolution")                                                                  \
     X(MODEL_WIDTH, "model.width")                                                                            \

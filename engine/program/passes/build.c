@@ -191,10 +191,16 @@ static hr_status add_input_slot(draft *d, uint32_t value, hr_err *err)
     return HR_OK;
 }
 
+// An evaluation asks no teacher.
+static uint32_t slots_here(const draft *d)
+{
+    return d->mode == PROGRAM_EVALUATE ? model_data_slots(d->model) : d->model->slot_count;
+}
+
 static hr_status add_input_slots(draft *d, hr_err *err)
 {
     d->first_input = d->tensors.count;
-    for (uint32_t k = 0; k < d->model->slot_count; k++) {
+    for (uint32_t k = 0; k < slots_here(d); k++) {
         HR_TRY(add_input_slot(d, d->model->slots[k].value, err));
     }
     return HR_OK;
@@ -446,7 +452,7 @@ hr_status pass_build(draft *d, hr_err *err)
     const hr_model *m = d->model;
     memset(d->value_tensor, 0xff, m->value_count * sizeof *d->value_tensor);
     HR_TRY(add_persistent(d, err));
-    for (uint32_t k = 0; d->mode != PROGRAM_FEED || d->ahead == 0 ? k < m->slot_count : false; k++) {
+    for (uint32_t k = 0; d->mode != PROGRAM_FEED || d->ahead == 0 ? k < slots_here(d) : false; k++) {
         HR_TRY(add_input_copy(d, m->slots[k].value, (int32_t)k, err));
     }
     if (d->mode == PROGRAM_FEED) {
