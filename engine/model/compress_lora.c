@@ -5,13 +5,13 @@
 // 1 / sqrt(features) (Kaiming's with a = sqrt(5)), B with zeros, so that the first step's function is the model's own. Of a
 // convolution A is one of the same kernel, stride and padding to R channels, B one of 1x1. The factor stands on the
 // R features in the middle, where it costs least; PEFT has it behind B.
+#include "model/compress_lora.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "headroom/event.h"
-
-#include "model/compress.h"
 
 static bool is_attention(const compressor *c, const model_node *node)
 {

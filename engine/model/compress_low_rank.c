@@ -10,13 +10,13 @@
 // own beginning, and as the decomposition of trained weights shares it out: of two factors each has the root of the singular
 // values, of three the core has them and the outer two are orthogonal columns (M. Khodak et al.: "Initialization and regularization
 // of factorized neural layers", ICLR 2021).
+#include "model/compress_low_rank.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "headroom/event.h"
-
-#include "model/compress.h"
 
 // What a layer's weights become. Both ranks are the same where there is no core.
 typedef struct ranks {
