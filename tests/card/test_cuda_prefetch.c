@@ -52,6 +52,8 @@ static const char *const ways[][4] = {
     {"batch.remainder=pad", "batch.accumulate=2"},
     {"batch.remainder=drop", "precision.policy=bfloat16"},
     {"batch.remainder=drop", "offload.activations=on", "offload.prefetch=0"},
+    {"batch.remainder=drop",
+     "compress.prune=polynomial:0.2:0.8:2:9:3"}, // masks are made inside of captured steps
 };
 enum { WAYS = sizeof ways / sizeof *ways, SEEDS = 2 };
 
