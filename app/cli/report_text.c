@@ -101,6 +101,10 @@ static void print_ways(const hr_knobs *k)
         printf(", offloads %s%s%s", activations ? "activations" : "", activations && optimizer ? " and " : "",
                optimizer ? "optimizer" : "");
     }
+    if (!hr_knob_is(k, HR_KNOB_COMPRESS_DISTILL, "none")) {
+        printf(", taught by %s%s", hr_knob_text(k, HR_KNOB_COMPRESS_DISTILL),
+               hr_knob_is(k, HR_KNOB_COMPRESS_DISTILL_CACHE, "on") ? "'s answers on the host" : "");
+    }
 }
 
 // What a save's weights lost when they became factors.

@@ -284,8 +284,7 @@ static void begin_counter_epoch(hr_engine *e)
 void engine_tell_teacher(hr_engine *e, const hr_model *model)
 {
     if (model->own_params < model->param_count && e->teacher.tensors.count == 0) {
-        trace_note(&e->bus, HR_EVENT_LOG, 1,
-                   "the teacher has seeded values: compress.distill_weights is \"\"");
+        trace_note(&e->bus, HR_EVENT_LOG, 1, "the teacher has seeded values: no distill_weights");
     }
 }
 

@@ -160,8 +160,9 @@ static size_t make_boxes(const feed *f, box boxes[BOXES_MAX])
     size_t count = 0, rows = pipeline_views(f, views);
     memset(boxes, 0, BOXES_MAX * sizeof *boxes);
     for (size_t i = 0; i < rows; i++) {
-        bool trains = strcmp(views[i].name, "evaluate") != 0; // it feeds the held-out set alone
-        if (views[i].live && trains) {
+        const bool beside = strcmp(views[i].name, "evaluate") == 0 || // it feeds the held-out set alone
+                            strcmp(views[i].name, "answers") == 0;    // map takes them along
+        if (views[i].live && !beside) {
             stage_box(&views[i], &boxes[count++]);
         }
     }
