@@ -98,13 +98,13 @@ static void print_size(const char *label, const hr_deploy_size *s)
 {
     char ram[SAY_COUNT_TEXT_MAX], file[SAY_COUNT_TEXT_MAX], gzip[SAY_COUNT_TEXT_MAX],
         zstd[SAY_COUNT_TEXT_MAX];
-    printf("  %-10s %15s %15s %15s %15s\n", label, say_count(s->ram_bytes, ram),
+    printf("  %-12s %14s %14s %14s %14s\n", label, say_count(s->ram_bytes, ram),
            say_count(s->file_bytes, file), say_count(s->gzip_bytes, gzip), say_count(s->zstd_bytes, zstd));
 }
 
 static void print_sizes(const hr_deploy *d)
 {
-    printf("  %-10s %15s %15s %15s %15s\n", "bytes", "in RAM", "on disk", "gzip", "zstd");
+    printf("  %-12s %14s %14s %14s %14s\n", "bytes", "in RAM", "on disk", "gzip", "zstd");
     if (!d->was_quantized) {
         print_size("save", &d->save);
         print_size("stripped", &d->stripped);
@@ -116,9 +116,9 @@ static void print_sizes(const hr_deploy *d)
 
 static void print_eval(const char *label, const hr_deploy_eval *v)
 {
-    char accuracy[CELL_TEXT_MAX], loss[CELL_TEXT_MAX], rate[CELL_TEXT_MAX], peak[SAY_COUNT_TEXT_MAX];
-    printf("  %-10s %15s %15s %15s %15s\n", label, number(v->accuracy, 4, accuracy), number(v->loss, 6, loss),
-           number(v->examples_per_second, 0, rate), say_count(v->peak_in_use_bytes, peak));
+    char accuracy[CELL_TEXT_MAX], loss[CELL_TEXT_MAX], rate[CELL_TEXT_MAX];
+    printf("  %-12s %14s %14s %14s\n", label, number(v->accuracy, 4, accuracy), number(v->loss, 6, loss),
+           number(v->examples_per_second, 0, rate));
 }
 
 static void print_evaluation(const hr_deploy *d)
@@ -128,7 +128,7 @@ static void print_evaluation(const hr_deploy *d)
         puts("\n  no samples are held out: accuracy and speed were not measured");
         return;
     }
-    printf("\n  %-10s %15s %15s %15s %15s\n", "evaluated", "accuracy", "loss", "examples/s m", "peak in use");
+    printf("\n  %-12s %14s %14s %14s\n", "evaluated", "accuracy", "loss", "examples/s m");
     print_eval(d->was_quantized ? hr_quantize_name(d->quantize) : "trained", &d->before);
     if (d->quantize != HR_QUANTIZE_NONE && !d->was_quantized) {
         print_eval(hr_quantize_name(d->quantize), &d->after);

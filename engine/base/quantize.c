@@ -22,12 +22,12 @@ static float clip(float x, float least, float most)
     return x < least ? least : x > most ? most : x;
 }
 
-static int8_t int8_of(float x, float scale)
+int8_t quantize_int8_at(float value, float scale)
 {
-    return (int8_t)clip(rintf(x * scale), -INT8_MOST, INT8_MOST);
+    return (int8_t)clip(rintf(value * scale), -INT8_MOST, INT8_MOST);
 }
 
-static float int8_scale(float largest)
+float quantize_int8_scale(float largest)
 {
     return (float)INT8_MOST / (largest + epsilon);
 }
@@ -48,11 +48,11 @@ void quantize_int8(const float *w, uint64_t rows, uint64_t columns, int8_t *q, f
 {
     measure_columns(w, rows, columns, scale);
     for (uint64_t c = 0; c < columns; c++) {
-        scale[c] = int8_scale(scale[c]);
+        scale[c] = quantize_int8_scale(scale[c]);
     }
     for (uint64_t r = 0; r < rows; r++) {
         for (uint64_t c = 0; c < columns; c++) {
-            q[r * columns + c] = int8_of(w[r * columns + c], scale[c]);
+            q[r * columns + c] = quantize_int8_at(w[r * columns + c], scale[c]);
         }
     }
 }
@@ -65,9 +65,9 @@ void quantize_int8_rows(const float *x, uint64_t rows, uint64_t columns, int8_t 
         for (uint64_t c = 0; c < columns; c++) {
             largest = fmaxf(largest, fabsf(from[c]));
         }
-        scale[r] = int8_scale(largest);
+        scale[r] = quantize_int8_scale(largest);
         for (uint64_t c = 0; c < columns; c++) {
-            q[r * columns + c] = int8_of(from[c], scale[r]);
+            q[r * columns + c] = quantize_int8_at(from[c], scale[r]);
         }
     }
 }

@@ -20,6 +20,8 @@ enum { QUANTIZE_BLOCK = 128 };
 uint64_t quantize_int4_groups(uint64_t rows);
 uint64_t quantize_int4_pitch(uint64_t columns); // bytes of a row
 
+float quantize_int8_scale(float largest);          // of a column or row whose largest |value| it is
+int8_t quantize_int8_at(float value, float scale); // one number of it
 void quantize_int8(const float *w, uint64_t rows, uint64_t columns, int8_t *q, float *scale);
 void quantize_int8_rows(const float *x, uint64_t rows, uint64_t columns, int8_t *q, float *scale);
 void quantize_int4(const float *w, uint64_t rows, uint64_t columns, uint8_t *q, float *scale, int8_t *zero);

@@ -10,8 +10,8 @@
 #include "knobs/logical.h"
 #include "knobs/lora.h"
 #include "knobs/loss_scale.h"
-#include "knobs/prune.h"
 #include "knobs/low_rank.h"
+#include "knobs/prune.h"
 #include "knobs/stages.h"
 #include "knobs/torch_settings.h"
 
@@ -393,6 +393,22 @@ static bool pytorch_selects(const hr_knobs *knobs)
     return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "selective");
 }
 
+static bool quantized(const hr_knobs *knobs)
+{
+    return !hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "none");
+}
+
+static bool quantized_on_cuda(const hr_knobs *knobs)
+{
+    return quantized(knobs) && !hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat") &&
+           hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
+}
+
+static bool quantized_as_a_framework(const hr_knobs *knobs)
+{
+    return quantized(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
+}
+
 static bool pytorch_offloads_activations(const hr_knobs *knobs)
 {
     return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on");
@@ -532,27 +548,6 @@ static bool distils(const hr_knobs *knobs)
 static bool distils_by_rules(const hr_knobs *knobs)
 {
     return distils(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
-}
-
-static bool quantised_as_another(const hr_knobs *knobs)
-{
-    return hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat") &&
-           !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
-static bool caches_answers(const hr_knobs *knobs)
-{
-    return distils(knobs) && hr_knob_is(knobs, HR_KNOB_COMPRESS_DISTILL_CACHE, "on");
-}
-
-static bool caches_answers_to_changing_images(const hr_knobs *knobs)
-{
-    return caches_answers(knobs) && !hr_knob_is(knobs, HR_KNOB_PIPELINE_AUGMENT, "none");
-}
-
-static bool caches_wide_answers_for_another_type(const hr_knobs *knobs)
-{
-    return caches_answers(knobs) && (hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") ||
-                                     hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float16") ||
-                                     hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "bfloat16"));
 }
 
 static const hr_constraint constraints[] = {
@@ -781,6 +776,14 @@ static const hr_constraint constraints[] = {
      "checkpoint.strategy none, "
      "blocks, sqrt, every or list, had selective",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=blocks"},
+    {quantized_on_cuda,
+     "compress.quantize={compress.quantize} evaluates with kernels that device cuda does not have: needed "
+     "none or qat",
+     HR_KNOB_COMPRESS_QUANTIZE, "-s compress.quantize=none"},
+    {quantized_as_a_framework,
+     "compress.quantize has kernels of our own, and execution.as those of a framework: needed "
+     "compress.quantize=none",
+     HR_KNOB_COMPRESS_QUANTIZE, "-s compress.quantize=none"},
     {pytorch_offloads_activations,
      "execution.as=pytorch keeps on the device what autograd saves: needed offload.activations=off, had on",
      HR_KNOB_OFFLOAD_ACTIVATIONS, "-s offload.activations=off"},
@@ -861,19 +864,6 @@ static const hr_constraint constraints[] = {
      "not written down: "
      "needed execution.as=headroom, had {execution.as}",
      HR_KNOB_EXECUTION_AS, "-s execution.as=headroom"},
-    {quantised_as_another,
-     "execution.as={execution.as} has no rules for values of 8 bits: needed compress.quantize=none, had qat",
-     HR_KNOB_COMPRESS_QUANTIZE, "-s compress.quantize=none"},
-    {caches_answers_to_changing_images,
-     "compress.distill_cache has one answer of the teacher for each sample, and pipeline.augment makes "
-     "another image of it in every "
-     "epoch: needed one, had both",
-     HR_KNOB_COMPRESS_DISTILL_CACHE, "-s compress.distill_cache=off"},
-    {caches_wide_answers_for_another_type,
-     "compress.distill_cache keeps float32 logits: needed precision.policy float32, mixed_float16 or "
-     "mixed_bfloat16, had "
-     "{precision.policy}",
-     HR_KNOB_COMPRESS_DISTILL_CACHE, "-s compress.distill_cache=off"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

@@ -887,14 +887,6 @@ static const hr_knob_row rows[] = {
             "A save of a training of the teacher (train.save). \"\" takes what the teacher's preset names in train.resume; where it names "
             "nothing the teacher has seeded initial values, which teach nothing: good for bytes only. A plan needs none.",
         .applies = "with compress.distill"},
-    ROW(COMPRESS_QUANTIZE, CHOICE, "none", "")
-        .choices = {"none", "qat"},
-        .line = "train with, or deploy, weights of fewer bits",
-        .explanation =
-            "qat is quantization-aware training as tfmot's default 8-bit scheme has it: products and convolutions read their "
-            "weights, and what follows sums, products, means and activation functions is read, through copies that are rounded to 8 "
-            "bits and stay float32; ranges of activations are moving averages (0.999, from -6 to 6 at first). Every copy is one "
-            "more tensor, so that training takes more memory, not less: what shrinks is what is deployed."},
     ROW(COMPRESS_LOW_RANK, TEXT, "none", "")
         .steps = {"none", "ratio:0.75", "ratio:0.5", "ratio:0.25", "ratio:0.1"}, .models = true,
         .line = "none, a rank or ratio:X: weights become products of thin factors",
@@ -916,6 +908,19 @@ static const hr_knob_row rows[] = {
             "holds the teacher's weights or what it makes. The answers are made in a heap of their own, which is gone before the first "
             "step. Images that pipeline.augment changes have no one answer.",
         .applies = "with compress.distill"},
+    ROW(COMPRESS_QUANTIZE, CHOICE, "none", "")
+        .choices = {"none", "int8_weights", "int8", "int4_weights", "qat"},
+        .line = "evaluate with whole-number weights as deployed, or train for them",
+        .explanation =
+            "int8 as Keras' model.quantize: weights with one scale for each unit, every row of the input as int8 when it comes, "
+            "products in int32. int8_weights and int4_weights (two in a byte, a scale and a zero point for 128 rows of a unit) hold the weights "
+            "alone so; the product is float32. An evaluation makes them of the weights that train: training is as "
+            "without it, and saves nothing. What is saved is in what `headroom export --quantize` writes: a quarter or an "
+            "eighth of those weights. Convolutions and tables of embeddings stay as they are. "
+            "qat is quantization-aware training as tfmot's default 8-bit scheme has it: products and convolutions read their "
+            "weights, and what follows sums, products, means and activation functions is read, through copies that are rounded to 8 "
+            "bits and stay float32; ranges of activations are moving averages (0.999, from -6 to 6 at first). Every copy is one "
+            "more tensor, so that training takes more memory, not less: what shrinks is what is deployed."},
     ROW(MODEL_SEQUENCE, INT, "", "places")
         .min = 1, .max = MODEL_SIDE_MAX,
         .line = "length of a sample: tokens, words, steps",

@@ -143,3 +143,20 @@ void model_destroy(hr_model *model)
     builder_deinit(b);
     hr_free(b);
 }
+
+bool model_param_is_dense(const hr_model *model, uint32_t param)
+{
+    bool read = false;
+    for (uint32_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        for (uint32_t k = 0; k < node->in_count; k++) {
+            if (node->in[k].is_param && node->in[k].index == param) {
+                if (node->op != HR_OP_DENSE || k != 1 || (node->attr.flags & OP_FLAG_TRANSPOSE) != 0) {
+                    return false;
+                }
+                read = true;
+            }
+        }
+    }
+    return read && model->params[param].shape.rank == 2;
+}

@@ -249,7 +249,13 @@
     X(FAKE_QUANT_BWD, "fake_quant_bwd") /* x, range, dy → dx */                                                    \
     X(TRACK_RANGE,                                                                                                   \
       "track_range") /* x, =range[2]: a moving average of its smallest and largest, attr.momentum its decay, 0: \
-                                     of all that there were */
+                                     of all that there were */    \
+    X(QUANTIZE_INT8, "quantize_int8") /* w[I,O] → q[I,O] i8, scale[O]; base/quantize.h */                          \
+    X(QUANTIZE_INT4, "quantize_int4") /* w[I,O] → q[I,O/2] u8, scale[G,O], zero[G,O] i8 */                         \
+    X(DENSE_INT8,                                                                                                    \
+      "dense_int8") /* x[...,I], q, scale, [b[O]] → y[...,O]: rows of x as int8, too; attr.act */                  \
+    X(DENSE_INT8_WEIGHTS, "dense_int8_weights") /* x, q, scale, [b] → y */                                         \
+    X(DENSE_INT4_WEIGHTS, "dense_int4_weights") /* x, q, scale, zero, [b] → y */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,

@@ -27,6 +27,7 @@ static const struct {
     {pass_fake_quantize, pass_fake_quantize, skip},
     {pass_pads, pass_pads, skip},
     {pass_packed, skip, skip},
+    {skip, pass_quantize, skip},
     {pass_precision, pass_precision, skip},
     {pass_packed_copies, skip, skip},
     {pass_autodiff, skip, skip},

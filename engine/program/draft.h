@@ -128,6 +128,7 @@ HR_MUST_CHECK hr_status draft_add_ranges(draft *d, hr_err *err);
 hr_status pass_fake_quantize(draft *d, hr_err *err);
 hr_status pass_pads(draft *d, hr_err *err);
 hr_status pass_packed(draft *d, hr_err *err);
+hr_status pass_quantize(draft *d, hr_err *err);
 hr_status pass_precision(draft *d, hr_err *err);
 hr_status pass_packed_copies(draft *d, hr_err *err);
 // Appends the persistent tensors of loss scaling and gradient health. Called by build.

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/compressed.h"
@@ -35,6 +34,7 @@ static hr_status open_engine(deploying *d, const hr_preset *preset, const hr_kno
     hr_knobs of_save = *knobs;
     HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_RESUME, d->request->save, err));
     HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_SAVE, "", err));
+    HR_TRY(hr_knobs_set(&of_save, HR_KNOB_COMPRESS_QUANTIZE, "none", err));
     HR_TRY(hr_engine_create(preset, &of_save, NULL, &d->e, err));
     HR_TRY(engine_rebuild(d->e, err));
     if (!d->e->build->arithmetic) {
@@ -194,7 +194,7 @@ static hr_status describe(deploying *d, hr_err *err)
     for (uint32_t k = 0; k < m->param_count; k++) {
         hr_deploy_tensor *t = &d->out->tensors[k];
         const stored_tensor *w = store_find(&d->stripped, m->params[k].name);
-        const bool taken = mode != HR_QUANTIZE_NONE && quantized_takes(m, k);
+        const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(m, k);
         (void)text_copy(t->name, sizeof t->name, m->params[k].name);
         t->type = !taken ? dtype_name(w->dtype) : mode == HR_QUANTIZE_INT4_WEIGHTS ? "int4" : "int8";
         (void)shape_elements(&w->shape, &t->elements);
@@ -209,17 +209,18 @@ static hr_status describe(deploying *d, hr_err *err)
 
 // ---- evaluation -----------------------------------------------------------------------------------------------
 
-static int by_size(const void *a, const void *b)
+// Of the median full batch. Making the whole numbers of weights is left out: where they are deployed that is done.
+static double median_rate(const hr_engine *e)
 {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median_rate(evaluation *v, uint64_t batch)
-{
-    qsort(v->batch_ns, v->timed, sizeof *v->batch_ns, by_size);
-    const uint64_t median = v->timed == 0 ? 0 : v->batch_ns[v->timed / 2];
-    return median == 0 ? (double)NAN : (double)batch * 1e9 / (double)median;
+    const program *p = e->build->programs[BUILD_EVAL];
+    const instr_times *times = executor_times(e->build->x, e->build->slots[BUILD_EVAL]);
+    uint64_t sum_ns = 0;
+    for (uint32_t k = 0; times != NULL && times->ns != NULL && k < times->instr_count; k++) {
+        const hr_op op = p->instrs[k].op;
+        const bool made_before = op == HR_OP_QUANTIZE_INT8 || op == HR_OP_QUANTIZE_INT4;
+        sum_ns += made_before ? 0 : instr_times_median_ns(times, k);
+    }
+    return sum_ns == 0 ? (double)NAN : (double)p->batch * 1e9 / (double)sum_ns;
 }
 
 static hr_status evaluate(hr_engine *e, hr_deploy_eval *out, hr_err *err)
@@ -228,6 +229,7 @@ static hr_status evaluate(hr_engine *e, hr_deploy_eval *out, hr_err *err)
     if (pipeline_get_info(e->data)->eval_samples == 0) {
         return HR_OK;
     }
+    HR_TRY(executor_time(e->build->x, e->build->slots[BUILD_EVAL], err));
     e->eval.peak_in_use_bytes = 0;
     engine_begin_evaluation(e);
     while (e->eval.running) {
@@ -237,20 +239,37 @@ static hr_status evaluate(hr_engine *e, hr_deploy_eval *out, hr_err *err)
     out->loss = e->eval.loss;
     out->accuracy = e->eval.accuracy;
     out->peak_in_use_bytes = e->eval.peak_in_use_bytes;
-    out->examples_per_second = median_rate(&e->eval, (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_BATCH_SIZE));
+    out->examples_per_second = median_rate(e);
     return HR_OK;
 }
 
-// With what the deployed weights compute with, in the place of those trained.
-static hr_status evaluate_deployed(deploying *d, hr_err *err)
+// With the products that whole numbers are deployed for, made of the weights at hand: bit for bit those of the file.
+static hr_status quantize(hr_engine *e, hr_quantize mode, hr_err *err)
 {
-    hr_engine *e = d->e;
-    d->out->after = d->out->before;
-    if (d->out->quantize == HR_QUANTIZE_NONE || d->out->was_quantized) {
+    hr_command turn = {
+        .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = HR_KNOB_COMPRESS_QUANTIZE};
+    (void)text_copy(turn.text, sizeof turn.text, hr_quantize_name(mode));
+    const hr_status status = hr_engine_command(e, &turn, err);
+    if (status != HR_OK) {
+        hr_err_try(err, "-s device.kind=cpu -s execution.as=headroom");
+        return status;
+    }
+    return engine_rebuild(e, err);
+}
+
+static hr_status evaluate_both(deploying *d, hr_err *err)
+{
+    hr_deploy *out = d->out;
+    if (out->was_quantized) {
+        HR_TRY(quantize(d->e, out->quantize, err));
+    }
+    HR_TRY(evaluate(d->e, &out->before, err));
+    out->after = out->before;
+    if (out->quantize == HR_QUANTIZE_NONE || out->was_quantized) {
         return HR_OK;
     }
-    HR_TRY(store_fill(&d->back, &e->teacher, e->build, e->model, 0, err));
-    return evaluate(e, &d->out->after, err);
+    HR_TRY(quantize(d->e, out->quantize, err));
+    return evaluate(d->e, &out->after, err);
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------
@@ -292,8 +311,7 @@ static hr_status make(deploying *d, hr_err *err)
     HR_TRY(quantized_back(&d->deployed, m, out->quantize, d->request->save, &d->back, err));
     HR_TRY(describe(d, err));
     HR_TRY(weigh_all(d, err));
-    HR_TRY(evaluate(d->e, &out->before, err));
-    return evaluate_deployed(d, err);
+    return evaluate_both(d, err);
 }
 
 static hr_status deploy(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)

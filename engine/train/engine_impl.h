@@ -15,7 +15,7 @@
 #include "train/inside.h"
 #include "train/store.h"
 
-enum { ENGINE_DURATIONS = 1024, EVALUATION_TIMES = 64 };
+enum { ENGINE_DURATIONS = 1024 };
 
 // An evaluation under way or ended.
 typedef struct evaluation {
@@ -24,8 +24,6 @@ typedef struct evaluation {
     double loss_sum;
     uint64_t correct, samples, count;
     double loss, accuracy;               // of the last one, NaN before
-    uint64_t batch_ns[EVALUATION_TIMES]; // of its first full batches
-    uint32_t timed;
     uint64_t peak_in_use_bytes; // of all in this counter epoch
     ledger before;              // the training steps' ledger, put back when it ends
 } evaluation;

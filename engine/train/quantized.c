@@ -38,23 +38,6 @@ hr_status hr_quantize_parse(const char *word, hr_quantize *out, hr_err *err)
     return HR_USAGE;
 }
 
-bool quantized_takes(const hr_model *m, uint32_t param)
-{
-    bool read = false;
-    for (uint32_t n = 0; n < m->node_count; n++) {
-        const model_node *node = &m->nodes[n];
-        for (uint32_t k = 0; k < node->in_count; k++) {
-            if (node->in[k].is_param && node->in[k].index == param) {
-                if (node->op != HR_OP_DENSE || k != 1 || (node->attr.flags & OP_FLAG_TRANSPOSE) != 0) {
-                    return false;
-                }
-                read = true;
-            }
-        }
-    }
-    return read && m->params[param].shape.rank == 2;
-}
-
 // ---- names and shapes -----------------------------------------------------------------------------------------
 
 typedef struct quantized_parts {
@@ -139,7 +122,7 @@ hr_status quantized_make(const store *from, const hr_model *m, hr_quantize mode,
     for (uint32_t k = 0; k < m->param_count; k++) {
         const model_param *p = &m->params[k];
         const stored_tensor *w = store_find(from, p->name);
-        if (w != NULL && mode != HR_QUANTIZE_NONE && quantized_takes(m, k)) {
+        if (w != NULL && mode != HR_QUANTIZE_NONE && model_param_is_dense(m, k)) {
             HR_TRY(make_from(w, p, mode, to, err));
         } else if (w != NULL && store_add_as(to, p->name, w, w->dtype) == NULL) {
             return no_memory(p->name, err);
@@ -195,7 +178,7 @@ hr_status quantized_back(const store *from, const hr_model *m, hr_quantize mode,
     for (uint32_t k = 0; k < m->param_count; k++) {
         const model_param *p = &m->params[k];
         const stored_tensor *t = store_find(from, p->name);
-        if (mode != HR_QUANTIZE_NONE && quantized_takes(m, k)) {
+        if (mode != HR_QUANTIZE_NONE && model_param_is_dense(m, k)) {
             HR_TRY(back_one(from, p, mode, path, to, err));
         } else if (t != NULL && store_add_as(to, p->name, t, t->dtype) == NULL) {
             return no_memory(p->name, err);

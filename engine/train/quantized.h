@@ -4,7 +4,7 @@
 //   int8, int8_weights   NAME int8 [I,O]        NAME:scale float32 [O]
 //   int4_weights         NAME uint8 [I,O/2]     NAME:scale float32 [G,O]   NAME:zero int8 [G,O]     (base/quantize.h)
 //
-// Quantised are the matrices that dense layers alone read, [I,O]; tables of embeddings, convolutions and all else stay.
+// Quantised is what model_param_is_dense names; tables of embeddings, convolutions and all else stay.
 #ifndef TRAIN_QUANTIZED_H
 #define TRAIN_QUANTIZED_H
 
@@ -13,7 +13,6 @@
 #include "model/model.h"
 #include "train/store.h"
 
-bool quantized_takes(const hr_model *m, uint32_t param);
 // Into `to`, which starts empty and is the caller's to deinit, also after a failure: the parameters of the model that `from` holds, in
 // canonical order. SAVE error where a value is no number.
 HR_MUST_CHECK hr_status quantized_make(const store *from, const hr_model *m, hr_quantize mode, store *to,

@@ -57,7 +57,6 @@ void engine_begin_evaluation(hr_engine *e)
     e->eval.running = true;
     e->eval.loss_sum = 0;
     e->eval.correct = e->eval.samples = 0;
-    e->eval.timed = 0;
     e->eval.before = *executor_ledger(e->build->x);
 }
 
@@ -281,13 +280,9 @@ hr_status engine_evaluate_batch(hr_engine *e, hr_err *err)
         io.slot[k] = item.room.slot[k];
     }
     note_evaluating(e, true);
-    const uint64_t begin_ns = clock_now_ns();
     hr_status status = executor_step(e->build->x, e->build->slots[which], &io, err);
     note_evaluating(e, false);
     HR_TRY(status);
-    if (which == BUILD_EVAL && e->eval.timed < EVALUATION_TIMES) {
-        e->eval.batch_ns[e->eval.timed++] = clock_now_ns() - begin_ns;
-    }
     uint64_t peak = executor_step_peak_bytes(e->build->x);
     e->eval.loss_sum += io.loss * item.count;
     e->eval.correct += (uint64_t)io.correct;

@@ -218,6 +218,11 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_DISPATCH] = op_case_way,
     [HR_OP_GATHER] = op_case_way,
     [HR_OP_EXPERT_DENSE] = op_case_expert_dense,
+    [HR_OP_QUANTIZE_INT8] = op_case_quantize,
+    [HR_OP_QUANTIZE_INT4] = op_case_quantize,
+    [HR_OP_DENSE_INT8] = op_case_quantized,
+    [HR_OP_DENSE_INT8_WEIGHTS] = op_case_quantized,
+    [HR_OP_DENSE_INT4_WEIGHTS] = op_case_quantized,
     [HR_OP_CONCAT] = op_case_concat,
     [HR_OP_SLICE] = op_case_slice,
     [HR_OP_STACK] = op_case_stack,
@@ -288,6 +293,11 @@ bool op_has_cases(hr_op op)
 bool op_is_for_cards(hr_op op)
 {
     return op == HR_OP_BATCH_NORM_STATISTICS;
+}
+
+bool op_is_quantized(hr_op op)
+{
+    return op >= HR_OP_QUANTIZE_INT8 && op <= HR_OP_DENSE_INT4_WEIGHTS;
 }
 
 op_trial op_case(hr_op op, uint64_t seed, int64_t size)

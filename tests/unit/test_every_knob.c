@@ -106,7 +106,7 @@ static const turning turnings[] = {
     {HR_KNOB_OPTIMIZER_EPSILON, {NULL}, "none", "0.01"},
     {HR_KNOB_OPTIMIZER_EPSILON, {"optimizer.kind=rmsprop"}, "none", "0.01"},
     {HR_KNOB_OPTIMIZER_FUSED_BACKWARD, {NULL}, "off", "on"},
-    {HR_KNOB_COMPRESS_QUANTIZE, {NULL}, "none", "qat"},
+    {HR_KNOB_COMPRESS_QUANTIZE, {NULL}, "none", "qat"}, // in evaluations alone: tests/unit/test_quantized.c
     {HR_KNOB_OPTIMIZER_WEIGHT_DECAY, {NULL}, "none", "0.5"},
     {HR_KNOB_OPTIMIZER_WEIGHT_DECAY, {"optimizer.kind=adamw"}, "none", "0"},
     {HR_KNOB_OPTIMIZER_CLIP_NORM, {"optimizer.kind=sgd"}, "none", "0.01"},
@@ -179,12 +179,12 @@ enum { TURNINGS = sizeof turnings / sizeof *turnings, STRIDE = HEADROOM_SANITIZE
 
 static const char *value_of(const char *word)
 {
-    return strcmp(word, "FOLDER") == 0 ? folder
-           : strcmp(word, "SAVE") == 0 ? save_path
-           : strcmp(word, "OLD") == 0  ? old_save
-           : strcmp(word, "TREE") == 0 ? tree.path
+    return strcmp(word, "FOLDER") == 0    ? folder
+           : strcmp(word, "SAVE") == 0    ? save_path
+           : strcmp(word, "OLD") == 0     ? old_save
+           : strcmp(word, "TREE") == 0    ? tree.path
            : strcmp(word, "TEACHER") == 0 ? hr_preset_path(preset)
-                                       : word;
+                                          : word;
 }
 
 static void set(hr_knobs *knobs, const char *key, const char *value)

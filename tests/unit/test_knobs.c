@@ -452,6 +452,8 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "execution.as=pytorch", "execution.mode=graph"},
     {"device.vram=64MiB", "execution.as=pytorch", "precision.policy=bfloat16"},
     {"device.vram=64MiB", "execution.as=pytorch", "checkpoint.strategy=selective"},
+    {"device.kind=cuda", "device.vram=64MiB", "compress.quantize=int8"},
+    {"device.vram=64MiB", "execution.as=pytorch", "compress.quantize=int4_weights"},
     {"device.vram=64MiB", "execution.as=pytorch", "offload.activations=on"},
     {"device.vram=64MiB", "execution.as=pytorch", "offload.optimizer=on"},
     {"device.vram=64MiB", "execution.as=pytorch", "optimizer.fused_backward=on"},
@@ -473,7 +475,6 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "compress.lora=4", "compress.low_rank=4"},
     {"device.vram=64MiB", "compress.lora=4", "execution.as=pytorch"},
     {"device.vram=64MiB", "compress.distill=self", "execution.as=pytorch"},
-    {"compress.quantize=qat", "execution.as=tensorflow", "device.vram=64MiB"},
     {"device.vram=64MiB", "compress.distill=self", "compress.distill_cache=on", "pipeline.augment=flip"},
     {"device.vram=64MiB", "compress.distill=self", "compress.distill_cache=on", "precision.policy=bfloat16"},
 };

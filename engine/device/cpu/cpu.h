@@ -114,6 +114,7 @@ extern const cpu_impl cpu_fake_quant, cpu_fake_quant_bwd, cpu_fake_quant_weights
 extern const cpu_impl cpu_resize; // ADAPTIVE_POOL too, both ways
 extern const cpu_impl cpu_avg_pool, cpu_avg_pool_bwd;
 extern const cpu_impl cpu_dense, cpu_dense_bwd_data, cpu_dense_bwd_weights;
+extern const cpu_impl cpu_quantize_int8, cpu_quantize_int4, cpu_dense_int8, cpu_dense_weights;
 extern const cpu_impl cpu_depthwise, cpu_depthwise_bwd_data, cpu_depthwise_bwd_weights;
 extern const cpu_impl cpu_pointwise, cpu_pointwise_bwd_data, cpu_pointwise_bwd_weights;
 extern const cpu_impl cpu_winograd, cpu_winograd_half, cpu_onednn_conv, cpu_onednn_conv_bf16,

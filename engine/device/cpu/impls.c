@@ -172,6 +172,11 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_EXPERT_DENSE] = {&cpu_matmul, &cpu_matmul_half},
     [HR_OP_EXPERT_DENSE_BWD_DATA] = {&cpu_matmul, &cpu_matmul_half},
     [HR_OP_EXPERT_DENSE_BWD_WEIGHTS] = {&cpu_matmul, &cpu_matmul_half},
+    [HR_OP_QUANTIZE_INT8] = {&cpu_quantize_int8},
+    [HR_OP_QUANTIZE_INT4] = {&cpu_quantize_int4},
+    [HR_OP_DENSE_INT8] = {&cpu_dense_int8},
+    [HR_OP_DENSE_INT8_WEIGHTS] = {&cpu_dense_weights},
+    [HR_OP_DENSE_INT4_WEIGHTS] = {&cpu_dense_weights},
 };
 
 static bool is_convolution(uint32_t op)

@@ -49,7 +49,7 @@ typedef struct hr_deploy_size {
 typedef struct hr_deploy_eval {
     uint64_t samples;
     double loss, accuracy;      // accuracy NaN where nothing is classified
-    double examples_per_second; // of the median full batch
+    double examples_per_second; // of the median full batch, whole numbers being made
     uint64_t peak_in_use_bytes;
 } hr_deploy_eval;
 

@@ -106,9 +106,9 @@
     X(COMPRESS_DISTILL_ALPHA, "compress.distill_alpha")                                                      \
     X(COMPRESS_DISTILL_TEMPERATURE, "compress.distill_temperature")                                          \
     X(COMPRESS_DISTILL_WEIGHTS, "compress.distill_weights")                                                  \
-    X(COMPRESS_QUANTIZE, "compress.quantize")                                                                \
     X(COMPRESS_LOW_RANK, "compress.low_rank")                                                                \
     X(COMPRESS_DISTILL_CACHE, "compress.distill_cache")                                                      \
+    X(COMPRESS_QUANTIZE, "compress.quantize")                                                                \
     X(MODEL_SEQUENCE, "model.sequence")                                                                      \
     X(MODEL_RESOLUTION, "model.resolution")                                                                  \
     X(MODEL_WIDTH, "model.width")                                                                            \

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense layers with whole-number weights, and what makes the numbers. int8: rows of x become int8 with a scale each, products and sums are
+// int32, the result is divided by both scales. Weights alone: a block of columns at a time becomes float32 in the
+// workspace, behind the product of float32 (gemm.h).
+#include <math.h>
+#include <string.h>
+
+#include "base/quantize.h"
+#include "base/workers.h"
+#include "cpu.h"
+#include "gemm.h"
+#include "int8.h"
+#include "simd.h"
+
+enum { BLOCK_ROWS = 96, COLUMN_BLOCK = 256, ALIGNMENT = 64, QUANTIZE_GRAIN = 16 };
+
+typedef struct shape2 {
+    int64_t rows, depth, units;
+} shape2;
+
+static shape2 shape2_of(const op_query *q)
+{
+    const int64_t depth = q->in[1].shape.dim[0];
+    const hr_shape *y = &q->out[0].shape;
+    return (shape2){cpu_elements_of(&q->in[0]) / depth, depth, y->dim[y->rank - 1]};
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static int64_t at_least(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+// ---- weights to whole numbers ---------------------------------------------------------------------------------
+
+typedef struct quantize_job {
+    const float *w;
+    void *q;
+    float *scale;
+    int8_t *zero;
+    int64_t rows, columns;
+} quantize_job;
+
+// No product stands before a sum here: nothing may be contracted, so that the bits are those of base/quantize.c.
+CPU_HOT static void int8_columns(const quantize_job *shared, int64_t begin, int64_t end)
+{
+    const quantize_job j = *shared;
+    int8_t *q = j.q;
+    for (int64_t c = begin; c < end; c++) {
+        j.scale[c] = 0;
+    }
+    for (int64_t r = 0; r < j.rows; r++) {
+        const float *w = j.w + r * j.columns;
+        for (int64_t c = begin; c < end; c++) {
+            const float size = fabsf(w[c]);
+            j.scale[c] = size > j.scale[c] ? size : j.scale[c];
+        }
+    }
+    for (int64_t c = begin; c < end; c++) {
+        j.scale[c] = quantize_int8_scale(j.scale[c]);
+    }
+    for (int64_t r = 0; r < j.rows; r++) {
+        const float *w = j.w + r * j.columns;
+        for (int64_t c = begin; c < end; c++) {
+            q[r * j.columns + c] = (int8_t)(int32_t)__builtin_rintf(w[c] * j.scale[c]);
+        }
+    }
+}
+
+static void int8_columns_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    int8_columns(argument, begin, end);
+}
+
+static quantize_job quantize_job_of(const cpu_run *r)
+{
+    return (quantize_job){.w = r->in[0],
+                          .q = r->out[0],
+                          .scale = r->out[1],
+                          .zero = r->query->out_count > 2 ? r->out[2] : NULL,
+                          .rows = r->query->in[0].shape.dim[0],
+                          .columns = r->query->in[0].shape.dim[1]};
+}
+
+static void run_quantize_int8(const cpu_run *r)
+{
+    const quantize_job j = quantize_job_of(r);
+    workers_for_pieces(r->device->workers, j.columns, QUANTIZE_GRAIN, int8_columns_body, &j);
+}
+
+static void int4_groups_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const quantize_job *j = argument;
+    const int64_t first = begin * QUANTIZE_BLOCK;
+    const int64_t last = end * QUANTIZE_BLOCK < j->rows ? end * QUANTIZE_BLOCK : j->rows;
+    const int64_t pitch = (int64_t)quantize_int4_pitch((uint64_t)j->columns);
+    (void)worker;
+    quantize_int4(j->w + first * j->columns, (uint64_t)(last - first), (uint64_t)j->columns,
+                  (uint8_t *)j->q + first * pitch, j->scale + begin * j->columns,
+                  j->zero + begin * j->columns);
+}
+
+static void run_quantize_int4(const cpu_run *r)
+{
+    const quantize_job j = quantize_job_of(r);
+    workers_for_pieces(r->device->workers, (int64_t)quantize_int4_groups((uint64_t)j.rows), 1,
+                       int4_groups_body, &j);
+}
+
+// ---- int8 products --------------------------------------------------------------------------------------------
+
+typedef struct int8_job {
+    const int8_tiles *tiles;
+    const float *x, *unit_scale, *bias; // bias NULL: none
+    const int8_t *w;
+    float *y, *row_scale;
+    int16_t *a, *panels;
+    shape2 s;
+    int64_t a_row, column_panels;
+    float floor, ceiling;
+} int8_job;
+
+CPU_HOT static void int8_rows(const int8_job *shared, int64_t begin, int64_t end)
+{
+    const int8_job j = *shared;
+    for (int64_t r = begin; r < end; r++) {
+        const float *x = j.x + r * j.s.depth;
+        int16_t *a = j.a + r * j.a_row;
+        float largest[CPU_LANES] = {0}, most = 0;
+        int64_t k = 0;
+        for (; k + CPU_LANES <= j.s.depth; k += CPU_LANES) {
+            for (int lane = 0; lane < CPU_LANES; lane++) {
+                const float size = fabsf(x[k + lane]);
+                largest[lane] = size > largest[lane] ? size : largest[lane];
+            }
+        }
+        for (; k < j.s.depth; k++) {
+            most = fabsf(x[k]) > most ? fabsf(x[k]) : most;
+        }
+        for (int lane = 0; lane < CPU_LANES; lane++) {
+            most = largest[lane] > most ? largest[lane] : most;
+        }
+        const float scale = quantize_int8_scale(most);
+        for (k = 0; k < j.s.depth; k++) {
+            a[k] = (int16_t)(int32_t)__builtin_rintf(x[k] * scale);
+        }
+        if (j.s.depth < j.a_row) {
+            a[j.s.depth] = 0;
+        }
+        j.row_scale[r] = scale;
+    }
+}
+
+static void int8_rows_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    int8_rows(argument, begin, end);
+}
+
+CPU_HOT static void put_tile(const int8_job *j, const int32_t *sums, int64_t row, int64_t rows,
+                             int64_t column, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        float *y = j->y + (row + r) * j->s.units + column;
+        const float row_scale = j->row_scale[row + r];
+        for (int64_t c = 0; c < columns; c++) {
+            const float bias = j->bias == NULL ? 0 : j->bias[column + c];
+            const float value =
+                (float)sums[r * INT8_COLUMNS + c] / (j->unit_scale[column + c] * row_scale) + bias;
+            const float raised = value < j->floor ? j->floor : value;
+            y[c] = raised > j->ceiling ? j->ceiling : raised;
+        }
+    }
+}
+
+static void run_panel(const int8_job *j, int64_t block, int64_t column, int16_t *panel)
+{
+    const int64_t end = (block + 1) * BLOCK_ROWS < j->s.rows ? (block + 1) * BLOCK_ROWS : j->s.rows;
+    const int64_t columns = j->s.units - column < INT8_COLUMNS ? j->s.units - column : INT8_COLUMNS;
+    int32_t sums[INT8_ROWS * INT8_COLUMNS];
+    j->tiles->pack(j->w + column, j->s.depth, j->s.units, columns, panel);
+    for (int64_t row = block * BLOCK_ROWS; row < end; row += INT8_ROWS) {
+        const int64_t rows = end - row < INT8_ROWS ? end - row : INT8_ROWS;
+        j->tiles->run(j->a + row * j->a_row, j->a_row, panel, j->a_row / 2, rows, sums);
+        put_tile(j, sums, row, rows, column, columns);
+    }
+}
+
+// An item is a block of rows and a panel of columns; the panels of a block follow one another.
+static void int8_product_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const int8_job *j = argument;
+    int16_t *panel = j->panels + worker * j->a_row * INT8_COLUMNS;
+    for (int64_t item = begin; item < end; item++) {
+        run_panel(j, item / j->column_panels, item % j->column_panels * INT8_COLUMNS, panel);
+    }
+}
+
+static bool int8_fits(const cpu_device *device, const op_query *q)
+{
+    (void)device;
+    return shape2_of(q).depth <= INT8_DEPTH_MAX;
+}
+
+// The rows as int16, their scales, and a panel for each worker.
+static uint64_t int8_workspace(const cpu_device *device, const op_query *q)
+{
+    const shape2 s = shape2_of(q);
+    const uint64_t a_row = (uint64_t)(s.depth + s.depth % 2);
+    return aligned((uint64_t)s.rows * a_row * sizeof(int16_t)) + aligned((uint64_t)s.rows * sizeof(float)) +
+           device->threads * a_row * INT8_COLUMNS * sizeof(int16_t);
+}
+
+static void run_int8(const cpu_run *r)
+{
+    const shape2 s = shape2_of(r->query);
+    const int64_t blocks = (s.rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    const int32_t act = r->query->attr.act;
+    int8_job j = {.tiles = int8_tiles_here(),
+                  .x = r->in[0],
+                  .w = r->in[1],
+                  .unit_scale = r->in[2],
+                  .bias = r->query->in_count > 3 ? r->in[3] : NULL,
+                  .y = r->out[0],
+                  .a = r->workspace,
+                  .s = s,
+                  .a_row = s.depth + s.depth % 2,
+                  .column_panels = (s.units + INT8_COLUMNS - 1) / INT8_COLUMNS,
+                  .floor = act == HR_ACT_NONE ? -INFINITY : 0,
+                  .ceiling = act == HR_ACT_NONE ? INFINITY : cpu_ceiling(act)};
+    j.row_scale = (float *)((char *)r->workspace + aligned((uint64_t)(s.rows * j.a_row) * sizeof(int16_t)));
+    j.panels = (int16_t *)((char *)j.row_scale + aligned((uint64_t)s.rows * sizeof(float)));
+    workers_for_pieces(r->device->workers, s.rows, at_least(1, 4096 / s.depth), int8_rows_body, &j);
+    workers_for(r->device->workers, blocks * j.column_panels, 1, int8_product_body, &j);
+}
+
+// ---- whole-number weights alone -------------------------------------------------------------------------------
+
+typedef struct widen_job {
+    const cpu_run *r;
+    shape2 s;
+    int64_t column, columns;
+    float *to;
+} widen_job;
+
+CPU_HOT static void widen_int8(const widen_job *j, int64_t begin, int64_t end)
+{
+    const float *scale = (const float *)j->r->in[2] + j->column;
+    for (int64_t k = begin; k < end; k++) {
+        const int8_t *q = (const int8_t *)j->r->in[1] + k * j->s.units + j->column;
+        for (int64_t c = 0; c < j->columns; c++) {
+            j->to[k * j->columns + c] = (float)q[c] / scale[c];
+        }
+    }
+}
+
+// Blocks of columns begin at a whole byte.
+CPU_HOT static void widen_int4(const widen_job *j, int64_t begin, int64_t end)
+{
+    const int64_t pitch = j->r->query->in[1].shape.dim[1];
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t group = k / QUANTIZE_BLOCK * j->s.units + j->column;
+        const float *scale = (const float *)j->r->in[2] + group;
+        const int8_t *zero = (const int8_t *)j->r->in[3] + group;
+        const uint8_t *q = (const uint8_t *)j->r->in[1] + k * pitch + j->column / 2;
+        for (int64_t c = 0; c < j->columns; c++) {
+            const int half = q[c / 2] >> (c % 2 * 4) & 0xf;
+            j->to[k * j->columns + c] = (float)(((half ^ 8) - 8) - zero[c]) * scale[c];
+        }
+    }
+}
+
+static void widen_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const widen_job *j = argument;
+    (void)worker;
+    if (j->r->query->op == HR_OP_DENSE_INT8_WEIGHTS) {
+        widen_int8(j, begin, end);
+    } else {
+        widen_int4(j, begin, end);
+    }
+}
+
+static gemm weights_gemm(const cpu_device *device, const op_query *q, int64_t columns)
+{
+    const shape2 s = shape2_of(q);
+    return (gemm){.m = s.rows,
+                  .n = columns,
+                  .k = s.depth,
+                  .c_row = s.units,
+                  .relu = q->attr.act != HR_ACT_NONE,
+                  .workers = device->workers};
+}
+
+// A block of columns as float32 and what its product needs: that of the last block may be another than that of a whole one.
+static uint64_t weights_workspace(const cpu_device *device, const op_query *q)
+{
+    const shape2 s = shape2_of(q);
+    const int64_t most = s.units < COLUMN_BLOCK ? s.units : COLUMN_BLOCK, left = s.units % COLUMN_BLOCK;
+    const gemm whole = weights_gemm(device, q, most), rest = weights_gemm(device, q, left == 0 ? most : left);
+    const uint64_t a = gemm_scratch_bytes(&whole), b = gemm_scratch_bytes(&rest);
+    return aligned((uint64_t)(s.depth * most) * sizeof(float)) + (a > b ? a : b);
+}
+
+static void run_weights(const cpu_run *r)
+{
+    const shape2 s = shape2_of(r->query);
+    const int64_t most = s.units < COLUMN_BLOCK ? s.units : COLUMN_BLOCK;
+    const uint32_t bias = r->query->op == HR_OP_DENSE_INT8_WEIGHTS ? 3 : 4;
+    float *scratch = (float *)((char *)r->workspace + aligned((uint64_t)(s.depth * most) * sizeof(float)));
+    for (int64_t column = 0; column < s.units; column += most) {
+        const int64_t columns = s.units - column < most ? s.units - column : most;
+        const widen_job w = {r, s, column, columns, r->workspace};
+        const gemm g = weights_gemm(r->device, r->query, columns);
+        const gemm_operands o = {r->in[0], r->workspace,
+                                 r->query->in_count > bias ? (const float *)r->in[bias] + column : NULL,
+                                 (float *)r->out[0] + column, NULL};
+        workers_for_pieces(r->device->workers, s.depth, at_least(1, 4096 / columns), widen_body, &w);
+        gemm_run(&g, &o, scratch);
+    }
+    const float ceiling = cpu_ceiling(r->query->attr.act);
+    if (r->query->attr.act != HR_ACT_NONE && !isinf(ceiling)) {
+        cpu_rectify(r->device, r->out[0], s.rows * s.units, ceiling);
+    }
+}
+
+const cpu_impl cpu_quantize_int8 = {.name = "columns", .run = run_quantize_int8};
+const cpu_impl cpu_quantize_int4 = {.name = "groups", .run = run_quantize_int4};
+const cpu_impl cpu_dense_int8 = {
+    .name = "int8 tiles", .fits = int8_fits, .workspace = int8_workspace, .run = run_int8};
+const cpu_impl cpu_dense_weights = {
+    .name = "widened tiles", .workspace = weights_workspace, .run = run_weights};
