@@ -94,6 +94,14 @@ static const framework_row before_model[] = {
      {"from torch.utils.checkpoint import checkpoint_sequential\n"
       "# {checkpoint.strategy}: y = checkpoint_sequential(layers, SEGMENTS, x, use_reentrant=False)",
       "# {checkpoint.strategy}: y = keras.remat(segment)(x) around each segment of layers"}},
+    {HR_KNOB_COMPRESS_LORA,
+     "*",
+     {"# behind the model: model = peft.get_peft_model(\n#     model, peft.LoraConfig(r={compress.lora}, "
+      "lora_alpha={lora_alpha}, target_modules=MODULES))",
+      "# behind the model, of its dense layers and embeddings: layer.enable_lora({compress.lora}, "
+      "lora_alpha={lora_alpha})"}},
+    {HR_KNOB_COMPRESS_LORA_ALPHA, "*", {"# lora_alpha of that", "# lora_alpha of that"}},
+    {HR_KNOB_COMPRESS_LORA_TARGETS, "*", {"# target_modules of that", "# which layers"}},
     {HR_KNOB_OFFLOAD_ACTIVATIONS,
      "on",
      {"offload = torch.autograd.graph.save_on_cpu(pin_memory=True)  # with offload: loss", NULL}},
@@ -192,6 +200,10 @@ static void put_name(const hr_knobs *knobs, const char *name, size_t length, tex
         text_append(out, "%" PRIu64, vram_bytes >> 20);
     } else if (strcmp(key, "workspace_mib") == 0) {
         text_append(out, "%" PRIu64, hr_knob_bytes(knobs, HR_KNOB_WORKSPACE_LIMIT, 0) >> 20);
+    } else if (strcmp(key, "lora_alpha") == 0) {
+        const bool set = hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA_ALPHA);
+        const hr_knob_id id = set ? HR_KNOB_COMPRESS_LORA_ALPHA : HR_KNOB_COMPRESS_LORA;
+        text_append(out, "%s", hr_knob_format(knobs, id, value));
     } else if (row != NULL) {
         text_append(out, "%s", hr_knob_format(knobs, row->id, value));
     }

@@ -229,7 +229,7 @@ static const struct {
 
 static bool does_arithmetic(hr_knob_id id)
 {
-    bool found = id == HR_KNOB_COUNT; // another model
+    bool found = id == HR_KNOB_COUNT || hr_knob_shapes_model(id); // another model
     for (size_t k = 0; k < sizeof arithmetic / sizeof *arithmetic; k++) {
         found |= arithmetic[k].id == id;
     }
