@@ -9,7 +9,7 @@
 
 typedef enum lora_targets {
     LORA_AUTO, // LORA_QV where the model has attention, LORA_DENSE where it has dense layers, LORA_CONV otherwise
-    LORA_QV, // queries and values of attention
+    LORA_QV,  // queries and values of attention
     LORA_QKV, // keys too: GPT-2's c_attn, apart
     LORA_ATTENTION,
     LORA_DENSE,

@@ -204,7 +204,8 @@ START_TEST(what_the_model_does_not_have_is_refused)
         const char *pair, *sentence;
     } rows[] = {
         {"compress.lora_targets=qv", "compress.lora_targets=qv: model mlp_tiny has no such layer"},
-        {"compress.lora_targets=list:dense,nose", "model mlp_tiny has no layer 'nose' that multiplies by weights"},
+        {"compress.lora_targets=list:dense,nose",
+         "model mlp_tiny has no layer 'nose' that multiplies by weights"},
     };
     for (size_t k = 0; k < COUNT(rows); k++) {
         hr_knobs knobs;

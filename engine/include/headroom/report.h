@@ -21,7 +21,8 @@ typedef struct hr_report_layer {
     char kind[32];
     char output_shape[HR_SHAPE_TEXT_MAX]; // per sample: "30x30x32"
     uint64_t parameters;
-    double factor_error; // compress.low_rank: relative, of the weights that were resumed; NaN: none were decomposed
+    double
+        factor_error; // compress.low_rank: relative, of the weights that were resumed; NaN: none were decomposed
 } hr_report_layer;
 
 typedef struct hr_report_tensor {
