@@ -44,7 +44,7 @@ static const axis_left_out left_out[] = {
 };
 enum { LEFT_OUT = sizeof left_out / sizeof *left_out };
 
-// What holds, copies or writes all of a data set, which generated ones are too large for in so many runs.
+// What holds, copies, writes or asks a teacher of all of a data set, which generated ones are too large for in so many runs.
 static const axis_left_out whole_sets[] = {
     {HR_KNOB_PIPELINE_ARRAY, "uint8", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_ARRAY, "float32", "tests/cli/test_host_ledger.c"},
@@ -53,6 +53,7 @@ static const axis_left_out whole_sets[] = {
     {HR_KNOB_PIPELINE_SHUFFLE_OF, "elements", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_CACHE, "file", "tests/cli/test_host_ledger.c"},
     {HR_KNOB_PIPELINE_AUGMENT_COPIES, "2", "tests/cli/test_host_ledger.c"},
+    {HR_KNOB_COMPRESS_DISTILL_CACHE, "on", "tests/unit/test_teacher_run.c"},
 };
 enum { WHOLE_SETS = sizeof whole_sets / sizeof *whole_sets };
 
