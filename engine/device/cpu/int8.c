@@ -98,12 +98,6 @@ AVX2 static void avx2_run(const int16_t *a, int64_t a_row, const int16_t *panel,
     case 3:
         avx2_tile(a, a_row, panel, pairs, sums, 3);
         break;
-    case 4:
-        avx2_tile(a, a_row, panel, pairs, sums, 4);
-        break;
-    case 5:
-        avx2_tile(a, a_row, panel, pairs, sums, 5);
-        break;
     default:
         avx2_tile(a, a_row, panel, pairs, sums, INT8_ROWS);
         break;

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { INT8_COLUMNS = 16, INT8_ROWS = 6, INT8_DEPTH_MAX = 1 << 17 }; // beyond which a sum may leave int32
+enum { INT8_COLUMNS = 16, INT8_ROWS = 4, INT8_DEPTH_MAX = 1 << 17 }; // beyond which a sum may leave int32
 
 typedef struct int8_tiles {
     const char *name;

@@ -12,7 +12,8 @@
 #include "int8.h"
 #include "simd.h"
 
-enum { BLOCK_ROWS = 96, COLUMN_BLOCK = 256, ALIGNMENT = 64, QUANTIZE_GRAIN = 16 };
+// A panel is packed for each block of rows: 480 of them make that a hundredth of the product.
+enum { BLOCK_ROWS = 480, COLUMN_BLOCK = 256, ALIGNMENT = 64, QUANTIZE_GRAIN = 16 };
 
 typedef struct shape2 {
     int64_t rows, depth, units;
@@ -118,7 +119,7 @@ typedef struct int8_job {
     const int8_tiles *tiles;
     const float *x, *unit_scale, *bias; // bias NULL: none
     const int8_t *w;
-    float *y, *row_scale;
+    float *y, *row_inverse;
     int16_t *a, *panels;
     shape2 s;
     int64_t a_row, column_panels;
@@ -152,7 +153,7 @@ CPU_HOT static void int8_rows(const int8_job *shared, int64_t begin, int64_t end
         if (j.s.depth < j.a_row) {
             a[j.s.depth] = 0;
         }
-        j.row_scale[r] = scale;
+        j.row_inverse[r] = 1 / scale;
     }
 }
 
@@ -162,18 +163,22 @@ static void int8_rows_body(const void *argument, int64_t begin, int64_t end, uin
     int8_rows(argument, begin, end);
 }
 
+// `inverse`: of the scales of the columns.
 CPU_HOT static void put_tile(const int8_job *j, const int32_t *sums, int64_t row, int64_t rows,
-                             int64_t column, int64_t columns)
+                             int64_t column, int64_t columns, const float *inverse, const float *bias)
 {
     for (int64_t r = 0; r < rows; r++) {
-        float *y = j->y + (row + r) * j->s.units + column;
-        const float row_scale = j->row_scale[row + r];
-        for (int64_t c = 0; c < columns; c++) {
-            const float bias = j->bias == NULL ? 0 : j->bias[column + c];
-            const float value =
-                (float)sums[r * INT8_COLUMNS + c] / (j->unit_scale[column + c] * row_scale) + bias;
+        float *y = j->y + (row + r) * j->s.units + column, line[INT8_COLUMNS];
+        const float of_row = j->row_inverse[row + r];
+        for (int c = 0; c < INT8_COLUMNS; c++) {
+            const float value = (float)sums[r * INT8_COLUMNS + c] * (inverse[c] * of_row) + bias[c];
             const float raised = value < j->floor ? j->floor : value;
-            y[c] = raised > j->ceiling ? j->ceiling : raised;
+            line[c] = raised > j->ceiling ? j->ceiling : raised;
+        }
+        if (columns == INT8_COLUMNS) {
+            memcpy(y, line, sizeof line);
+        } else {
+            memcpy(y, line, (size_t)columns * sizeof *line);
         }
     }
 }
@@ -182,12 +187,17 @@ static void run_panel(const int8_job *j, int64_t block, int64_t column, int16_t 
 {
     const int64_t end = (block + 1) * BLOCK_ROWS < j->s.rows ? (block + 1) * BLOCK_ROWS : j->s.rows;
     const int64_t columns = j->s.units - column < INT8_COLUMNS ? j->s.units - column : INT8_COLUMNS;
+    float inverse[INT8_COLUMNS] = {0}, bias[INT8_COLUMNS] = {0};
     int32_t sums[INT8_ROWS * INT8_COLUMNS];
+    for (int64_t c = 0; c < columns; c++) {
+        inverse[c] = 1 / j->unit_scale[column + c];
+        bias[c] = j->bias == NULL ? 0 : j->bias[column + c];
+    }
     j->tiles->pack(j->w + column, j->s.depth, j->s.units, columns, panel);
     for (int64_t row = block * BLOCK_ROWS; row < end; row += INT8_ROWS) {
         const int64_t rows = end - row < INT8_ROWS ? end - row : INT8_ROWS;
         j->tiles->run(j->a + row * j->a_row, j->a_row, panel, j->a_row / 2, rows, sums);
-        put_tile(j, sums, row, rows, column, columns);
+        put_tile(j, sums, row, rows, column, columns, inverse, bias);
     }
 }
 
@@ -207,7 +217,7 @@ static bool int8_fits(const cpu_device *device, const op_query *q)
     return shape2_of(q).depth <= INT8_DEPTH_MAX;
 }
 
-// The rows as int16, their scales, and a panel for each worker.
+// The rows as int16, the inverse of their scales, and a panel for each worker.
 static uint64_t int8_workspace(const cpu_device *device, const op_query *q)
 {
     const shape2 s = shape2_of(q);
@@ -233,8 +243,8 @@ static void run_int8(const cpu_run *r)
                   .column_panels = (s.units + INT8_COLUMNS - 1) / INT8_COLUMNS,
                   .floor = act == HR_ACT_NONE ? -INFINITY : 0,
                   .ceiling = act == HR_ACT_NONE ? INFINITY : cpu_ceiling(act)};
-    j.row_scale = (float *)((char *)r->workspace + aligned((uint64_t)(s.rows * j.a_row) * sizeof(int16_t)));
-    j.panels = (int16_t *)((char *)j.row_scale + aligned((uint64_t)s.rows * sizeof(float)));
+    j.row_inverse = (float *)((char *)r->workspace + aligned((uint64_t)(s.rows * j.a_row) * sizeof(int16_t)));
+    j.panels = (int16_t *)((char *)j.row_inverse + aligned((uint64_t)s.rows * sizeof(float)));
     workers_for_pieces(r->device->workers, s.rows, at_least(1, 4096 / s.depth), int8_rows_body, &j);
     workers_for(r->device->workers, blocks * j.column_panels, 1, int8_product_body, &j);
 }
@@ -248,29 +258,42 @@ typedef struct widen_job {
     float *to;
 } widen_job;
 
-CPU_HOT static void widen_int8(const widen_job *j, int64_t begin, int64_t end)
+CPU_HOT static void widen_int8(const widen_job *shared, int64_t begin, int64_t end)
 {
-    const float *scale = (const float *)j->r->in[2] + j->column;
+    const widen_job j = *shared;
+    const float *scale = (const float *)j.r->in[2] + j.column;
+    float inverse[COLUMN_BLOCK];
+    for (int64_t c = 0; c < j.columns; c++) {
+        inverse[c] = 1 / scale[c];
+    }
     for (int64_t k = begin; k < end; k++) {
-        const int8_t *q = (const int8_t *)j->r->in[1] + k * j->s.units + j->column;
-        for (int64_t c = 0; c < j->columns; c++) {
-            j->to[k * j->columns + c] = (float)q[c] / scale[c];
+        const int8_t *q = (const int8_t *)j.r->in[1] + k * j.s.units + j.column;
+        float *to = j.to + k * j.columns;
+        for (int64_t c = 0; c < j.columns; c++) {
+            to[c] = (float)q[c] * inverse[c];
         }
     }
 }
 
-// Blocks of columns begin at a whole byte.
-CPU_HOT static void widen_int4(const widen_job *j, int64_t begin, int64_t end)
+// Blocks of columns begin at a whole byte, and all but the last end there.
+CPU_HOT static void widen_int4(const widen_job *shared, int64_t begin, int64_t end)
 {
-    const int64_t pitch = j->r->query->in[1].shape.dim[1];
+    const widen_job j = *shared;
+    const int64_t pitch = j.r->query->in[1].shape.dim[1], pairs = j.columns / 2;
     for (int64_t k = begin; k < end; k++) {
-        const int64_t group = k / QUANTIZE_BLOCK * j->s.units + j->column;
-        const float *scale = (const float *)j->r->in[2] + group;
-        const int8_t *zero = (const int8_t *)j->r->in[3] + group;
-        const uint8_t *q = (const uint8_t *)j->r->in[1] + k * pitch + j->column / 2;
-        for (int64_t c = 0; c < j->columns; c++) {
-            const int half = q[c / 2] >> (c % 2 * 4) & 0xf;
-            j->to[k * j->columns + c] = (float)(((half ^ 8) - 8) - zero[c]) * scale[c];
+        const int64_t group = k / QUANTIZE_BLOCK * j.s.units + j.column;
+        const float *scale = (const float *)j.r->in[2] + group;
+        const int8_t *zero = (const int8_t *)j.r->in[3] + group;
+        const uint8_t *q = (const uint8_t *)j.r->in[1] + k * pitch + j.column / 2;
+        float *to = j.to + k * j.columns;
+        for (int64_t c = 0; c < pairs; c++) {
+            const int low = q[c] & 0xf, high = q[c] >> 4;
+            to[2 * c] = (float)((low ^ 8) - 8 - zero[2 * c]) * scale[2 * c];
+            to[2 * c + 1] = (float)((high ^ 8) - 8 - zero[2 * c + 1]) * scale[2 * c + 1];
+        }
+        if (j.columns % 2 == 1) {
+            const int64_t c = j.columns - 1;
+            to[c] = (float)(quantize_int4_at(q, (uint64_t)c) - zero[c]) * scale[c];
         }
     }
 }
