@@ -550,6 +550,23 @@ static bool distils_by_rules(const hr_knobs *knobs)
     return distils(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
 }
 
+static bool caches_answers(const hr_knobs *knobs)
+{
+    return distils(knobs) && hr_knob_is(knobs, HR_KNOB_COMPRESS_DISTILL_CACHE, "on");
+}
+
+static bool caches_answers_to_changing_images(const hr_knobs *knobs)
+{
+    return caches_answers(knobs) && !hr_knob_is(knobs, HR_KNOB_PIPELINE_AUGMENT, "none");
+}
+
+static bool caches_wide_answers_for_another_type(const hr_knobs *knobs)
+{
+    return caches_answers(knobs) && (hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") ||
+                                     hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float16") ||
+                                     hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "bfloat16"));
+}
+
 static const hr_constraint constraints[] = {
     {prune_is_strange,
      "compress.prune is none, constant:S[:BEGIN[:END[:FREQUENCY]]] or "
@@ -864,6 +881,16 @@ static const hr_constraint constraints[] = {
      "not written down: "
      "needed execution.as=headroom, had {execution.as}",
      HR_KNOB_EXECUTION_AS, "-s execution.as=headroom"},
+    {caches_answers_to_changing_images,
+     "compress.distill_cache has one answer of the teacher for each sample, and pipeline.augment makes "
+     "another image of it in every "
+     "epoch: needed one, had both",
+     HR_KNOB_COMPRESS_DISTILL_CACHE, "-s compress.distill_cache=off"},
+    {caches_wide_answers_for_another_type,
+     "compress.distill_cache keeps float32 logits: needed precision.policy float32, mixed_float16 or "
+     "mixed_bfloat16, had "
+     "{precision.policy}",
+     HR_KNOB_COMPRESS_DISTILL_CACHE, "-s compress.distill_cache=off"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

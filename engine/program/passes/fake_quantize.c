@@ -8,7 +8,7 @@
 //                reads them, are read through a copy at 256 levels of a range that follows them (track_range)
 //   images       the same; their range is the widest that there was
 //
-// Ranges are persistent (STATE); an evaluation reads them, and they stay.
+// Ranges are persistent (STATE); an evaluation reads them, and they stay. A teacher (compress.distill) stays as it is.
 #include <string.h>
 
 #include "ops/fake_quant.h"
@@ -59,6 +59,11 @@ static bool is_aware(const draft *d)
     return hr_knob_is(d->knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat");
 }
 
+static bool is_teachers(const hr_model *m, uint32_t layer)
+{
+    return layer != HR_NO_ID && layer >= m->own_layers;
+}
+
 // ---- which values ---------------------------------------------------------------------------------------------
 
 // readers[value]: how many nodes read it; behind[value]: one of them normalises or is an activation function.
@@ -71,7 +76,7 @@ static void count_readers(const hr_model *m, const value_readers *r)
 {
     for (uint32_t n = 0; n < m->node_count; n++) {
         const model_node *node = &m->nodes[n];
-        for (uint32_t k = 0; k < node->in_count; k++) {
+        for (uint32_t k = 0; k < node->in_count && !is_teachers(m, node->layer); k++) {
             if (!node->in[k].is_param) {
                 r->readers[node->in[k].index]++;
                 r->behind[node->in[k].index] |= role_of(node->op) == QUANT_BEHIND;
@@ -100,7 +105,7 @@ static hr_status add_ranges(draft *d, const value_readers *r, hr_err *err)
     }
     for (uint32_t n = 0; n < m->node_count; n++) {
         const uint32_t value = m->nodes[n].out[0];
-        const quant_role role = role_of(m->nodes[n].op);
+        const quant_role role = is_teachers(m, m->nodes[n].layer) ? QUANT_NONE : role_of(m->nodes[n].op);
         const bool alone = r->readers[value] == 1 && r->behind[value];
         HR_TRY(role != QUANT_NONE && !alone ? add_range(d, value, err) : HR_OK);
     }
@@ -148,8 +153,8 @@ static hr_status add_copy(rewriting *w, uint32_t from, hr_op op, uint32_t layer,
     const tensor *t = &w->d->tensors.data[from];
     const op_operand o = tensor_operand(t);
     const hr_category category = op == HR_OP_FAKE_QUANT_WEIGHTS ? HR_CATEGORY_CASTS : HR_CATEGORY_ACTIVATIONS;
-    HR_TRY(draft_tensor(w->d, draft_suffixed(w->d, t->name, "fake_quant"), &o, category, t->layer, &w->copy[from],
-                        err));
+    HR_TRY(draft_tensor(w->d, draft_suffixed(w->d, t->name, "fake_quant"), &o, category, t->layer,
+                        &w->copy[from], err));
     instr *i = draft_instr(w->d, &w->list, op, HR_PHASE_FORWARD, layer);
     if (i == NULL) {
         return no_memory(err);
@@ -212,7 +217,7 @@ static hr_status rewrite(rewriting *w, hr_err *err)
     for (uint32_t n = 0; n < w->d->instrs.count; n++) {
         instr i = w->d->instrs.data[n];
         const bool image = i.phase == HR_PHASE_INPUT;
-        HR_TRY(image ? HR_OK : read_copies(w, &i, err));
+        HR_TRY(image || is_teachers(w->d->model, i.layer) ? HR_OK : read_copies(w, &i, err));
         instr *placed = vec_push(&w->list);
         if (placed == NULL) {
             return no_memory(err);
