@@ -41,6 +41,29 @@ static json_t *make_knobs(const hr_knobs *knobs)
     return all;
 }
 
+// The knobs that made the model another one than its file says, as they are typed; it has none without them.
+static const char shaped_key[] = "shaped_by";
+
+static bool put_shape(json_t *metadata, const hr_knobs *knobs)
+{
+    text words = {0};
+    hr_knobs defaults;
+    hr_knobs_init(&defaults);
+    for (int k = 0; k < HR_KNOB_COUNT; k++) {
+        const hr_knob_row *row = &hr_knob_rows(NULL)[k];
+        char value[HR_KNOB_TEXT_MAX], fallback[HR_KNOB_TEXT_MAX];
+        (void)hr_knob_format(&defaults, row->id, fallback);
+        if (row->models && strcmp(hr_knob_format(knobs, row->id, value), fallback) != 0) {
+            text_append(&words, "%s-s %s=%s", words.length > 0 ? " " : "", row->key, value);
+        }
+    }
+    const bool put =
+        !words.failed &&
+        (words.length == 0 || json_object_set_new(metadata, shaped_key, json_string(words.data)) == 0);
+    text_deinit(&words);
+    return put;
+}
+
 // A path that is no UTF-8 has no place in JSON: such a save is one like any other.
 static bool put_origin(json_t *metadata, const hr_engine *e)
 {
@@ -63,7 +86,7 @@ static json_t *make_metadata(const hr_engine *e, const store *s)
               save_put_number(m, "epoch", e->position.epoch) &&
               save_put_number(m, "epoch_samples", e->position.samples) &&
               save_put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
-              put_origin(m, e);
+              put_shape(m, &e->knobs) && put_origin(m, e);
     if (!ok || !save_put_tensors(m, s)) {
         json_decref(m);
         return NULL;
@@ -258,7 +281,7 @@ static hr_status check_factors(const save_file *f, const store *s, const model_p
     const long long rank = (long long)u->shape.dim[u->shape.rank - 1];
     (void)HR_FAIL(err, SAVE, "%s has factors of rank %lld for %s, trained under compress.low_rank", f->path,
                   rank, p->name);
-    hr_err_try(err, "-s compress.low_rank=%lld, or the ratio that it was trained with", rank);
+    hr_err_try(err, "%s", save_text(f->metadata, shaped_key));
     return HR_SAVE;
 }
 
@@ -280,9 +303,13 @@ static hr_status check_against_model(const save_file *f, const store *s, hr_err 
             if (t != NULL) {
                 (void)shape_text(&t->shape, had, sizeof had);
             }
-            return HR_FAIL(err, SAVE, "%s does not fit %s %s: %s needs %s, had %s", f->path,
-                           f->of_teacher ? "the teacher of" : "model", m->name, name,
-                           shape_text(&m->params[k].shape, needed, sizeof needed), had);
+            (void)HR_FAIL(err, SAVE, "%s does not fit %s %s: %s needs %s, had %s", f->path,
+                          f->of_teacher ? "the teacher of" : "model", m->name, name,
+                          shape_text(&m->params[k].shape, needed, sizeof needed), had);
+            if (!f->of_teacher) {
+                hr_err_try(err, "%s", save_text(f->metadata, shaped_key));
+            }
+            return HR_SAVE;
         }
     }
     return f->of_teacher ? HR_OK : check_adapters(f, s, m, err);

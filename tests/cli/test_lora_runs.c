@@ -198,10 +198,8 @@ START_TEST(adapters_are_not_left_behind)
         const char *pairs[2], *sentence, *hint;
     } rows[] = {
         {{NULL}, "has adapters of rank 4 (h0_attn/query_lora_a) that model", "-s compress.lora=4"},
-        {{"compress.lora=4", "compress.lora_targets=dense"},
-         "has adapters of rank 4",
-         "compress.lora_targets"},
-        {{"compress.lora=8"}, "h0_attn/query_lora_a needs 64x8, had 64x4", ""},
+        {{"compress.lora=4", "compress.lora_targets=dense"}, "has adapters of rank 4", "-s compress.lora=4"},
+        {{"compress.lora=8"}, "h0_attn/query_lora_a needs 64x8, had 64x4", "-s compress.lora=4"},
     };
     hr_report had = train("gpt2_124m_tiny", 2, (const char *[]){save_pair[1], "compress.lora=4", NULL});
     hr_report_deinit(&had);

@@ -211,6 +211,7 @@ START_TEST(factors_are_not_resumed_at_another_rank)
         const hr_err *err = hr_engine_error(e);
         ck_assert_int_eq(err->status, HR_SAVE);
         ck_assert_msg(strstr(err->sentence, rows[k].sentence) != NULL, "%s", err->sentence);
+        ck_assert_str_eq(err->hint, "-s compress.low_rank=4");
         hr_engine_destroy(e);
     }
 }
