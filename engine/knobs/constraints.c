@@ -592,7 +592,7 @@ static const hr_constraint constraints[] = {
      "execution.as headroom or tensorflow, had {execution.as}",
      HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=none"},
     {prune_structure_is_strange,
-     "compress.prune_structure is element, block:ROWSxCOLUMNS or N:M, had {compress.prune_structure}",
+     "compress.prune_structure is element, block:ROWSxCOLUMNS, N:M or filter, had {compress.prune_structure}",
      HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "-s compress.prune_structure=element"},
     {prune_groups_are_whole,
      "compress.prune_structure N:M makes N of M weights zero: needed N below M, had "

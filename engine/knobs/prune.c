@@ -115,6 +115,10 @@ static prune_problem structure_of(const char *words, prune_choice *out)
     if (strcmp(words, "element") == 0) {
         return PRUNE_FINE;
     }
+    if (strcmp(words, "filter") == 0) {
+        out->structure = PRUNE_BY_FILTER;
+        return PRUNE_FINE;
+    }
     if (strncmp(words, block, sizeof block - 1) == 0) {
         out->structure = PRUNE_BY_BLOCK;
         return sides_of(words + sizeof block - 1, 'x', &out->rows, &out->columns) ? PRUNE_FINE

@@ -7,7 +7,12 @@
 
 #include "headroom/knobs.h"
 
-typedef enum prune_structure { PRUNE_BY_ELEMENT, PRUNE_BY_BLOCK, PRUNE_BY_GROUP } prune_structure;
+typedef enum prune_structure {
+    PRUNE_BY_ELEMENT,
+    PRUNE_BY_BLOCK,
+    PRUNE_BY_GROUP,
+    PRUNE_BY_FILTER
+} prune_structure;
 
 // What is wrong with them, one sentence each (constraints.c).
 typedef enum prune_problem {
@@ -17,7 +22,7 @@ typedef enum prune_problem {
     PRUNE_BACKWARDS,         // ends before it begins
     PRUNE_NEVER,             // a frequency below 1
     PRUNE_POWER,             // not above 0
-    PRUNE_STRANGE_STRUCTURE, // neither element nor block:RxC nor n:m
+    PRUNE_STRANGE_STRUCTURE, // neither element nor block:RxC nor n:m nor filter
     PRUNE_WHOLE_GROUPS       // n:m with n not below m
 } prune_problem;
 

@@ -819,12 +819,14 @@ static const hr_knob_row rows[] = {
         .applies = "with execution.tape once or persistent",
         .needs = {{"once persistent", HR_KNOB_EXECUTION_TAPE}}},
     ROW(COMPRESS_PRUNE_STRUCTURE, TEXT, "element", "")
-        .steps = {"element", "block:4x4", "2:4"},
-        .line = "what is pruned together: element, block:ROWSxCOLUMNS, N:M",
+        .steps = {"element", "block:4x4", "2:4", "filter"},
+        .line = "what is pruned together: element, block:ROWSxCOLUMNS, N:M, filter",
         .explanation =
             "element judges each weight by its absolute value. block:4x4 judges blocks of a matrix by their mean absolute value; it "
             "takes models whose prunable kernels are all matrices, as tfmot does. 2:4 makes the 2 smallest of every 4 weights "
-            "that are multiplied into one sum zero, once, at update BEGIN of compress.prune (the first), whatever sparsity that has.",
+            "that are multiplied into one sum zero, once, at update BEGIN of compress.prune (the first), whatever sparsity that has. filter, which tfmot has not, judges what a layer makes one number of its "
+            "result from by the sum of its absolute values: units of dense layers, filters of convolutions, but not gates, embeddings and "
+            "what the loss judges. Masks have the kernel's size there too.",
         .applies = "with compress.prune constant and polynomial"},
     ROW(COMPRESS_LORA, INT, "", "rank")
         .steps = {"none", "4", "8", "16", "32", "64"},

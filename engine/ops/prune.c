@@ -62,5 +62,37 @@ uint64_t prune_units(const op_query *q)
                (uint64_t)((w->dim[1] + a->kernel_w - 1) / a->kernel_w);
     }
     (void)shape_elements(w, &elements);
-    return elements;
+    return a->rule == PRUNE_FILTERS ? (uint64_t)w->dim[a->axis] : elements;
+}
+
+int64_t prune_axis_step(const op_query *q)
+{
+    int64_t step = 1;
+    for (uint32_t k = (uint32_t)q->attr.axis + 1; k < q->in[0].shape.rank; k++) {
+        step *= q->in[0].shape.dim[k];
+    }
+    return step;
+}
+
+prune_region prune_region_of(const op_query *q, int64_t unit)
+{
+    const op_attr *a = &q->attr;
+    const int64_t *dim = q->in[0].shape.dim;
+    if (a->rule == PRUNE_ELEMENTS) {
+        return (prune_region){.first = unit, .lines = 1, .width = 1};
+    }
+    if (a->rule == PRUNE_FILTERS) {
+        const int64_t step = prune_axis_step(q), side = dim[a->axis];
+        int64_t lines = 1;
+        for (int32_t k = 0; k < a->axis; k++) {
+            lines *= dim[k];
+        }
+        return (prune_region){unit * step, lines, step, side * step};
+    }
+    const int64_t across = (dim[1] + a->kernel_w - 1) / a->kernel_w;
+    const int64_t row = unit / across * a->kernel_h, column = unit % across * a->kernel_w;
+    return (prune_region){.first = row * dim[1] + column,
+                          .lines = dim[0] - row < a->kernel_h ? dim[0] - row : a->kernel_h,
+                          .width = dim[1] - column < a->kernel_w ? dim[1] - column : a->kernel_w,
+                          .pitch = dim[1]};
 }

@@ -12,7 +12,8 @@
 //
 // tfmot: s(t) = s1 + (s0 - s1) (1 - clip((t - offset) / (count - offset), 0, 1))^power, of n units max(1, round(n (1 - s)))
 // stay, half to even, in float32; those as large as the last of them stay too. A unit is a weight by its absolute value,
-// or a block of a matrix by the mean of its absolute values. GROUPS have a mask once, before update max(1, offset): in each run of
+// or a block of a matrix by the mean of its absolute values; and, which tfmot has not, a filter, a place of attr.axis, by the sum of its
+// absolute values, in the order in which they lie. GROUPS have a mask once, before update max(1, offset): in each run of
 // kernel_w weights the kernel_h smallest become 0, of equal ones the later; what a run lacks at its end counts as smaller.
 // Where no block fits in whole, tfmot takes the mean over windows that begin half of what is missing before the matrix, and masks
 // blocks that begin with it: so do we.
@@ -23,7 +24,13 @@
 
 #include "ops/op.h"
 
-typedef enum op_prune_rule { PRUNE_ELEMENTS, PRUNE_BLOCKS, PRUNE_GROUPS, PRUNE_RULES } op_prune_rule;
+typedef enum op_prune_rule {
+    PRUNE_ELEMENTS,
+    PRUNE_BLOCKS,
+    PRUNE_GROUPS,
+    PRUNE_FILTERS,
+    PRUNE_RULES
+} op_prune_rule;
 
 // What an instruction does once update `update` is over, or about to begin (attr.slot).
 typedef enum prune_act {
@@ -39,7 +46,7 @@ double prune_sparsity(const op_attr *attr, uint64_t t);
 float prune_sparsity32(const op_attr *attr, uint64_t t);
 // Units that stay of so many, for what follows `update` by attr.slot.
 uint64_t prune_kept(const op_attr *attr, uint64_t units, uint64_t update);
-// Of ELEMENTS and BLOCKS.
+// Of all but GROUPS.
 uint64_t prune_units(const op_query *q);
 
 // The rows or columns [begin, end) that give block `index` of `size` its mean, of a side of so many.
@@ -52,5 +59,15 @@ static inline prune_span prune_window(int64_t side, int32_t size, int64_t index)
     const int64_t missing = (side + size - 1) / size * size - side, first = index * size - missing / 2;
     return (prune_span){first < 0 ? 0 : first, first + size < side ? first + size : side};
 }
+
+// The elements of a unit: `lines` pieces of `width` neighbours, `pitch` apart, from `first` on.
+typedef struct prune_region {
+    int64_t first, lines, width, pitch;
+} prune_region;
+
+// Of all but GROUPS.
+prune_region prune_region_of(const op_query *q, int64_t unit);
+// From one place of attr.axis to the next.
+int64_t prune_axis_step(const op_query *q);
 
 #endif

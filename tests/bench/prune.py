@@ -9,7 +9,7 @@ import tempfile
 
 from measure import bench_program, figures, headroom_program, json_of, knob_words, output_of, wanted
 
-CASES = [("cifar10_separable_cnn", ["batch.size=128"]), ("mlp", ["batch.size=128"]), ("resnet18_cifar", ["batch.size=64"])]
+CASES = [("cifar10_separable_cnn", ["batch.size=128"]), ("mlp", ["batch.size=128"]), ("resnet18_cifar", ["batch.size=16"])]
 APPLIED, MADE = "constant:0.5:1000000", "constant:0.5:0:-1:1"
 FREQUENCY = 100  # tfmot's
 SHARE_WANTED = 0.03  # of a step, at most
@@ -21,7 +21,7 @@ def times_of(preset, knobs, options):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "times.csv")
         output_of([headroom_program(), "run", preset, *knob_words(knobs + options.set), "--steps",
-                   "3" if options.quick else "11", "--times", path])
+                   "3" if options.quick else "7", "--times", path])
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
     pruning = [row for row in rows if row["name"].endswith("/prune")]

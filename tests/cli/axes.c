@@ -87,6 +87,7 @@ static const own_values own[] = {
     {HR_KNOB_COMPRESS_LORA_ALPHA, "one factor is like another", {"rank", "16"}},
     {HR_KNOB_COMPRESS_LORA_TARGETS, "a text, of which every model has these", {"auto", "all"}},
     {HR_KNOB_COMPRESS_LOW_RANK, "a text", {"none", "2", "ratio:0.6"}},
+    {HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "a text", {"element", "block:2x1", "2:4", "filter"}},
     {HR_KNOB_THREADS_COUNT, "the default is the machine's", {"1", "2"}},
     {HR_KNOB_WORKSPACE_LIMIT, "kernels of tiny models want 1 KiB to 1 MiB", {"none", "4MiB", "160KiB", "0B"}},
 };

@@ -143,7 +143,7 @@ op_trial op_case_prune(hr_op op, op_draw *d)
                       .kernel_w = (int32_t)width});
     op_draw_image(d, dims);
     dims[blocks ? 2 : 4] = 0;
-    t.query.attr.axis = rule != PRUNE_GROUPS ? 0 : dims[2] == 0 ? (int32_t)op_draw_int(d, 0, 1) : 2;
+    t.query.attr.axis = dims[2] == 0 ? (int32_t)op_draw_int(d, 0, 1) : 2;
     add_updated(d, &t, dims, -1.0, 1.0);
     draw_sizes(d, &t);
     add_updated(d, &t, dims, -1.0, 1.0);

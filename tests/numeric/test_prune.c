@@ -230,6 +230,26 @@ static void naive_groups(const double *w, const int64_t *dims, uint32_t rank, co
     }
 }
 
+static void naive_filters(const double *w, const int64_t *dims, uint32_t rank, int32_t axis,
+                          double kept_share, bool *stays)
+{
+    static double score[WEIGHTS_MAX];
+    static bool filter_stays[WEIGHTS_MAX];
+    int64_t count = 1, step = 1;
+    for (uint32_t k = 0; k < rank; k++) {
+        count *= dims[k];
+        step *= k > (uint32_t)axis ? dims[k] : 1;
+    }
+    memset(score, 0, sizeof score);
+    for (int64_t i = 0; i < count; i++) {
+        score[i / step % dims[axis]] += fabs(w[i]);
+    }
+    naive_units(score, (uint64_t)dims[axis], kept_share, filter_stays);
+    for (int64_t i = 0; i < count; i++) {
+        stays[i] = filter_stays[i / step % dims[axis]];
+    }
+}
+
 // ---- masks of random kernels --------------------------------------------------------------------------------------
 
 // Whole numbers of eighths in two of three, so that many are equal and their sums exact in every type.
@@ -246,42 +266,62 @@ static void draw_weights(double *w, uint64_t count, uint64_t *state, hr_dtype ty
     }
 }
 
+// Blocks of powers of two: means of means are exact.
+static void draw_shape(uint64_t *state, op_attr *a, int64_t dims[OP_MAX_RANK])
+{
+    dims[0] = op_random_int(state, 1, 24), dims[1] = op_random_int(state, 1, 24);
+    if (a->rule == PRUNE_BLOCKS) {
+        a->kernel_h = 1 << op_random_int(state, 0, 2), a->kernel_w = 1 << op_random_int(state, 0, 3);
+        dims[0] = dims[0] / a->kernel_h * a->kernel_h + a->kernel_h * (op_random_int(state, 0, 1) + 1);
+        dims[1] = (dims[1] / a->kernel_w + 1) * a->kernel_w;
+        return;
+    }
+    a->kernel_w = (int32_t)op_random_int(state, 2, 6);
+    a->kernel_h = (int32_t)op_random_int(state, 1, a->kernel_w - 1);
+    a->axis = (int32_t)op_random_int(state, 0, 1);
+    if (op_random_int(state, 0, 1) == 1) {
+        dims[0] = 3, dims[2] = dims[1], dims[1] = 2, dims[3] = op_random_int(state, 1, 9);
+        a->axis = (int32_t)op_random_int(state, 2, 3);
+    }
+}
+
+static void judge(const op_attr *a, const double *w, uint64_t count, const int64_t *dims, uint32_t rank,
+                  bool *stays)
+{
+    static double score[WEIGHTS_MAX];
+    const double kept = (double)(1.0f - (float)a->momentum);
+    switch ((op_prune_rule)a->rule) {
+    case PRUNE_ELEMENTS:
+        for (uint64_t i = 0; i < count; i++) {
+            score[i] = fabs(w[i]);
+        }
+        naive_units(score, count, kept, stays);
+        break;
+    case PRUNE_BLOCKS:
+        naive_blocks(w, dims, a, kept, stays);
+        break;
+    case PRUNE_GROUPS:
+        naive_groups(w, dims, rank, a, stays);
+        break;
+    case PRUNE_FILTERS:
+    case PRUNE_RULES:
+        naive_filters(w, dims, rank, a->axis, kept, stays);
+    }
+}
+
 static void check_random(op_device device, op_prune_rule rule, hr_dtype type, uint64_t seed)
 {
     static double before[WEIGHTS_MAX];
     static bool stays[WEIGHTS_MAX];
     uint64_t state = seed * 977 + rule;
-    int64_t dims[OP_MAX_RANK] = {op_random_int(&state, 1, 24), op_random_int(&state, 1, 24)};
-    const int32_t share = (int32_t)op_random_int(&state, 0, 19);
+    int64_t dims[OP_MAX_RANK] = {0};
     op_attr a = {.offset = 0, .count = -1, .stride_h = 1, .base = 1.0, .rule = (int32_t)rule};
-    a.epsilon = a.momentum = (double)share / 20.0;
-    if (rule == PRUNE_BLOCKS) { // powers of two: means of means are exact
-        a.kernel_h = 1 << op_random_int(&state, 0, 2), a.kernel_w = 1 << op_random_int(&state, 0, 3);
-        dims[0] = dims[0] / a.kernel_h * a.kernel_h + a.kernel_h * (op_random_int(&state, 0, 1) + 1);
-        dims[1] = (dims[1] / a.kernel_w + 1) * a.kernel_w;
-    } else if (rule == PRUNE_GROUPS) {
-        a.kernel_w = (int32_t)op_random_int(&state, 2, 6);
-        a.kernel_h = (int32_t)op_random_int(&state, 1, a.kernel_w - 1);
-        a.axis = (int32_t)op_random_int(&state, 0, 1);
-        if (op_random_int(&state, 0, 1) == 1) {
-            dims[0] = 3, dims[2] = dims[1], dims[1] = 2, dims[3] = op_random_int(&state, 1, 9), a.axis = 2;
-        }
-    }
+    a.epsilon = a.momentum = (double)op_random_int(&state, 0, 19) / 20.0;
+    draw_shape(&state, &a, dims);
     kernel k = kernel_of(&a, dims, type);
     draw_weights(k.t.in[0], k.count, &state, type);
     memcpy(before, k.t.in[0], k.count * sizeof *before);
-    const double kept = (double)(1.0f - (float)a.momentum);
-    if (rule == PRUNE_ELEMENTS) {
-        static double score[WEIGHTS_MAX];
-        for (uint64_t i = 0; i < k.count; i++) {
-            score[i] = fabs(before[i]);
-        }
-        naive_units(score, k.count, kept, stays);
-    } else if (rule == PRUNE_BLOCKS) {
-        naive_blocks(before, dims, &a, kept, stays);
-    } else {
-        naive_groups(before, dims, k.t.query.in[0].shape.rank, &a, stays);
-    }
+    judge(&a, before, k.count, dims, k.t.query.in[0].shape.rank, stays);
     prune(&k, device, 1);
     check_masked(&k, before, stays);
     op_trial_deinit(&k.t);

@@ -253,6 +253,11 @@ static const struct {
      "compress.prune needs a layer with a kernel that trains, and bare has none", "-s compress.prune=none"},
     {IMAGES("    - {kind: flatten}\n"
             "    - {kind: dense, units: 4}\n"),
+     "compress.prune_structure=filter",
+     "compress.prune needs a layer with a kernel that trains and does not give the answer, and bare has none",
+     "-s compress.prune=none"},
+    {IMAGES("    - {kind: flatten}\n"
+            "    - {kind: dense, units: 4}\n"),
      "compress.prune_structure=block:8x8",
      "compress.prune_structure block:8x8 needs kernels at least as large as a block, and dense/weights is "
      "256x4",

@@ -139,6 +139,31 @@ START_TEST(what_lies_there_after_training_has_exactly_the_zeros)
 }
 END_TEST
 
+// Half of the units of a layer go whole; what gives the answer has no mask.
+START_TEST(filters_go_whole)
+{
+    static const char *const filters[2] = {"compress.prune=constant:0.5:0:-1:2",
+                                           "compress.prune_structure=filter"};
+    enum { UNITS = 24, INPUTS = 512 };
+    hr_engine *e = trained(filters, NONE, false, ALL_STEPS);
+    size_t count = 0, units = 0;
+    save_into(e);
+    ck_assert_uint_eq(masked_zeros("dense/weights", "dense/weights"), INPUTS * UNITS / 2);
+    ck_assert_uint_eq(masked_zeros(kernels[0], kernels[0]), 3 * 8 / 2);
+    const float *mask = saved("dense/weights:mask", &count);
+    for (size_t u = 0; u < UNITS; u++) {
+        units += mask[u] != 0.0f;
+        for (size_t i = 1; i < INPUTS; i++) {
+            ck_assert(mask[i * UNITS + u] == mask[u]);
+        }
+    }
+    ck_assert_uint_eq(units, UNITS / 2);
+    (void)saved("dense_1/weights:mask", &count);
+    ck_assert_uint_eq(count, 0);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 // Evaluation looks at the average: it has the mask of its weight.
 START_TEST(averages_have_the_zeros_too)
 {
@@ -279,6 +304,7 @@ int main(void)
     tcase_set_timeout(all, 240);
     tcase_add_checked_fixture(all, open_preset, close_preset);
     tcase_add_loop_test(all, what_lies_there_after_training_has_exactly_the_zeros, 0, PRUNINGS);
+    tcase_add_test(all, filters_go_whole);
     tcase_add_test(all, averages_have_the_zeros_too);
     tcase_add_loop_test(all, a_save_carries_masks_and_their_step, 0, 2 * PRUNINGS);
     tcase_add_test(all, saves_of_both_kinds_are_taken);

@@ -78,9 +78,33 @@ static uint32_t block_score(const job *j, int64_t row, int64_t column)
     return bits & sign_off;
 }
 
+static uint32_t filter_score(const job *j, int64_t filter)
+{
+    const prune_region r = prune_region_of(j->query, filter);
+    float sum = 0.0f;
+    for (int64_t n = 0; n < r.lines; n++) {
+        for (int64_t i = 0; i < r.width; i++) {
+            sum += fabsf(weight_at(j, r.first + n * r.pitch + i));
+        }
+    }
+    uint32_t bits = 0;
+    memcpy(&bits, &sum, sizeof bits);
+    return bits & sign_off;
+}
+
 static int64_t blocks_across(const op_query *q)
 {
     return (q->in[0].shape.dim[1] + q->attr.kernel_w - 1) / q->attr.kernel_w;
+}
+
+// Of what is more than an element.
+static uint32_t unit_score(const job *j, int64_t unit)
+{
+    if (j->query->attr.rule == PRUNE_FILTERS) {
+        return filter_score(j, unit);
+    }
+    const int64_t across = blocks_across(j->query);
+    return block_score(j, unit / across, unit % across);
 }
 
 // Some bits of a score, and what stands above them.
@@ -113,9 +137,8 @@ static void count_digits(const job *j, int64_t units, digit d, uint32_t count[DI
     } else if (j->query->attr.rule == PRUNE_ELEMENTS) {
         count_elements(j, units, false, d, count);
     } else {
-        const int64_t across = blocks_across(j->query);
         for (int64_t k = 0; k < units; k++) {
-            count_score(block_score(j, k / across, k % across), d, count);
+            count_score(unit_score(j, k), d, count);
         }
     }
 }
@@ -160,19 +183,17 @@ static void elements_body(const void *argument, int64_t begin, int64_t end, uint
     }
 }
 
-// Rows of blocks: what a block has is what all of its elements have.
-static void blocks_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+// What a unit has is what all of its elements have.
+static void units_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const job *j = argument;
-    const op_attr *a = &j->query->attr;
-    const int64_t rows = j->query->in[0].shape.dim[0], columns = j->query->in[0].shape.dim[1];
     (void)worker;
     for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t across = blocks_across(j->query), row = unit / across, column = unit % across;
-        const bool stays = block_score(j, row, column) >= j->threshold;
-        for (int64_t i = row * a->kernel_h; i < rows && i < (row + 1) * a->kernel_h; i++) {
-            for (int64_t k = column * a->kernel_w; k < columns && k < (column + 1) * a->kernel_w; k++) {
-                put_mask(j, i * columns + k, stays);
+        const prune_region r = prune_region_of(j->query, unit);
+        const bool stays = unit_score(j, unit) >= j->threshold;
+        for (int64_t n = 0; n < r.lines; n++) {
+            for (int64_t i = 0; i < r.width; i++) {
+                put_mask(j, r.first + n * r.pitch + i, stays);
             }
         }
     }
@@ -207,22 +228,16 @@ static void make_mask(const cpu_run *r, job *j)
 {
     workers *team = r->device->workers;
     const op_attr *a = &r->query->attr;
-    const hr_shape *w = &r->query->in[0].shape;
+    const int64_t elements = cpu_elements_of(&r->query->in[0]);
     if (a->rule == PRUNE_GROUPS) {
-        j->step = 1;
-        for (uint32_t k = (uint32_t)a->axis + 1; k < w->rank; k++) {
-            j->step *= w->dim[k];
-        }
-        workers_for_pieces(team, cpu_elements_of(&r->query->in[0]), GRAIN, groups_body, j);
+        j->step = prune_axis_step(r->query);
+        workers_for_pieces(team, elements, GRAIN, groups_body, j);
         return;
     }
     const uint64_t units = prune_units(r->query);
     j->threshold = threshold_of(j, (int64_t)units, prune_kept(a, units, r->io->update));
-    if (a->rule == PRUNE_BLOCKS) {
-        workers_for_pieces(team, (int64_t)units, GRAIN / (a->kernel_h * a->kernel_w) + 1, blocks_body, j);
-    } else {
-        workers_for_pieces(team, (int64_t)units, GRAIN, elements_body, j);
-    }
+    workers_for_pieces(team, (int64_t)units, 1 + GRAIN * (int64_t)units / elements,
+                       a->rule == PRUNE_ELEMENTS ? elements_body : units_body, j);
 }
 
 // ---- what is masked -------------------------------------------------------------------------------------------

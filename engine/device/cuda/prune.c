@@ -47,11 +47,8 @@ static prune_item item_of(const cuda_run *r)
                        .mask = (void *)r->in[1],
                        .scalars = (const prune_scalars *)r->scalars,
                        .count = (int64_t)cuda_elements(&r->query->in[0]),
-                       .side = a->rule == PRUNE_GROUPS ? w->dim[a->axis] : w->dim[w->rank - 1],
-                       .step = 1};
-    for (uint32_t k = (uint32_t)a->axis + 1; a->rule == PRUNE_GROUPS && k < w->rank; k++) {
-        item.step *= w->dim[k];
-    }
+                       .side = a->rule == PRUNE_BLOCKS ? w->dim[1] : w->dim[a->axis],
+                       .step = prune_axis_step(r->query)};
     return item;
 }
 

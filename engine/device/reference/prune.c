@@ -42,11 +42,26 @@ static double block_mean(const reference_call *call, int64_t row, int64_t column
     return rounded(call, sum / (double)(wide.end - wide.begin));
 }
 
+static double filter_sum(const reference_call *call, uint64_t filter)
+{
+    const prune_region r = prune_region_of(call->query, (int64_t)filter);
+    double sum = 0.0;
+    for (int64_t n = 0; n < r.lines; n++) {
+        for (int64_t i = 0; i < r.width; i++) {
+            sum = rounded(call, sum + fabs(((const double *)call->in[0])[r.first + n * r.pitch + i]));
+        }
+    }
+    return sum;
+}
+
 static uint64_t unit_score(const reference_call *call, uint64_t unit)
 {
     const op_query *q = call->query;
     if (q->attr.rule == PRUNE_ELEMENTS) {
         return score_of(((const double *)call->in[0])[unit]);
+    }
+    if (q->attr.rule == PRUNE_FILTERS) {
+        return score_of(filter_sum(call, unit));
     }
     const int64_t across = (q->in[0].shape.dim[1] + q->attr.kernel_w - 1) / q->attr.kernel_w;
     return score_of(block_mean(call, (int64_t)unit / across, (int64_t)unit % across));
@@ -67,24 +82,18 @@ static uint64_t threshold_of(const reference_call *call, uint64_t units, uint64_
     return threshold;
 }
 
-static uint64_t unit_of(const op_query *q, uint64_t element)
-{
-    if (q->attr.rule == PRUNE_ELEMENTS) {
-        return element;
-    }
-    const uint64_t columns = (uint64_t)q->in[0].shape.dim[1], width = (uint64_t)q->attr.kernel_w;
-    const uint64_t row = element / columns / (uint64_t)q->attr.kernel_h;
-    return row * ((columns + width - 1) / width) + element % columns / width;
-}
-
 static void mask_units(const reference_call *call)
 {
     const op_query *q = call->query;
     const uint64_t units = prune_units(q), kept = prune_kept(&q->attr, units, call->io->update);
     const uint64_t threshold = threshold_of(call, units, kept);
     double *mask = call->in[1];
-    for (uint64_t i = 0; i < call->in_count[0]; i++) {
-        mask[i] = unit_score(call, unit_of(q, i)) >= threshold ? 1.0 : 0.0;
+    for (uint64_t k = 0; k < units; k++) {
+        const prune_region r = prune_region_of(q, (int64_t)k);
+        const double stays = unit_score(call, k) >= threshold ? 1.0 : 0.0;
+        for (int64_t i = 0; i < r.lines * r.width; i++) {
+            mask[r.first + i / r.width * r.pitch + i % r.width] = stays;
+        }
     }
 }
 
@@ -104,11 +113,8 @@ static void mask_groups(const reference_call *call)
 {
     const op_attr *a = &call->query->attr;
     const hr_shape *w = &call->query->in[0].shape;
-    const int64_t side = w->dim[a->axis], stay = a->kernel_w - a->kernel_h;
-    int64_t step = 1;
-    for (uint32_t k = (uint32_t)a->axis + 1; k < w->rank; k++) {
-        step *= w->dim[k];
-    }
+    const int64_t side = w->dim[a->axis], step = prune_axis_step(call->query);
+    const int64_t stay = a->kernel_w - a->kernel_h;
     const double *weights = call->in[0];
     double *mask = call->in[1];
     for (int64_t i = 0; i < (int64_t)call->in_count[0]; i++) {

@@ -39,25 +39,62 @@ static bool reads_as_kernel(const draft *d, const model_node *node, uint32_t par
            node->in[1].index == param && !is_depthwise(node, &d->model->params[param].shape);
 }
 
-static bool is_prunable(const draft *d, uint32_t param)
+static bool is_judged(const draft *d, const model_node *node)
 {
-    bool is_kernel = false;
-    for (uint32_t n = 0; n < d->model->node_count; n++) {
-        is_kernel = is_kernel || reads_as_kernel(d, &d->model->nodes[n], param);
+    bool judged = false;
+    for (uint32_t k = 0; k < d->model->loss_count; k++) {
+        judged = judged || node->out[0] == d->model->losses[k].prediction;
     }
-    return is_kernel && d->model->params[param].trainable;
+    return judged;
 }
 
-// The axis whose elements are multiplied into one sum: [I, O], [O, I] of a transposed product, HWIO.
-static int32_t group_axis(const draft *d, uint32_t param)
+// Filters are places of a layer's result: not of gates, nor of a table, nor what the loss judges.
+static bool has_filters(const draft *d, const model_node *node, uint32_t param)
 {
-    bool transposed = false;
+    bool gates = false;
+    for (uint32_t n = 0; n < d->model->node_count; n++) {
+        const model_node *other = &d->model->nodes[n];
+        gates = gates || (other->layer == d->model->params[param].layer &&
+                          (other->op == HR_OP_LSTM || other->op == HR_OP_GRU));
+    }
+    return !gates && node->op != HR_OP_EMBEDDING && !is_judged(d, node);
+}
+
+static bool is_prunable(const draft *d, const prune_choice *c, uint32_t param)
+{
+    bool is_kernel = false, whole = true;
     for (uint32_t n = 0; n < d->model->node_count; n++) {
         const model_node *node = &d->model->nodes[n];
-        transposed = transposed || (reads_as_kernel(d, node, param) && node->op == HR_OP_DENSE &&
-                                    (node->attr.flags & OP_FLAG_TRANSPOSE) != 0);
+        if (reads_as_kernel(d, node, param)) {
+            is_kernel = true;
+            whole = whole && has_filters(d, node, param);
+        }
     }
-    return d->model->params[param].shape.rank == 4 ? 2 : transposed ? 1 : 0;
+    return is_kernel && d->model->params[param].trainable && (whole || c->structure != PRUNE_BY_FILTER);
+}
+
+// Is output in front of input there: [O, I] of a transposed product, [kh, kw, O, I] of a transposed convolution?
+static bool is_turned(const draft *d, uint32_t param)
+{
+    bool turned = false;
+    for (uint32_t n = 0; n < d->model->node_count; n++) {
+        const model_node *node = &d->model->nodes[n];
+        const bool product = node->op == HR_OP_DENSE && (node->attr.flags & OP_FLAG_TRANSPOSE) != 0;
+        turned =
+            turned || (reads_as_kernel(d, node, param) && (product || node->op == HR_OP_CONV2D_TRANSPOSE));
+    }
+    return turned;
+}
+
+// GROUPS lie along what is multiplied into one sum, but with transposed convolutions, as tfmot has it, along the outputs too.
+static int32_t axis_of(const draft *d, const prune_choice *c, uint32_t param)
+{
+    const uint32_t rank = d->model->params[param].shape.rank;
+    const bool turned = is_turned(d, param);
+    if (c->structure == PRUNE_BY_FILTER) {
+        return (int32_t)rank - (turned ? 2 : 1);
+    }
+    return rank == 4 ? 2 : turned ? 1 : 0;
 }
 
 // ---- what a structure asks of a kernel --------------------------------------------------------------------------
@@ -104,7 +141,7 @@ hr_status draft_add_masks(draft *d, hr_err *err)
     bool any = false;
     (void)prune_choice_of(d->knobs, &c);
     for (uint32_t k = 0; c.prunes && d->recorded && k < d->model->param_count; k++) {
-        if (is_prunable(d, k)) {
+        if (is_prunable(d, &c, k)) {
             any = true;
             HR_TRY(check_structure(d, &c, k, err));
             HR_TRY(add_mask(d, k, err));
@@ -112,8 +149,8 @@ hr_status draft_add_masks(draft *d, hr_err *err)
     }
     if (c.prunes && d->recorded && !any) {
         const hr_status status = HR_FAIL(
-            err, CONSTRAINT, "compress.prune needs a layer with a kernel that trains, and %s has none",
-            d->model->name);
+            err, CONSTRAINT, "compress.prune needs a layer with a kernel that trains%s, and %s has none",
+            c.structure == PRUNE_BY_FILTER ? " and does not give the answer" : "", d->model->name);
         hr_err_try(err, "-s compress.prune=none");
         return status;
     }
@@ -126,7 +163,8 @@ static op_attr schedule_of(const draft *d, const prune_choice *c, uint32_t param
 {
     static const op_prune_rule rules[] = {[PRUNE_BY_ELEMENT] = PRUNE_ELEMENTS,
                                           [PRUNE_BY_BLOCK] = PRUNE_BLOCKS,
-                                          [PRUNE_BY_GROUP] = PRUNE_GROUPS};
+                                          [PRUNE_BY_GROUP] = PRUNE_GROUPS,
+                                          [PRUNE_BY_FILTER] = PRUNE_FILTERS};
     return (op_attr){.offset = c->begin,
                      .count = c->end,
                      .stride_h = c->frequency,
@@ -136,7 +174,7 @@ static op_attr schedule_of(const draft *d, const prune_choice *c, uint32_t param
                      .rule = (int32_t)rules[c->structure],
                      .kernel_h = c->rows,
                      .kernel_w = c->columns,
-                     .axis = c->structure == PRUNE_BY_GROUP ? group_axis(d, param) : 0};
+                     .axis = axis_of(d, c, param)};
 }
 
 static instr *add_prune(draft *d, instr_list *list, hr_phase phase, uint32_t param, uint32_t of)

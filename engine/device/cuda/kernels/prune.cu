@@ -7,21 +7,26 @@
 
 #define DIGITS_MAX 2048
 
-enum { ACT_NOTHING, ACT_MASK, ACT_MAKE };         // prune_act
-enum { RULE_ELEMENTS, RULE_BLOCKS, RULE_GROUPS }; // op_prune_rule
+enum { ACT_NOTHING, ACT_MASK, ACT_MAKE };                       // prune_act
+enum { RULE_ELEMENTS, RULE_BLOCKS, RULE_GROUPS, RULE_FILTERS }; // op_prune_rule
 
 __device__ __forceinline__ uint32_t score_of(float x)
 {
     return __float_as_uint(x) & 0x7fffffffu;
 }
 
-template <typename T> struct unit_scores {
+// Neighbours of a unit, `pitch` apart (prune_region).
+struct region {
+    int64_t first, lines, width, pitch;
+};
+
+template <typename T> struct units {
     const prune_args &a;
     const prune_item &item;
     const T *w;
     int64_t rows, across;
 
-    __device__ __forceinline__ unit_scores(const prune_args &args, const prune_item &of)
+    __device__ __forceinline__ units(const prune_args &args, const prune_item &of)
         : a(args), item(of), w(static_cast<const T *>(of.w)), rows(0), across(0)
     {
         if (a.rule == RULE_BLOCKS) {
@@ -29,9 +34,24 @@ template <typename T> struct unit_scores {
             across = (item.side + a.width - 1) / a.width;
         }
     }
-    __device__ __forceinline__ int64_t units() const
+    __device__ __forceinline__ int64_t count() const
     {
-        return a.rule == RULE_ELEMENTS ? item.count : across * ((rows + a.height - 1) / a.height);
+        return a.rule == RULE_ELEMENTS  ? item.count
+               : a.rule == RULE_FILTERS ? item.side
+                                        : across * ((rows + a.height - 1) / a.height);
+    }
+    __device__ __forceinline__ region of(int64_t unit) const
+    {
+        if (a.rule == RULE_ELEMENTS) {
+            return region{unit, 1, 1, 0};
+        }
+        if (a.rule == RULE_FILTERS) {
+            const int64_t pitch = item.side * item.step;
+            return region{unit * item.step, item.count / pitch, item.step, pitch};
+        }
+        const int64_t row = unit / across * a.height, column = unit % across * a.width;
+        return region{row * item.side + column, rows - row < a.height ? rows - row : a.height,
+                      item.side - column < a.width ? item.side - column : a.width, item.side};
     }
     // prune_window
     __device__ __forceinline__ static void window(int64_t side, int size, int64_t index, int64_t &begin,
@@ -41,7 +61,7 @@ template <typename T> struct unit_scores {
         begin = first < 0 ? 0 : first;
         end = first + size < side ? first + size : side;
     }
-    __device__ __forceinline__ uint32_t block(int64_t unit) const
+    __device__ float block_mean(int64_t unit) const
     {
         int64_t top, bottom, left, right;
         window(rows, a.height, unit / across, top, bottom);
@@ -54,16 +74,24 @@ template <typename T> struct unit_scores {
             }
             sum += down / (float)(bottom - top);
         }
-        return score_of(sum / (float)(right - left));
+        return sum / (float)(right - left);
     }
-    __device__ __forceinline__ uint32_t operator()(int64_t unit) const
+    __device__ float filter_sum(int64_t unit) const
     {
-        return a.rule == RULE_BLOCKS ? block(unit) : score_of(widen(w[unit]));
+        const region r = of(unit);
+        float sum = 0.0f;
+        for (int64_t n = 0; n < r.lines; n++) {
+            for (int64_t i = 0; i < r.width; i++) {
+                sum += fabsf(widen(w[r.first + n * r.pitch + i]));
+            }
+        }
+        return sum;
     }
-    __device__ __forceinline__ int64_t unit_of(int64_t element) const
+    __device__ __forceinline__ uint32_t score(int64_t unit) const
     {
-        return a.rule == RULE_BLOCKS ? element / item.side / a.height * across + element % item.side / a.width
-                                     : element;
+        return score_of(a.rule == RULE_BLOCKS    ? block_mean(unit)
+                        : a.rule == RULE_FILTERS ? filter_sum(unit)
+                                                 : widen(w[unit]));
     }
 };
 
@@ -76,16 +104,16 @@ struct chosen {
 };
 
 template <typename T>
-__device__ void choose_digit(const unit_scores<T> &score, int shift, int bits, uint32_t *count, chosen *c)
+__device__ void choose_digit(const units<T> &all, int shift, int bits, uint32_t *count, chosen *c)
 {
-    const int64_t units = score.units();
+    const int64_t units_here = all.count();
     const uint32_t prefix = c->threshold;
     for (int k = threadIdx.x; k < DIGITS_MAX; k += blockDim.x) {
         count[k] = 0;
     }
     __syncthreads();
-    for (int64_t k = threadIdx.x; k < units; k += blockDim.x) {
-        const uint64_t own = score(k);
+    for (int64_t k = threadIdx.x; k < units_here; k += blockDim.x) {
+        const uint64_t own = all.score(k);
         if (own >> (shift + bits) == (uint64_t)prefix >> (shift + bits)) {
             atomicAdd(&count[(uint32_t)own >> shift & ((1u << bits) - 1)], 1u);
         }
@@ -105,18 +133,24 @@ template <typename T> __device__ void mask_units(const prune_args &a, const prun
 {
     SHARED uint32_t count[DIGITS_MAX];
     SHARED chosen c;
-    const unit_scores<T> score(a, item);
+    const units<T> all(a, item);
     if (threadIdx.x == 0) {
         c.threshold = 0;
         c.kept = item.scalars->kept;
     }
     __syncthreads();
-    choose_digit(score, 20, 11, count, &c);
-    choose_digit(score, 10, 10, count, &c);
-    choose_digit(score, 0, 10, count, &c);
+    choose_digit(all, 20, 11, count, &c);
+    choose_digit(all, 10, 10, count, &c);
+    choose_digit(all, 0, 10, count, &c);
     T *mask = static_cast<T *>(item.mask), *w = static_cast<T *>(item.w);
-    for (int64_t i = threadIdx.x; i < item.count; i += blockDim.x) {
-        mask[i] = narrow<T>(score(score.unit_of(i)) >= c.threshold ? 1.0f : 0.0f);
+    for (int64_t k = threadIdx.x; k < all.count(); k += blockDim.x) {
+        const region r = all.of(k);
+        const T stays = narrow<T>(all.score(k) >= c.threshold ? 1.0f : 0.0f);
+        for (int64_t n = 0; n < r.lines; n++) {
+            for (int64_t i = 0; i < r.width; i++) {
+                mask[r.first + n * r.pitch + i] = stays;
+            }
+        }
     }
     __syncthreads();
     for (int64_t i = threadIdx.x; i < item.count; i += blockDim.x) {

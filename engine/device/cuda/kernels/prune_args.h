@@ -20,8 +20,8 @@ typedef struct prune_item {
     void *w, *mask;
     const prune_scalars *scalars;
     int64_t count;
-    int64_t side; // BLOCKS: columns; GROUPS: of the axis
-    int64_t step; // GROUPS: from one of a run to the next
+    int64_t side; // of the axis; BLOCKS: columns
+    int64_t step; // from one place of the axis to the next
 } prune_item;
 
 typedef struct prune_args {
