@@ -9,7 +9,7 @@
 #include "model/compress.h"
 #include "model/read.h"
 #include "model/sizes.h"
-#include "model/teacher.h"
+#include "model/whole.h"
 
 // Every problem into *problems, the first into *err.
 static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_err *err)
@@ -31,7 +31,7 @@ static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_e
     return status;
 }
 
-static void publish(model_builder *b)
+void model_publish(model_builder *b)
 {
     hr_model *m = &b->model;
     m->params = b->params.data;
@@ -80,8 +80,8 @@ static hr_status read_model(model_builder *b, const yaml_node *root, const char 
     return HR_OK;
 }
 
-hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model **out, char **problems,
-                       hr_err *err)
+hr_status model_read_whole(const hr_preset *preset, const hr_knobs *knobs, model_builder **out,
+                           char **problems, hr_err *err)
 {
     static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER; // problems go into the file
     *out = NULL;
@@ -97,10 +97,9 @@ hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model 
     b->file = file;
     b->sizes.knobs = knobs;
     pthread_mutex_lock(&reading);
-    hr_status status = read_model(b, root, hr_preset_name(preset), problems, err);
+    const hr_status status = read_model(b, root, hr_preset_name(preset), problems, err);
     yaml_problems_forget(file);
     pthread_mutex_unlock(&reading);
-    status = status == HR_OK ? teacher_add(b, preset, knobs, err) : status;
     if (status != HR_OK) {
         if (status == HR_MODEL) {
             try_own_size(preset, knobs, err);
@@ -108,16 +107,9 @@ hr_status model_create(const hr_preset *preset, const hr_knobs *knobs, hr_model 
         model_destroy(&b->model);
         return status;
     }
-    publish(b);
-    *out = &b->model;
-    return HR_OK;
-}
-
-hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err *err)
-{
-    hr_model *m = NULL;
-    HR_TRY(model_create(preset, hr_preset_knobs(preset), &m, problems, err));
-    model_destroy(m);
+    b->model.own_params = b->params.count;
+    b->model.own_layers = b->layers.count;
+    *out = b;
     return HR_OK;
 }
 

@@ -5,6 +5,8 @@
 
 #include "headroom/event.h"
 
+#include "model/whole.h"
+
 static const char without[] = "-s compress.distill=none";
 
 // What is copied, and where what it names went; HR_NO_ID: nowhere.
@@ -348,6 +350,14 @@ static hr_status add_model(model_builder *b, const hr_model *teacher, const hr_k
     return status;
 }
 
+static hr_status add_whole(model_builder *b, model_builder *whole, const hr_knobs *knobs, hr_err *err)
+{
+    model_publish(whole);
+    const hr_status status = add_model(b, &whole->model, knobs, err);
+    model_destroy(&whole->model);
+    return status;
+}
+
 // As a sentence of this knob.
 static hr_status cannot_open(const char *word, const hr_err *reason, hr_err *err)
 {
@@ -363,7 +373,7 @@ static hr_status add_of_preset(model_builder *b, const hr_preset *teacher, const
 {
     const hr_knobs *own = hr_preset_knobs(teacher);
     const char *word = hr_knob_text(knobs, HR_KNOB_COMPRESS_DISTILL);
-    hr_model *model = NULL;
+    model_builder *whole = NULL;
     hr_err reason = {0};
     if (!hr_knob_is(own, HR_KNOB_COMPRESS_DISTILL, "none")) {
         const hr_status status =
@@ -372,24 +382,19 @@ static hr_status add_of_preset(model_builder *b, const hr_preset *teacher, const
         hr_err_try(err, "-s compress.distill=%s", hr_knob_text(own, HR_KNOB_COMPRESS_DISTILL));
         return status;
     }
-    if (model_create(teacher, own, &model, NULL, &reason) != HR_OK) {
+    if (model_read_whole(teacher, own, &whole, NULL, &reason) != HR_OK) {
         return cannot_open(word, &reason, err);
     }
-    hr_status status = add_model(b, model, knobs, err);
-    model_destroy(model);
+    const hr_status status = add_whole(b, whole, knobs, err);
     return status == HR_OK ? keep_weights(b, teacher, err) : status;
 }
 
 // The model in hand, in the sizes that it has here.
 static hr_status add_self(model_builder *b, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
-    hr_knobs plain = *knobs;
-    hr_model *model = NULL;
-    HR_TRY(hr_knobs_set(&plain, HR_KNOB_COMPRESS_DISTILL, "none", err));
-    HR_TRY(model_create(preset, &plain, &model, NULL, err));
-    const hr_status status = add_model(b, model, knobs, err);
-    model_destroy(model);
-    return status;
+    model_builder *whole = NULL;
+    HR_TRY(model_read_whole(preset, knobs, &whole, NULL, err));
+    return add_whole(b, whole, knobs, err);
 }
 
 hr_status teacher_add(model_builder *b, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
@@ -397,8 +402,6 @@ hr_status teacher_add(model_builder *b, const hr_preset *preset, const hr_knobs 
     hr_preset *teacher = NULL;
     hr_err reason = {0};
     const char *word = hr_knob_text(knobs, HR_KNOB_COMPRESS_DISTILL);
-    b->model.own_params = b->params.count;
-    b->model.own_layers = b->layers.count;
     if (word[0] == '\0' || strcmp(word, "none") == 0) {
         return HR_OK;
     }

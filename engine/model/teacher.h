@@ -15,8 +15,8 @@
 
 #include "model/builder.h"
 
-// Behind the student's losses: notes what is its own, and adds the teacher that `knobs` name, opened with as much trust as
-// `preset` was. KNOB error when the preset cannot be opened, or the two do not take and give the same.
+// Behind the student's losses: adds the teacher that `knobs` name, opened with as much trust as `preset` was; nothing where they
+// name none. KNOB error when the preset cannot be opened, or the two do not take and give the same.
 HR_MUST_CHECK hr_status teacher_add(model_builder *b, const hr_preset *preset, const hr_knobs *knobs,
                                     hr_err *err);
 

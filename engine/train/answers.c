@@ -221,3 +221,10 @@ hr_status engine_make_answers(hr_engine *e, float **out, hr_err *err)
     data_bad_deinit(&p.bad);
     return status;
 }
+
+void engine_tell_teacher(hr_engine *e, const hr_model *model)
+{
+    if (model->own_params < model->param_count && e->teacher.tensors.count == 0) {
+        trace_note(&e->bus, HR_EVENT_LOG, 1, "the teacher has seeded values: no distill_weights");
+    }
+}

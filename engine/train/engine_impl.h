@@ -116,12 +116,11 @@ HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
 // has no teacher or there is no save.
 HR_MUST_CHECK hr_status engine_load_teacher(hr_engine *e, const hr_model *model, hr_err *err);
 
-// rebuild.c: says so where the teacher in hand has no save.
-void engine_tell_teacher(hr_engine *e, const hr_model *model);
-
 // answers.c: what the teacher says to every training sample, [samples, …] in file order, made on a device and in a heap of their
 // own that are gone when it returns. *out is the caller's (hr_free).
 HR_MUST_CHECK hr_status engine_make_answers(hr_engine *e, float **out, hr_err *err);
+// Says so where the model's teacher has no save in e->teacher.
+void engine_tell_teacher(hr_engine *e, const hr_model *model);
 
 // remedy.c: after an out-of-memory, the changes of knobs that a dry run says would fit, those that change least first:
 // fills `fixes`, and `hint` with the first as a command line ("-s execution.mode=graph"); none and "" when nothing it

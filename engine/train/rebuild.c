@@ -281,13 +281,6 @@ static void begin_counter_epoch(hr_engine *e)
     e->sha_steps = UINT64_MAX;
 }
 
-void engine_tell_teacher(hr_engine *e, const hr_model *model)
-{
-    if (model->own_params < model->param_count && e->teacher.tensors.count == 0) {
-        trace_note(&e->bus, HR_EVENT_LOG, 1, "the teacher has seeded values: no distill_weights");
-    }
-}
-
 static hr_status fill_build(hr_engine *e, hr_err *err)
 {
     HR_TRY(build_allocate(e->build, &e->knobs, &e->bus, err));

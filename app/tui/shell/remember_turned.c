@@ -8,7 +8,7 @@ static bool is_of_the_moment(hr_knob_id id, const char *text)
 {
     const bool is_path = id == HR_KNOB_PIPELINE_PATH || id == HR_KNOB_PIPELINE_CACHE_PATH ||
                          id == HR_KNOB_COMPRESS_DISTILL_WEIGHTS ||
-                         (id == HR_KNOB_COMPRESS_DISTILL && hr_preset_is_path(text)) ||
+                         (id == HR_KNOB_COMPRESS_DISTILL && strpbrk(text, "./") != NULL) ||
                          (id == HR_KNOB_DEVICE_CARD && strchr(text, '.') != NULL);
     return id == HR_KNOB_TRAIN_RESUME || id == HR_KNOB_TRAIN_SAVE || (is_path && text[0] != '/');
 }
