@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is deployed of a save: averages where they are held, zeros counted, nothing half done when memory is short, and a file that
+// was changed is refused.
+#define SMALL_ENGINE_LAYERS                                                                                  \
+    "    - {kind: flatten}\n"                                                                                \
+    "    - {kind: dense, units: 7, activation: relu}\n"                                                      \
+    "    - {kind: dense, units: 10}\n"
+
+#include <math.h>
+
+#include "headroom/deploy.h"
+
+#include "base/host_mem.h"
+#include "unit/small_engine.h"
+
+static char images[160], save_path[128], out_path[128];
+
+// Two steps, saved; `more` is a pair.
+static hr_knobs trained(const char *more)
+{
+    char save[160];
+    hr_err err = {0};
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("w.safetensors", save_path));
+    (void)file_in("q.safetensors", out_path);
+    const char *const pairs[] = {write_images(16, 24, images), more, save, NULL};
+    hr_engine *e = create(pairs, NULL);
+    run_steps(e, 2);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    hr_engine_destroy(e);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[0], &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, more, &err), HR_OK);
+    return knobs;
+}
+
+static hr_deploy deployed(const hr_knobs *knobs, const hr_deploy_request *request)
+{
+    hr_err err = {0};
+    hr_deploy d;
+    ck_assert_msg(hr_deploy_run(preset, knobs, request, &d, &err) == HR_OK, "%s", err.sentence);
+    return d;
+}
+
+static void refused(const hr_knobs *knobs, const hr_deploy_request *request, const char *sentence)
+{
+    hr_err err = {0};
+    hr_deploy d;
+    ck_assert_int_ne(hr_deploy_run(preset, knobs, request, &d, &err), HR_OK);
+    ck_assert_msg(strstr(err.sentence, sentence) != NULL, "'%s' lacks '%s'", err.sentence, sentence);
+    ck_assert_ptr_null(d.tensors);
+}
+
+START_TEST(averages_are_what_is_deployed)
+{
+    hr_knobs plain = trained("optimizer.ema=none");
+    hr_deploy a = deployed(&plain, &(hr_deploy_request){.save = save_path});
+    hr_knobs averaging = trained("optimizer.ema=0.5");
+    hr_deploy b = deployed(&averaging, &(hr_deploy_request){.save = save_path, .out = out_path});
+    ck_assert(!a.averaged && b.averaged);
+    ck_assert_uint_eq(a.stripped.ram_bytes, b.stripped.ram_bytes);
+    ck_assert_uint_eq(b.save.ram_bytes, 4 * b.stripped.ram_bytes); // Adam's two, and the averages
+    ck_assert(b.before.loss != a.before.loss);
+    hr_deploy c = deployed(&plain, &(hr_deploy_request){.save = out_path});
+    ck_assert(c.before.loss == b.before.loss); // they are the weights now
+    hr_deploy_deinit(&a);
+    hr_deploy_deinit(&b);
+    hr_deploy_deinit(&c);
+}
+END_TEST
+
+START_TEST(zeros_are_counted)
+{
+    hr_knobs knobs = trained("optimizer.learning_rate=0");
+    hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path});
+    for (size_t k = 0; k < d.tensor_count; k++) { // biases begin at zero, and do not learn
+        const bool is_bias = strstr(d.tensors[k].name, "/bias") != NULL;
+        ck_assert_uint_eq(d.tensors[k].zeros, is_bias ? d.tensors[k].elements : 0);
+        ck_assert(isnan(d.tensors[k].max_error));
+    }
+    hr_deploy_deinit(&d);
+}
+END_TEST
+
+static void change_byte(long at, int whence)
+{
+    FILE *f = fopen(out_path, "r+b");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fseek(f, at, whence), 0);
+    const int was = fgetc(f);
+    ck_assert_int_eq(fseek(f, at, whence), 0);
+    ck_assert_int_ne(fputc(was ^ 1, f), EOF);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(a_quantised_file_that_was_changed_is_refused)
+{
+    hr_knobs knobs = trained("optimizer.ema=none");
+    const hr_deploy_request write = {.save = save_path, .out = out_path, .quantize = (hr_quantize)_i};
+    const hr_deploy_request read = {.save = out_path};
+    hr_deploy d = deployed(&knobs, &write);
+    hr_deploy_deinit(&d);
+    change_byte(-30, SEEK_END);
+    refused(&knobs, &read, "is damaged");
+    d = deployed(&knobs, &write);
+    ck_assert_int_eq(truncate(out_path, (off_t)d.deployed.file_bytes - 8), 0);
+    hr_deploy_deinit(&d);
+    refused(&knobs, &read, "is broken");
+}
+END_TEST
+
+START_TEST(memory_that_is_short_leaves_nothing_behind)
+{
+    hr_knobs knobs = trained("optimizer.ema=none");
+    const hr_deploy_request write = {
+        .save = save_path, .out = out_path, .quantize = HR_QUANTIZE_INT4_WEIGHTS};
+    hr_status status = HR_NOMEM;
+    uint64_t nth = 1;
+    for (; status != HR_OK && nth < 100000; nth += 1 + nth / 16) {
+        hr_err err = {0};
+        hr_deploy d;
+        const int64_t live = hr_host_mem_live();
+        hr_host_mem_fail_at(nth);
+        status = hr_deploy_run(preset, &knobs, &write, &d, &err);
+        hr_host_mem_fail_at(0);
+        ck_assert_msg(status == HR_OK || d.tensors == NULL, "request %d", (int)nth);
+        ck_assert_msg(status == HR_OK || access(out_path, F_OK) != 0, "request %d: %s", (int)nth,
+                      err.sentence);
+        if (status == HR_OK) {
+            hr_deploy_deinit(&d);
+        }
+        ck_assert_msg(hr_host_mem_live() == live, "request %d leaves something", (int)nth);
+    }
+    ck_assert_int_eq(status, HR_OK);
+    ck_assert_uint_gt(nth, 100);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("deploy");
+    TCase *tests = tcase_create("saves");
+    tcase_add_checked_fixture(tests, open_preset, close_preset);
+    tcase_add_test(tests, averages_are_what_is_deployed);
+    tcase_add_test(tests, zeros_are_counted);
+    tcase_add_loop_test(tests, a_quantised_file_that_was_changed_is_refused, 1, HR_QUANTIZE_COUNT);
+    tcase_add_test(tests, memory_that_is_short_leaves_nothing_behind);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
