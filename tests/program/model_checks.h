@@ -83,13 +83,15 @@ static inline void assert_params(const hr_model *m)
         ck_assert(shape_elements(&p->shape, &elements));
         ck_assert_uint_lt(p->layer, m->layer_count);
         ck_assert(i == 0 || p->layer >= m->params[i - 1].layer);
-        ck_assert_int_eq(p->trainable, p->category == HR_CATEGORY_WEIGHTS);
-        ck_assert(p->trainable || p->category == HR_CATEGORY_STATE);
-        total += elements;
+        const bool own = i < m->own_params;
+        ck_assert_int_eq(own, p->layer < m->own_layers);
+        ck_assert_int_eq(p->trainable, own && p->category == HR_CATEGORY_WEIGHTS);
+        ck_assert(p->category == HR_CATEGORY_WEIGHTS || p->category == HR_CATEGORY_STATE);
+        total += own ? elements : 0;
         trainable += p->trainable ? elements : 0;
     }
     for (uint32_t i = 0; i < m->layer_count; i++) {
-        by_layer += m->layers[i].parameters;
+        by_layer += i < m->own_layers ? m->layers[i].parameters : 0;
         ck_assert_uint_lt(m->layers[i].output, m->value_count);
     }
     ck_assert_uint_eq(m->parameters, total);
@@ -160,18 +162,19 @@ static inline const model_node *giver_of(const hr_model *m, uint32_t value)
 }
 
 // Losses that were written come first; their nodes stand last, judge what a layer gives, and find labels that go with it;
-// inputs come before labels. A layer's own has no labels.
+// inputs come before labels. A layer's own has no labels. Behind them all stands the distance from a teacher.
 static inline void assert_losses(const hr_model *m)
 {
+    const uint32_t taught = m->losses[m->loss_count - 1].evaluated == 0, count = m->loss_count - taught;
     ck_assert_uint_ge(m->loss_count, 1);
     for (uint32_t k = 0; k < m->slot_count; k++) {
         ck_assert(k == 0 || m->slots[k].is_label >= m->slots[k - 1].is_label);
     }
     uint32_t written = 0;
-    while (written < m->loss_count && m->losses[written].labels != HR_NO_ID) {
+    while (written < count && m->losses[written].labels != HR_NO_ID) {
         written++;
     }
-    for (uint32_t k = written; k < m->loss_count; k++) {
+    for (uint32_t k = written; k < count; k++) {
         const model_node *n = giver_of(m, m->losses[k].value);
         ck_assert_uint_eq(m->losses[k].labels, HR_NO_ID);
         ck_assert_uint_ne(n->layer, HR_NO_ID);
@@ -180,7 +183,7 @@ static inline void assert_losses(const hr_model *m)
     }
     for (uint32_t k = 0; k < written; k++) {
         const model_loss *loss = &m->losses[k];
-        const model_node *n = &m->nodes[m->node_count - written + k];
+        const model_node *n = &m->nodes[m->node_count - taught - written + k];
         const model_slot *slot = slot_of(m, loss->labels);
         const hr_shape *judged = &m->values[loss->prediction].shape;
         ck_assert_uint_eq(n->out[n->out_count - 1], loss->value);
@@ -191,6 +194,7 @@ static inline void assert_losses(const hr_model *m)
         ck_assert_int_eq(m->values[loss->labels].dtype == HR_F32, !loss->classifies);
         ck_assert(!loss->classifies || judged->dim[judged->rank - 1] == (int64_t)slot->classes);
     }
+    ck_assert(taught == 0 || m->nodes[m->node_count - 1].op == HR_OP_KL);
 }
 
 static inline void assert_consistent(const hr_model *m)
