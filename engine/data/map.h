@@ -24,7 +24,8 @@ typedef struct data_map {
     bool augment_once;      // as in epoch 0 for good: what is made is kept
     data_cache *copies; // instead of augmenting, `copy_count` of each training image; borrowed; NULL: none
     uint32_t copy_count;
-    const float *answers; // of training samples, written to the last slot, which the source does not know; borrowed; NULL: none
+    const float *
+        answers; // of training samples, written to the last slot, which the source does not know; borrowed; NULL: none
     data_bad *bad;    // what cannot be read is replaced, and counted there; borrowed; NULL: it is an error
     bool past_caches; // batches are larger than the processor's caches, and written past them
 } data_map;

@@ -18,8 +18,8 @@ typedef struct pipeline pipeline;
 typedef struct pipeline_wire {
     data_type train[DATA_MAX_SLOTS], eval[DATA_MAX_SLOTS]; // of DATA_FLOAT slots, as data_form_narrowed
     pinned_memory pinned;                                  // all zero: ordinary memory
-    data_slot answers;      // what training batches have beside the samples: a teacher's logits. rank 0: nothing
-    const float *answered;  // of all training samples in file order; borrowed until close; NULL in a plan
+    data_slot answers; // what training batches have beside the samples: a teacher's logits. rank 0: nothing
+    const float *answered; // of all training samples in file order; borrowed until close; NULL in a plan
 } pipeline_wire;
 
 // Of training batches: the source's, narrowed, and what comes beside.
