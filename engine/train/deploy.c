@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/compressed.h"
+#include "base/file.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "program/optimizer_rules.h"
@@ -36,7 +37,11 @@ static hr_status open_engine(deploying *d, const hr_preset *preset, const hr_kno
     HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_SAVE, "", err));
     HR_TRY(hr_knobs_set(&of_save, HR_KNOB_COMPRESS_QUANTIZE, "none", err));
     HR_TRY(hr_engine_create(preset, &of_save, NULL, &d->e, err));
-    HR_TRY(engine_rebuild(d->e, err));
+    const hr_status status = engine_rebuild(d->e, err);
+    if (status == HR_SAVE && err != NULL && err->hint[0] == '\0') {
+        hr_err_try(err, "--save FILE with what train.save wrote of this preset");
+    }
+    HR_TRY(status);
     if (!d->e->build->arithmetic) {
         (void)HR_FAIL(err, DEVICE, "device '%s' has no weights to deploy", d->e->build->device->name);
         hr_err_try(err, "-s device.kind=reference");
@@ -286,15 +291,20 @@ static hr_status check_request(const deploying *d, hr_err *err)
     return HR_OK;
 }
 
+// Found out now, not behind the evaluations.
 static hr_status check_out(const hr_deploy_request *request, hr_err *err)
 {
-    if (request->out == NULL || request->replaces) {
+    file_writer *w = NULL;
+    if (request->out == NULL) {
         return HR_OK;
     }
-    const hr_status status = save_check_replaceable(request->out, err);
+    hr_status status = request->replaces ? HR_OK : save_check_replaceable(request->out, err);
     if (status != HR_OK) {
         hr_err_try(err, "-o ANOTHER.safetensors, or --force to replace it");
+        return status;
     }
+    status = file_writer_open(request->out, &w, err);
+    file_writer_abandon(w);
     return status;
 }
 
