@@ -23,7 +23,7 @@ typedef struct evaluation {
     bool ever;
     double loss_sum;
     uint64_t correct, samples, count;
-    double loss, accuracy;               // of the last one, NaN before
+    double loss, accuracy;      // of the last one, NaN before
     uint64_t peak_in_use_bytes; // of all in this counter epoch
     ledger before;              // the training steps' ledger, put back when it ends
 } evaluation;

@@ -12,10 +12,9 @@ static const cudnnDataType_t float32 = CUDNN_DATA_FLOAT;
 static cudnnDataType_t data_type(uint32_t dtype)
 {
     static const cudnnDataType_t types[] = {
-        [HR_F32] = CUDNN_DATA_FLOAT,     [HR_F64] = CUDNN_DATA_DOUBLE, [HR_F16] = CUDNN_DATA_HALF,
-        [HR_BF16] = CUDNN_DATA_BFLOAT16, [HR_I32] = CUDNN_DATA_INT32,  [HR_U8] = CUDNN_DATA_BOOLEAN,
-        [HR_I8] = CUDNN_DATA_INT8,
-        [GRAPH_I64] = CUDNN_DATA_INT64};
+        [HR_F32] = CUDNN_DATA_FLOAT,     [HR_F64] = CUDNN_DATA_DOUBLE,  [HR_F16] = CUDNN_DATA_HALF,
+        [HR_BF16] = CUDNN_DATA_BFLOAT16, [HR_I32] = CUDNN_DATA_INT32,   [HR_U8] = CUDNN_DATA_BOOLEAN,
+        [HR_I8] = CUDNN_DATA_INT8,       [GRAPH_I64] = CUDNN_DATA_INT64};
     return types[dtype];
 }
 

@@ -48,9 +48,8 @@ uint64_t cuda_bytes(const op_operand *t)
 const char *cuda_suffix(uint32_t dtype)
 {
     static const char *const suffixes[HR_DTYPE_COUNT] = {
-        [HR_F32] = "f32",   [HR_F64] = "f64", [HR_F16] = "f16",
-        [HR_BF16] = "bf16", [HR_I32] = "i32", [HR_U8] = "u8",
-        [HR_I8] = "i8"};
+        [HR_F32] = "f32", [HR_F64] = "f64", [HR_F16] = "f16", [HR_BF16] = "bf16",
+        [HR_I32] = "i32", [HR_U8] = "u8",   [HR_I8] = "i8"};
     return suffixes[dtype];
 }
 
