@@ -163,41 +163,52 @@ static void int8_rows_body(const void *argument, int64_t begin, int64_t end, uin
     int8_rows(argument, begin, end);
 }
 
-// `inverse`: of the scales of the columns.
-CPU_HOT static void put_tile(const int8_job *j, const int32_t *sums, int64_t row, int64_t rows,
-                             int64_t column, int64_t columns, const float *inverse, const float *bias)
+// Columns of the result that a panel makes.
+typedef struct int8_columns_of {
+    int64_t first, count;
+    float inverse[INT8_COLUMNS], bias[INT8_COLUMNS]; // inverse: of their scales
+} int8_columns_of;
+
+CPU_HOT static void put_tile(const int8_job *j, const int8_columns_of *of, const int32_t *sums, int64_t row,
+                             int64_t rows)
 {
     for (int64_t r = 0; r < rows; r++) {
-        float *y = j->y + (row + r) * j->s.units + column, line[INT8_COLUMNS];
+        float *y = j->y + (row + r) * j->s.units + of->first, line[INT8_COLUMNS];
         const float of_row = j->row_inverse[row + r];
         for (int c = 0; c < INT8_COLUMNS; c++) {
-            const float value = (float)sums[r * INT8_COLUMNS + c] * (inverse[c] * of_row) + bias[c];
+            const float value = (float)sums[r * INT8_COLUMNS + c] * (of->inverse[c] * of_row) + of->bias[c];
             const float raised = value < j->floor ? j->floor : value;
             line[c] = raised > j->ceiling ? j->ceiling : raised;
         }
-        if (columns == INT8_COLUMNS) {
+        if (of->count == INT8_COLUMNS) {
             memcpy(y, line, sizeof line);
         } else {
-            memcpy(y, line, (size_t)columns * sizeof *line);
+            memcpy(y, line, (size_t)of->count * sizeof *line);
         }
     }
+}
+
+static int8_columns_of columns_of(const int8_job *j, int64_t first)
+{
+    const int64_t left = j->s.units - first;
+    int8_columns_of of = {.first = first, .count = left < INT8_COLUMNS ? left : INT8_COLUMNS};
+    for (int64_t c = 0; c < of.count; c++) {
+        of.inverse[c] = 1 / j->unit_scale[first + c];
+        of.bias[c] = j->bias == NULL ? 0 : j->bias[first + c];
+    }
+    return of;
 }
 
 static void run_panel(const int8_job *j, int64_t block, int64_t column, int16_t *panel)
 {
     const int64_t end = (block + 1) * BLOCK_ROWS < j->s.rows ? (block + 1) * BLOCK_ROWS : j->s.rows;
-    const int64_t columns = j->s.units - column < INT8_COLUMNS ? j->s.units - column : INT8_COLUMNS;
-    float inverse[INT8_COLUMNS] = {0}, bias[INT8_COLUMNS] = {0};
+    const int8_columns_of of = columns_of(j, column);
     int32_t sums[INT8_ROWS * INT8_COLUMNS];
-    for (int64_t c = 0; c < columns; c++) {
-        inverse[c] = 1 / j->unit_scale[column + c];
-        bias[c] = j->bias == NULL ? 0 : j->bias[column + c];
-    }
-    j->tiles->pack(j->w + column, j->s.depth, j->s.units, columns, panel);
+    j->tiles->pack(j->w + column, j->s.depth, j->s.units, of.count, panel);
     for (int64_t row = block * BLOCK_ROWS; row < end; row += INT8_ROWS) {
         const int64_t rows = end - row < INT8_ROWS ? end - row : INT8_ROWS;
         j->tiles->run(j->a + row * j->a_row, j->a_row, panel, j->a_row / 2, rows, sums);
-        put_tile(j, sums, row, rows, column, columns, inverse, bias);
+        put_tile(j, &of, sums, row, rows);
     }
 }
 
