@@ -58,7 +58,7 @@ static hr_status make_fresh(draft *d, uint32_t like, hr_err *err)
     uint32_t layer = d->tensors.data[like].layer;
     op_operand o = tensor_operand(&d->tensors.data[like]);
     const char *name = draft_suffixed(d, d->tensors.data[like].name, "fresh");
-    HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_RETAINED, layer, &id, err));
+    HR_TRY(draft_tensor(d, name, &o, HR_CATEGORY_ACTIVATIONS, layer, &id, err));
     instr *zeros = draft_instr(d, &d->instrs, HR_OP_ZEROS, HR_PHASE_UPDATE, layer);
     if (zeros == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
