@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combinations of knobs that are refused up front, each with its reason and the knob to turn.
-#include <string.h>
-
 #include "headroom/knobs.h"
 
 #include "knobs/augment.h"
 #include "knobs/checkpoint.h"
 #include "knobs/class_filter.h"
+#include "knobs/compress_rules.h"
+#include "knobs/framework_rules.h"
 #include "knobs/logical.h"
-#include "knobs/lora.h"
 #include "knobs/loss_scale.h"
-#include "knobs/low_rank.h"
 #include "knobs/prune.h"
 #include "knobs/stages.h"
 #include "knobs/torch_settings.h"
@@ -369,202 +367,10 @@ static bool divided_by_fraction(const hr_knobs *knobs)
     return divided(knobs, &d) && hr_knob_real(knobs, HR_KNOB_ALLOCATOR_FRACTION) > 0;
 }
 
-// ---- execution.as=pytorch: what its rules do not know yet ---------------------------------------------------
-
-static bool pytorch(const hr_knobs *knobs)
-{
-    return hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch");
-}
-
-static bool pytorch_graph(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && graph(knobs);
-}
-
-static bool pytorch_two_bytes(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float32") &&
-           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") &&
-           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "mixed_bfloat16");
-}
-
-static bool pytorch_selects(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "selective");
-}
-
-static bool quantized(const hr_knobs *knobs)
-{
-    return !hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "none");
-}
-
-static bool quantized_on_cuda(const hr_knobs *knobs)
-{
-    return quantized(knobs) && !hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat") &&
-           hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
-}
-
-static bool quantized_as_a_framework(const hr_knobs *knobs)
-{
-    return quantized(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
-}
-
-static bool pytorch_offloads_activations(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on");
-}
-
-static bool pytorch_offloads_slots(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_OPTIMIZER, "on");
-}
-
-static bool pytorch_fused_backward(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && fused_backward(knobs);
-}
-
-static bool pytorch_averages(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_EMA);
-}
-
-static bool pytorch_prunes(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && prune_is_on(knobs);
-}
-
-// torch.optim's that are also ours.
-static bool pytorch_optimizes(const hr_knobs *knobs)
-{
-    return hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "sgd") ||
-           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "momentum") ||
-           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "rmsprop") ||
-           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "adam") ||
-           hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "adamw");
-}
-
-static bool pytorch_other_optimizer(const hr_knobs *knobs)
-{
-    return pytorch(knobs) && !pytorch_optimizes(knobs);
-}
-
-// ---- execution.as=tensorflow ------------------------------------------------------------------------------------
-
-static bool tensorflow(const hr_knobs *knobs)
-{
-    return hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "tensorflow");
-}
-
-static bool tensorflow_graph(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && graph(knobs);
-}
-
-static bool tensorflow_two_bytes(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float32") &&
-           !hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64");
-}
-
-static bool tensorflow_checkpoints(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && !hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "none");
-}
-
-static bool tensorflow_accumulates(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE) > 1;
-}
-
-static bool tensorflow_offloads_activations(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on");
-}
-
-static bool tensorflow_offloads_slots(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && hr_knob_is(knobs, HR_KNOB_OFFLOAD_OPTIMIZER, "on");
-}
-
-static bool tensorflow_fused_backward(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && fused_backward(knobs);
-}
-
-static bool tensorflow_averages(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_EMA);
-}
-
-static bool tensorflow_clips(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && hr_knob_is_set(knobs, HR_KNOB_OPTIMIZER_CLIP_NORM);
-}
-
-static bool tensorflow_other_optimizer(const hr_knobs *knobs)
-{
-    return tensorflow(knobs) && !pytorch_optimizes(knobs) &&
-           !hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "lion");
-}
-
 static bool fused_rmsprop(const hr_knobs *knobs)
 {
     return hr_knob_is(knobs, HR_KNOB_OPTIMIZER_IMPLEMENTATION, "fused") &&
            hr_knob_is(knobs, HR_KNOB_OPTIMIZER_KIND, "rmsprop");
-}
-
-// ---- compress.* ----------------------------------------------------------------------------------------------------
-
-static bool strange_lora_targets(const hr_knobs *knobs)
-{
-    lora_choice lora;
-    return !lora_of(knobs, &lora);
-}
-
-static bool strange_low_rank(const hr_knobs *knobs)
-{
-    low_rank_choice low_rank;
-    return !low_rank_of(knobs, &low_rank);
-}
-
-static bool adapts_factors(const hr_knobs *knobs)
-{
-    return hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA) &&
-           strcmp(hr_knob_text(knobs, HR_KNOB_COMPRESS_LOW_RANK), "none") != 0;
-}
-
-static bool adapts_as_another(const hr_knobs *knobs)
-{
-    return hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA) && (pytorch(knobs) || tensorflow(knobs));
-}
-
-static bool distils(const hr_knobs *knobs)
-{
-    const char *teacher = hr_knob_text(knobs, HR_KNOB_COMPRESS_DISTILL);
-    return teacher[0] != '\0' && strcmp(teacher, "none") != 0;
-}
-
-static bool distils_by_rules(const hr_knobs *knobs)
-{
-    return distils(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
-}
-
-static bool caches_answers(const hr_knobs *knobs)
-{
-    return distils(knobs) && hr_knob_is(knobs, HR_KNOB_COMPRESS_DISTILL_CACHE, "on");
-}
-
-static bool caches_answers_to_changing_images(const hr_knobs *knobs)
-{
-    return caches_answers(knobs) && !hr_knob_is(knobs, HR_KNOB_PIPELINE_AUGMENT, "none");
-}
-
-static bool caches_wide_answers_for_another_type(const hr_knobs *knobs)
-{
-    return caches_answers(knobs) && (hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float64") ||
-                                     hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "float16") ||
-                                     hr_knob_is(knobs, HR_KNOB_PRECISION_POLICY, "bfloat16"));
 }
 
 static const hr_constraint constraints[] = {

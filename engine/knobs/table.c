@@ -858,6 +858,18 @@ static const hr_knob_row rows[] = {
             "weights of its own, gates of an LSTM too; a table of an embedding that serves as the output layer is none. "
             "list: the layers that are named. auto: qv, dense in a model without attention, conv in one without either.",
         .applies = "with compress.lora"},
+    ROW(COMPRESS_LOW_RANK, TEXT, "none", "")
+        .steps = {"none", "ratio:0.75", "ratio:0.5", "ratio:0.25", "ratio:0.1"}, .models = true,
+        .line = "none, a rank or ratio:X: weights become products of thin factors",
+        .explanation =
+            "A dense layer of m x n becomes x·U·V + b with U of m x R and V of R x n, a 1x1 convolution the same of its "
+            "channels, and a larger one Tucker-2: 1x1 to R channels, its own kernel among them, 1x1 to its filters. ratio:X "
+            "gives each layer the rank at which it keeps the share X of its weights, at least 1. A layer that would not become "
+            "smaller stays as it is: the break-even of m x n is the rank m·n / (m + n). Convolutions in groups and "
+            "tables of embeddings stay too. A step holds one activation more for each factor: fewer weights, gradients and slots are "
+            "paid with that. Factors begin normal, of the variance that the layer's own weights would have; a save of the model "
+            "without low_rank that is resumed is decomposed instead (SVD, of convolutions HOSVD of their channels), its "
+            "optimizer state begins anew."},
     ROW(COMPRESS_DISTILL, TEXT, "none", "")
         .models = true,
         .line = "the preset whose model teaches this one; self; none: labels alone do",
@@ -889,18 +901,6 @@ static const hr_knob_row rows[] = {
             "A save of a training of the teacher (train.save). \"\" takes what the teacher's preset names in train.resume; where it names "
             "nothing the teacher has seeded initial values, which teach nothing: good for bytes only. A plan needs none.",
         .applies = "with compress.distill"},
-    ROW(COMPRESS_LOW_RANK, TEXT, "none", "")
-        .steps = {"none", "ratio:0.75", "ratio:0.5", "ratio:0.25", "ratio:0.1"}, .models = true,
-        .line = "none, a rank or ratio:X: weights become products of thin factors",
-        .explanation =
-            "A dense layer of m x n becomes x·U·V + b with U of m x R and V of R x n, a 1x1 convolution the same of its "
-            "channels, and a larger one Tucker-2: 1x1 to R channels, its own kernel among them, 1x1 to its filters. ratio:X "
-            "gives each layer the rank at which it keeps the share X of its weights, at least 1. A layer that would not become "
-            "smaller stays as it is: the break-even of m x n is the rank m·n / (m + n). Convolutions in groups and "
-            "tables of embeddings stay too. A step holds one activation more for each factor: fewer weights, gradients and slots are "
-            "paid with that. Factors begin normal, of the variance that the layer's own weights would have; a save of the model "
-            "without low_rank that is resumed is decomposed instead (SVD, of convolutions HOSVD of their channels), its "
-            "optimizer state begins anew."},
     ROW(COMPRESS_DISTILL_CACHE, CHOICE, "off", "")
         .choices = OFF_ON,
         .models = true,

@@ -64,8 +64,9 @@ static ranks of_three(const low_rank_choice *choice, const hr_shape *w)
                .most = (int64_t)fmin(c, f)};
     if (choice->rank == 0) {
         const double part = part_of(area, c, f, choice->ratio);
-        r.in = at_least_one(part * c);
-        r.out = at_least_one(part * f);
+        r.in = at_least_one(fmin(part * c, area * f));
+        r.out = at_least_one(fmin(part * f, area * c));
+        r.most = (int64_t)fmax(c, f); // each is below its own channels
     }
     r.elements = (uint64_t)w->dim[2] * (uint64_t)r.in + (uint64_t)area * (uint64_t)r.in * (uint64_t)r.out +
                  (uint64_t)r.out * (uint64_t)w->dim[3];

@@ -389,11 +389,14 @@ static hr_status add_of_preset(model_builder *b, const hr_preset *teacher, const
     return status == HR_OK ? keep_weights(b, teacher, err) : status;
 }
 
-// The model in hand, in the sizes that it has here.
+// The model in hand, in the sizes that it has here, as it is without adapters and factors.
 static hr_status add_self(model_builder *b, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
     model_builder *whole = NULL;
-    HR_TRY(model_read_whole(preset, knobs, &whole, NULL, err));
+    hr_knobs plain = *knobs;
+    HR_TRY(hr_knobs_set(&plain, HR_KNOB_COMPRESS_LORA, "none", err));
+    HR_TRY(hr_knobs_set(&plain, HR_KNOB_COMPRESS_LOW_RANK, "none", err));
+    HR_TRY(model_read_whole(preset, &plain, &whole, NULL, err));
     return add_whole(b, whole, knobs, err);
 }
 

@@ -144,6 +144,12 @@ hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
         hr_err_try(err, "train a step, then save again");
         return HR_STATE;
     }
+    if (e->quantized != HR_QUANTIZE_NONE) {
+        (void)HR_FAIL(err, SAVE, "%s: needed weights that were trained, had %s ones", path,
+                      hr_quantize_name(e->quantized));
+        hr_err_try(err, "-s train.save= with the file that they were read from, which is a save already");
+        return HR_SAVE;
+    }
     hr_status status = save_check_replaceable(path, err);
     if (status != HR_OK) {
         hr_err_try(err, "-s train.save=ANOTHER.safetensors");
@@ -242,26 +248,42 @@ static hr_status read_tensor(save_file *f, const char *name, const json_t *entry
     return HR_OK;
 }
 
-static bool has_param(const hr_model *m, const char *name)
+// The parameters that the file is asked for are [first_param, end_param) of its model, under names without a prefix.
+static uint32_t first_param(const save_file *f)
+{
+    return f->of_teacher ? f->model->own_params : 0;
+}
+
+static uint32_t end_param(const save_file *f)
+{
+    return f->of_teacher ? f->model->param_count : f->model->own_params;
+}
+
+static const char *name_of_param(const save_file *f, uint32_t k)
+{
+    return f->model->params[k].name + (f->of_teacher ? strlen(MODEL_TEACHER) : 0);
+}
+
+static bool has_param(const save_file *f, const char *name)
 {
     bool has = false;
-    for (uint32_t k = 0; k < m->param_count && !has; k++) {
-        has = strcmp(m->params[k].name, name) == 0;
+    for (uint32_t k = first_param(f); k < end_param(f) && !has; k++) {
+        has = strcmp(name_of_param(f, k), name) == 0;
     }
     return has;
 }
 
 // What adapters learned is not left behind because the model has none there.
-static hr_status check_adapters(const save_file *f, const store *s, const hr_model *m, hr_err *err)
+static hr_status check_adapters(const save_file *f, const store *s, hr_err *err)
 {
     for (uint32_t k = 0; k < s->tensors.count; k++) {
         const stored_tensor *t = &s->tensors.data[k];
-        if (t->category != HR_CATEGORY_WEIGHTS || !model_is_adapter_name(t->name) || has_param(m, t->name)) {
+        if (t->category != HR_CATEGORY_WEIGHTS || !model_is_adapter_name(t->name) || has_param(f, t->name)) {
             continue;
         }
         const long long rank = t->shape.rank > 0 ? (long long)t->shape.dim[t->shape.rank - 1] : 0;
-        (void)HR_FAIL(err, SAVE, "%s has adapters of rank %lld (%s) that model %s lacks", f->path, rank,
-                      t->name, m->name);
+        (void)HR_FAIL(err, SAVE, "%s has adapters of rank %lld (%s) that %s %s lacks", f->path, rank, t->name,
+                      f->of_teacher ? "the teacher of" : "model", f->model->name);
         hr_err_try(err, "-s compress.lora=%lld, with the compress.lora_targets that it was trained with",
                    rank);
         return HR_SAVE;
@@ -290,9 +312,8 @@ static hr_status check_factors(const save_file *f, const store *s, const model_p
 static hr_status check_against_model(const save_file *f, const store *s, hr_err *err)
 {
     const hr_model *m = f->model;
-    const uint32_t end = f->of_teacher ? m->param_count : m->own_params;
-    for (uint32_t k = f->of_teacher ? m->own_params : 0; k < end; k++) {
-        const char *name = m->params[k].name + (f->of_teacher ? strlen(MODEL_TEACHER) : 0);
+    for (uint32_t k = first_param(f); k < end_param(f); k++) {
+        const char *name = name_of_param(f, k);
         const stored_tensor *t = store_find(s, name);
         if (t == NULL && m->params[k].factor == MODEL_FACTOR_NONE && !f->of_teacher) {
             HR_TRY(check_factors(f, s, &m->params[k], err));
@@ -312,7 +333,7 @@ static hr_status check_against_model(const save_file *f, const store *s, hr_err 
             return HR_SAVE;
         }
     }
-    return f->of_teacher ? HR_OK : check_adapters(f, s, m, err);
+    return check_adapters(f, s, err);
 }
 
 static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)
@@ -390,12 +411,34 @@ static hr_status decompose_save(hr_engine *e, store *s, hr_err *err)
     return HR_OK;
 }
 
+// Whole numbers stand for the weights of the model itself, of a student.
+static hr_status check_quantized(const hr_engine *e, const save_file *f, hr_err *err)
+{
+    const char *mode = hr_quantize_name(f->mode);
+    const bool shaped = hr_knob_is_set(&e->knobs, HR_KNOB_COMPRESS_LORA) ||
+                        strcmp(hr_knob_text(&e->knobs, HR_KNOB_COMPRESS_LOW_RANK), "none") != 0;
+    if (f->of_teacher) {
+        return HR_FAIL(err, SAVE, "%s has %s weights: a teacher needs those that were trained", f->path,
+                       mode);
+    }
+    if (shaped) {
+        (void)HR_FAIL(
+            err, SAVE,
+            "%s has %s weights of the whole model: adapters and factors need those that were trained",
+            f->path, mode);
+        hr_err_try(err, "-s compress.lora=none -s compress.low_rank=none");
+        return HR_SAVE;
+    }
+    return HR_OK;
+}
+
 // Whole numbers become what a product with them computes with, weights the factors that the model has in their place. The
 // checksum is of them as they are written.
 static hr_status take_tensors(hr_engine *e, const save_file *f, store *s, hr_err *err)
 {
     HR_TRY(check_contents(f, s, err));
     if (f->mode != HR_QUANTIZE_NONE) {
+        HR_TRY(check_quantized(e, f, err));
         store back = {0};
         const hr_status status = quantized_back(s, f->model, f->mode, f->path, &back, err);
         store_deinit(s);
@@ -492,6 +535,9 @@ static hr_status load(hr_engine *e, const hr_model *m, const char *path, bool te
     status = status == HR_READ && !teacher ? say_other_model(path, root, e->model, status, err) : status;
     save_file f = {.path = path, .data = data, .data_bytes = bytes, .model = m, .of_teacher = teacher};
     status = status == HR_OK ? read_all(e, &f, root, err) : status;
+    if (status == HR_SAVE && teacher) {
+        hr_err_try(err, "-s compress.distill_weights=FILE, a save of the teacher's own training");
+    }
     file_close(fd);
     json_decref(root);
     hr_free(data);

@@ -102,11 +102,11 @@
     X(COMPRESS_LORA, "compress.lora")                                                                        \
     X(COMPRESS_LORA_ALPHA, "compress.lora_alpha")                                                            \
     X(COMPRESS_LORA_TARGETS, "compress.lora_targets")                                                        \
+    X(COMPRESS_LOW_RANK, "compress.low_rank")                                                                \
     X(COMPRESS_DISTILL, "compress.distill")                                                                  \
     X(COMPRESS_DISTILL_ALPHA, "compress.distill_alpha")                                                      \
     X(COMPRESS_DISTILL_TEMPERATURE, "compress.distill_temperature")                                          \
     X(COMPRESS_DISTILL_WEIGHTS, "compress.distill_weights")                                                  \
-    X(COMPRESS_LOW_RANK, "compress.low_rank")                                                                \
     X(COMPRESS_DISTILL_CACHE, "compress.distill_cache")                                                      \
     X(COMPRESS_QUANTIZE, "compress.quantize")                                                                \
     X(MODEL_SEQUENCE, "model.sequence")                                                                      \
