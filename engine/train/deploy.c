@@ -63,7 +63,7 @@ static const stored_tensor *judged(deploying *d, const char *name)
 static hr_status strip(deploying *d, hr_err *err)
 {
     const hr_model *m = d->e->model;
-    for (uint32_t k = 0; k < m->param_count; k++) {
+    for (uint32_t k = 0; k < m->own_params; k++) {
         const stored_tensor *from = judged(d, m->params[k].name);
         stored_tensor *to =
             from == NULL ? NULL : store_add_as(&d->stripped, m->params[k].name, from, from->dtype);
@@ -191,12 +191,12 @@ static hr_status describe(deploying *d, hr_err *err)
 {
     const hr_model *m = d->e->model;
     const hr_quantize mode = d->out->quantize;
-    d->out->tensors = hr_calloc(m->param_count, sizeof *d->out->tensors);
+    d->out->tensors = hr_calloc(m->own_params, sizeof *d->out->tensors);
     if (d->out->tensors == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for a report of %u tensors", m->param_count);
+        return HR_FAIL(err, NOMEM, "no host memory for a report of %u tensors", m->own_params);
     }
-    d->out->tensor_count = m->param_count;
-    for (uint32_t k = 0; k < m->param_count; k++) {
+    d->out->tensor_count = m->own_params;
+    for (uint32_t k = 0; k < m->own_params; k++) {
         hr_deploy_tensor *t = &d->out->tensors[k];
         const stored_tensor *w = store_find(&d->stripped, m->params[k].name);
         const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(m, k);

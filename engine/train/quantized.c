@@ -3,59 +3,22 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "headroom/words.h"
 
 #include "base/quantize.h"
+#include "program/deployed.h"
 
 enum { QUANTIZED_NAME_BYTES = 256 };
-
-static const char *const mode_names[] = {
-#define X(id, text) text,
-    HR_QUANTIZE_MAP(X)
-#undef X
-};
-
-const char *hr_quantize_name(hr_quantize mode)
-{
-    return mode_names[mode];
-}
-
-hr_status hr_quantize_parse(const char *word, hr_quantize *out, hr_err *err)
-{
-    for (int k = 0; k < HR_QUANTIZE_COUNT; k++) {
-        if (strcmp(word, mode_names[k]) == 0) {
-            *out = (hr_quantize)k;
-            return HR_OK;
-        }
-    }
-    const char *near = hr_word_nearest(word, mode_names, HR_QUANTIZE_COUNT);
-    (void)HR_FAIL(err, USAGE, "--quantize needs int8, int8_weights, int4_weights or none, had '%.64s'%s%s%s",
-                  word, near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
-                  near == NULL ? "" : "'?");
-    hr_err_try(err, "--quantize %s", near == NULL ? mode_names[HR_QUANTIZE_INT8] : near);
-    return HR_USAGE;
-}
 
 // ---- names and shapes -----------------------------------------------------------------------------------------
 
 typedef struct quantized_parts {
-    hr_shape q, scale, zero; // zero of rank 0: there is none
-    hr_dtype q_type;
+    deployed_parts of;
     char scale_name[QUANTIZED_NAME_BYTES], zero_name[QUANTIZED_NAME_BYTES];
 } quantized_parts;
 
 static void parts_of(const model_param *p, hr_quantize mode, quantized_parts *out)
 {
-    const int64_t rows = p->shape.dim[0], columns = p->shape.dim[1];
-    const int64_t groups = (int64_t)quantize_int4_groups((uint64_t)rows);
-    *out = (quantized_parts){.q = p->shape, .scale = shape_of(1, &columns), .q_type = HR_I8};
-    if (mode == HR_QUANTIZE_INT4_WEIGHTS) {
-        out->q.dim[1] = (int64_t)quantize_int4_pitch((uint64_t)columns);
-        out->q_type = HR_U8;
-        out->scale = out->zero = shape_of(2, (const int64_t[]){groups, columns});
-    }
+    deployed_parts_of(&p->shape, mode, &out->of);
     (void)snprintf(out->scale_name, sizeof out->scale_name, "%s:scale", p->name);
     (void)snprintf(out->zero_name, sizeof out->zero_name, "%s:zero", p->name);
 }
@@ -84,14 +47,14 @@ static hr_status make_one(const stored_tensor *w, const model_param *p, hr_quant
     const uint64_t rows = (uint64_t)p->shape.dim[0], columns = (uint64_t)p->shape.dim[1];
     quantized_parts parts;
     parts_of(p, mode, &parts);
-    const bool has_zero = parts.zero.rank > 0;
+    const bool has_zero = parts.of.zero.rank > 0;
     HR_TRY(check_finite(p->name, w->data, rows * columns, err));
     // Adding may move the tensors, never their data.
-    stored_tensor *added = store_add(to, p->name, &parts.q, parts.q_type, HR_CATEGORY_WEIGHTS);
+    stored_tensor *added = store_add(to, p->name, &parts.of.q, parts.of.q_type, HR_CATEGORY_WEIGHTS);
     void *q = added == NULL ? NULL : added->data;
-    added = store_add(to, parts.scale_name, &parts.scale, HR_F32, HR_CATEGORY_WEIGHTS);
+    added = store_add(to, parts.scale_name, &parts.of.scale, HR_F32, HR_CATEGORY_WEIGHTS);
     float *scale = added == NULL ? NULL : added->data;
-    added = has_zero ? store_add(to, parts.zero_name, &parts.zero, HR_I8, HR_CATEGORY_WEIGHTS) : NULL;
+    added = has_zero ? store_add(to, parts.zero_name, &parts.of.zero, HR_I8, HR_CATEGORY_WEIGHTS) : NULL;
     if (q == NULL || scale == NULL || (has_zero && added == NULL)) {
         return no_memory(p->name, err);
     }
@@ -119,7 +82,7 @@ static hr_status make_from(const stored_tensor *from, const model_param *p, hr_q
 
 hr_status quantized_make(const store *from, const hr_model *m, hr_quantize mode, store *to, hr_err *err)
 {
-    for (uint32_t k = 0; k < m->param_count; k++) {
+    for (uint32_t k = 0; k < m->own_params; k++) {
         const model_param *p = &m->params[k];
         const stored_tensor *w = store_find(from, p->name);
         if (w != NULL && mode != HR_QUANTIZE_NONE && model_param_is_dense(m, k)) {
@@ -156,10 +119,10 @@ static hr_status back_one(const store *s, const model_param *p, hr_quantize mode
     const void *q = NULL, *scale = NULL, *zero = NULL;
     quantized_parts parts;
     parts_of(p, mode, &parts);
-    const bool has_zero = parts.zero.rank > 0;
-    HR_TRY(part_of(s, p->name, &parts.q, parts.q_type, path, &q, err));
-    HR_TRY(part_of(s, parts.scale_name, &parts.scale, HR_F32, path, &scale, err));
-    HR_TRY(has_zero ? part_of(s, parts.zero_name, &parts.zero, HR_I8, path, &zero, err) : HR_OK);
+    const bool has_zero = parts.of.zero.rank > 0;
+    HR_TRY(part_of(s, p->name, &parts.of.q, parts.of.q_type, path, &q, err));
+    HR_TRY(part_of(s, parts.scale_name, &parts.of.scale, HR_F32, path, &scale, err));
+    HR_TRY(has_zero ? part_of(s, parts.zero_name, &parts.of.zero, HR_I8, path, &zero, err) : HR_OK);
     stored_tensor *w = store_add(to, p->name, &p->shape, HR_F32, HR_CATEGORY_WEIGHTS);
     if (w == NULL) {
         return no_memory(p->name, err);
@@ -175,7 +138,7 @@ static hr_status back_one(const store *s, const model_param *p, hr_quantize mode
 hr_status quantized_back(const store *from, const hr_model *m, hr_quantize mode, const char *path, store *to,
                          hr_err *err)
 {
-    for (uint32_t k = 0; k < m->param_count; k++) {
+    for (uint32_t k = 0; k < m->own_params; k++) {
         const model_param *p = &m->params[k];
         const stored_tensor *t = store_find(from, p->name);
         if (mode != HR_QUANTIZE_NONE && model_param_is_dense(m, k)) {

@@ -16,6 +16,7 @@
 #include "insight/implementations.h"
 #include "insight/planner.h"
 #include "insight/play_limit.h"
+#include "program/deployed.h"
 #include "train/failure_heap.h"
 #include "train/own_limit.h"
 #include "train/wire.h"
@@ -90,6 +91,13 @@ static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
         to->factor_error = factor_error_of(e, m->layers[k].name);
     }
     return HR_OK;
+}
+
+static void fill_deploy(const hr_engine *e, hr_report *r)
+{
+    const deployed_size size = deployed_size_of(model_reported(e), &e->knobs);
+    r->deploy.stripped_bytes = size.stripped_bytes;
+    r->deploy.deployed_bytes = size.bytes;
 }
 
 static int by_number(const void *a, const void *b)
@@ -438,6 +446,7 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
     fill_device(e, &r);
     fill_driver(e, &r);
     fill_train(e, &r);
+    fill_deploy(e, &r);
     hr_status status = fill_model(e, &r, err);
     if (status == HR_OK && e->build != NULL) {
         r.evaluation.peak_in_use_bytes = e->eval.ever ? e->eval.peak_in_use_bytes : HR_NONE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is deployed of a save: averages where they are held, zeros counted, nothing half done when memory is short, and a file that
+// What is deployed of a save: what its plan says, averages where they are held, zeros counted, nothing half done when memory is short, and a file that
 // was changed is refused.
 #define SMALL_ENGINE_LAYERS                                                                                  \
     "    - {kind: flatten}\n"                                                                                \
@@ -65,6 +65,36 @@ START_TEST(averages_are_what_is_deployed)
     hr_deploy_deinit(&a);
     hr_deploy_deinit(&b);
     hr_deploy_deinit(&c);
+}
+END_TEST
+
+static const char *const kinds[] = {
+    "optimizer.ema=none", "optimizer.ema=0.5",   "precision.policy=float16", "precision.policy=float64",
+    "compress.lora=2",    "compress.low_rank=3", "compress.distill=self",    "compress.prune=constant:0.5"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+START_TEST(a_plan_says_what_is_deployed)
+{
+    const hr_engine_options options = {.plan_only = true};
+    hr_knobs knobs = trained(kinds[_i]);
+    for (int mode = 0; mode < HR_QUANTIZE_COUNT; mode++) {
+        hr_err err = {0};
+        hr_engine *e = NULL;
+        hr_knobs planned = knobs;
+        hr_deploy d =
+            deployed(&knobs, &(hr_deploy_request){.save = save_path, .quantize = (hr_quantize)mode});
+        ck_assert_int_eq(
+            hr_knobs_set(&planned, HR_KNOB_COMPRESS_QUANTIZE, hr_quantize_name((hr_quantize)mode), &err),
+            HR_OK);
+        ck_assert_msg(hr_engine_create(preset, &planned, &options, &e, &err) == HR_OK, "%s", err.sentence);
+        hr_report r = report_of(e);
+        ck_assert_uint_eq(r.deploy.stripped_bytes, d.stripped.ram_bytes);
+        ck_assert_uint_eq(r.deploy.deployed_bytes, d.deployed.ram_bytes);
+        ck_assert((mode == HR_QUANTIZE_NONE) == (d.deployed.ram_bytes == d.stripped.ram_bytes));
+        hr_report_deinit(&r);
+        hr_engine_destroy(e);
+        hr_deploy_deinit(&d);
+    }
 }
 END_TEST
 
@@ -141,6 +171,7 @@ int main(void)
     TCase *tests = tcase_create("saves");
     tcase_add_checked_fixture(tests, open_preset, close_preset);
     tcase_add_test(tests, averages_are_what_is_deployed);
+    tcase_add_loop_test(tests, a_plan_says_what_is_deployed, 0, KINDS);
     tcase_add_test(tests, zeros_are_counted);
     tcase_add_loop_test(tests, a_quantised_file_that_was_changed_is_refused, 1, HR_QUANTIZE_COUNT);
     tcase_add_test(tests, memory_that_is_short_leaves_nothing_behind);
