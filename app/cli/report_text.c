@@ -349,6 +349,26 @@ static const char *where_from(const report_style *style)
                         : "as allocator.kind async: the driver's pool is not to be planned";
 }
 
+// Where something is compressed: what of it is left where the model is used.
+static void print_deployed(const hr_report *r, const report_style *style, report_source own)
+{
+    static const hr_knob_id techniques[] = {HR_KNOB_COMPRESS_PRUNE, HR_KNOB_COMPRESS_LORA,
+                                            HR_KNOB_COMPRESS_DISTILL, HR_KNOB_COMPRESS_LOW_RANK,
+                                            HR_KNOB_COMPRESS_QUANTIZE};
+    const bool quantizes = r->deploy.deployed_bytes != r->deploy.stripped_bytes;
+    char value[HR_KNOB_TEXT_MAX];
+    bool any = false;
+    for (size_t k = 0; k < sizeof techniques / sizeof *techniques; k++) {
+        any = any || strcmp(hr_knob_format(style->knobs, techniques[k], value), "none") != 0;
+    }
+    if (any) {
+        char note[64];
+        (void)snprintf(note, sizeof note, "weights and state%s%.4s", quantizes ? ", dense layers " : " alone",
+                       quantizes ? hr_knob_text(style->knobs, HR_KNOB_COMPRESS_QUANTIZE) : "");
+        bytes_row("deployed", r->deploy.deployed_bytes, own, note);
+    }
+}
+
 static void print_bill(const hr_report *r, const report_style *style)
 {
     const hr_report_memory *m = &r->memory;
@@ -364,6 +384,7 @@ static void print_bill(const hr_report *r, const report_style *style)
     printf("  %-20s %12.4f %c\n", "fragmentation", m->fragmentation, sum);
     puts("\nmemory of a step");
     bytes_row("static", m->static_bytes, own, "weights, gradients, optimizer, casts, state");
+    print_deployed(r, style, own);
     bytes_row("saved for backward", m->saved_for_backward_bytes, own, "");
     if (m->library_saved_bytes > 0) {
         bytes_row("saved by libraries", m->library_saved_bytes, own, "");

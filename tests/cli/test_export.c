@@ -149,6 +149,55 @@ START_TEST(whole_numbers_take_what_the_formula_says)
 }
 END_TEST
 
+static json_int_t planned(const json_t *report, const char *key)
+{
+    return json_integer_value(json_object_get(json_object_get(report, "deploy"), key));
+}
+
+START_TEST(a_plan_says_the_same)
+{
+    json_t *r = json_of("plan demo -s compress.quantize=%s --json", modes[_i].mode);
+    ck_assert_int_eq(planned(r, "stripped_bytes"), 2781972);
+    ck_assert_int_eq(planned(r, "deployed_bytes"), modes[_i].ram_bytes);
+    json_decref(r);
+}
+END_TEST
+
+START_TEST(the_text_of_a_plan_has_it_where_something_is_compressed)
+{
+    static const struct {
+        const char *words, *row; // NULL: none
+    } cases[] = {
+        {"plan demo", NULL},
+        {"plan demo -s compress.lora_alpha=8 -s compress.prune_structure=2:4", NULL},
+        {"plan demo -s compress.quantize=int4_weights",
+         "\n  deployed                375.2 KiB p  weights and state, dense layers int4\n"},
+        {"plan demo -s compress.prune=constant:0.5",
+         "\n  deployed                 2.65 MiB p  weights and state alone\n"},
+        {"plan demo -s compress.lora=4", "\n  deployed                 2.82 MiB p"},
+        {"plan demo -s compress.low_rank=32", "\n  deployed                 1.34 MiB p"},
+        {"plan demo -s compress.distill=self -s batch.size=8", "\n  deployed                 2.65 MiB p"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        outcome o = program_run(cases[k].words);
+        assert_exit(&o, cases[k].words, 0);
+        ck_assert_msg(cases[k].row == NULL ? strstr(o.out, "deployed") == NULL
+                                           : strstr(o.out, cases[k].row) != NULL,
+                      "%s: %s", cases[k].words, o.out);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+START_TEST(a_plan_of_a_run_that_trains_for_it_says_what_it_holds)
+{
+    json_t *r = json_of("plan demo -s batch.size=32 -s compress.quantize=qat --json");
+    ck_assert_int_eq(planned(r, "stripped_bytes"), 2781972);
+    ck_assert_int_eq(planned(r, "deployed_bytes"), 2781972);
+    json_decref(r);
+}
+END_TEST
+
 START_TEST(a_quantised_file_evaluates_as_the_report_says)
 {
     json_t *d = json_of("%s %s --quantize %s -o %s", exports, trained(), modes[_i].mode, file_of("e"));
@@ -247,6 +296,9 @@ int main(void)
     tcase_add_test(all, stripped_is_the_model_alone_and_evaluates_alike);
     tcase_add_test(all, training_goes_on_from_a_stripped_save_and_says_so);
     tcase_add_loop_test(all, whole_numbers_take_what_the_formula_says, 0, 3);
+    tcase_add_loop_test(all, a_plan_says_the_same, 0, 3);
+    tcase_add_test(all, the_text_of_a_plan_has_it_where_something_is_compressed);
+    tcase_add_test(all, a_plan_of_a_run_that_trains_for_it_says_what_it_holds);
     tcase_add_loop_test(all, a_quantised_file_evaluates_as_the_report_says, 0, 3);
     tcase_add_test(all, a_quantised_file_does_not_train);
     tcase_add_test(all, what_cannot_be_is_said_in_a_sentence);
