@@ -93,7 +93,7 @@ static void print_text(const compare_side sides[2])
         }
     }
     for (int id = 0; id < MEASURE_ALL; id++) {
-        if (is_known(sides, id)) {
+        if (measures_tell((measure_id)id, &sides[0].measures, &sides[1].measures)) {
             print_measure(sides, (measure_id)id, unit);
         }
     }

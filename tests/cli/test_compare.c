@@ -51,6 +51,8 @@ static const struct {
     {"static_bytes", "memory.static_bytes"},
     {"saved_for_backward_bytes", "memory.saved_for_backward_bytes"},
     {"h2d_bytes_per_step", "transfer.h2d_bytes_per_step"},
+    {"stripped_bytes", "deploy.stripped_bytes"},
+    {"deployed_bytes", "deploy.deployed_bytes"},
     {"step_seconds", "step.seconds"},
     {"instructions", "step.instructions"},
     {"flops", "step.flops"},
@@ -115,6 +117,32 @@ START_TEST(two_plans_are_compared_with_the_numbers_of_their_reports)
         json_decref(compared);
         json_decref(a);
         json_decref(b);
+    }
+}
+END_TEST
+
+// Of 80 columns, and with the figures of docs: what pruning adds to a training, and what is left of the model.
+START_TEST(what_is_compressed_is_told_of_in_both_phases)
+{
+    static const struct {
+        const char *other;
+        bool strips, deploys; // is another row
+        const char *verdict;
+    } cases[] = {
+        {"compress.quantize=int8", false, true, "b deploys 1.98 MiB less (-74.7%)."},
+        {"compress.prune=constant:0.5", false, false, "b needs 2.65 MiB more at the peak"},
+        {"compress.low_rank=32", true, true, " less (-"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char words[WORDS_MAX];
+        snprintf(words, sizeof words, "compare demo demo,%s -s device.vram=1GiB", cases[k].other);
+        outcome o = program_run(words);
+        assert_exit(&o, words, 0);
+        ck_assert_msg((strstr(o.out, "\nstripped_bytes ") != NULL) == cases[k].strips, "%s", o.out);
+        ck_assert_msg((strstr(o.out, "\ndeployed_bytes ") != NULL) == cases[k].deploys, "%s", o.out);
+        ck_assert_msg(strstr(o.out, cases[k].verdict) != NULL, "%s", o.out);
+        ck_assert_msg((strstr(o.out, "deploys ") != NULL) == cases[k].deploys, "%s", o.out);
+        outcome_deinit(&o);
     }
 }
 END_TEST
@@ -360,6 +388,7 @@ int main(void)
 {
     TCase *tc = tcase_create("compare");
     const TTest *const tests[] = {two_plans_are_compared_with_the_numbers_of_their_reports,
+                                  what_is_compressed_is_told_of_in_both_phases,
                                   a_network_in_json_is_planned,
                                   a_preset_needs_no_ending,
                                   a_report_stands_for_its_plan_and_an_out_of_memory_is_no_failure,

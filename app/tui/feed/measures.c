@@ -66,6 +66,8 @@ measures measures_of_report(const hr_report *r)
     m.value[MEASURE_HOST] =
         r->host.stage_count > 0 && r->host.unknown[0] == '\0' ? count_of(r->host.peak_bytes) : UNKNOWN;
     m.value[MEASURE_H2D] = count_of(r->h2d_bytes_per_step);
+    m.value[MEASURE_STRIPPED] = count_of(r->deploy.stripped_bytes);
+    m.value[MEASURE_DEPLOYED] = count_of(r->deploy.deployed_bytes);
     m.value[MEASURE_SECONDS] = r->step.seconds;
     m.value[MEASURE_EXAMPLES] = r->train.examples_per_second;
     m.value[MEASURE_LOSS_FIRST] = r->train.loss_first;
@@ -74,6 +76,13 @@ measures measures_of_report(const hr_report *r)
     m.value[MEASURE_INSTRUCTIONS] = count_of(r->step.instructions);
     m.value[MEASURE_FLOPS] = count_of(r->step.flops);
     return m;
+}
+
+bool measures_tell(measure_id id, const measures *a, const measures *b)
+{
+    const double before = a->value[id], after = b->value[id];
+    const bool of_deployment = id == MEASURE_STRIPPED || id == MEASURE_DEPLOYED;
+    return (!isnan(before) || !isnan(after)) && (!of_deployment || isnan(after - before) || after != before);
 }
 
 static double highest_of(const measures *m, double highest, bool peak_only)
@@ -167,6 +176,7 @@ typedef struct wording {
 static const wording wordings[] = {
     {MEASURE_PEAK, "needs", "less", "more", " at the peak"},
     {MEASURE_SECONDS, "takes", "less", "more", " a step"},
+    {MEASURE_DEPLOYED, "deploys", "less", "more", ""},
     {MEASURE_LOSS_LAST, "ends at a loss", "lower", "higher", ""},
 };
 

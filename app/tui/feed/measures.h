@@ -34,6 +34,8 @@ typedef enum measure_kind {
     X(LIBRARY, "library_saved_bytes", BYTES, "memory.library_saved_bytes")                                   \
     X(HOST, "host_bytes", BYTES, "host.peak_bytes")                                                          \
     X(H2D, "h2d_bytes_per_step", BYTES, "transfer.h2d_bytes_per_step")                                       \
+    X(STRIPPED, "stripped_bytes", BYTES, "deploy.stripped_bytes")                                            \
+    X(DEPLOYED, "deployed_bytes", BYTES, "deploy.deployed_bytes")                                            \
     X(SECONDS, "step_seconds", SECONDS, "step.seconds")                                                      \
     X(EXAMPLES, "examples_per_second", RATE, "train.examples_per_second")                                    \
     X(LOSS_FIRST, "loss_first", LOSS, "train.loss_first")                                                    \
@@ -66,6 +68,9 @@ measures measures_unknown(void);
 // Is so little of the pool free at its peak, below a fiftieth, that its fragmentation says nothing? Shown in grey then.
 bool measures_little_is_free(const hr_report_memory *memory);
 measures measures_of_report(const hr_report *report);
+
+// Is there something to say of it? One is known, and what is deployed is not the same: few changes of knobs touch that.
+bool measures_tell(measure_id id, const measures *a, const measures *b);
 
 // One unit for all byte values of both: of the peaks, or of what else is known where there is none. b may be NULL.
 byte_unit measures_unit(const measures *a, const measures *b);

@@ -44,8 +44,7 @@ static diff_rows rows_of(const run_pair *pair)
         }
     }
     for (int id = 0; pair->b != NULL && id < MEASURE_ALL; id++) {
-        bool known = !isnan(pair->a->measures.value[id]) || !isnan(pair->b->measures.value[id]);
-        if (known) {
+        if (measures_tell((measure_id)id, &pair->a->measures, &pair->b->measures)) {
             rows.row[rows.count++] = (unsigned char)(HR_KNOB_COUNT + id);
         }
     }
