@@ -58,8 +58,8 @@ typedef struct draft {
     uint32_t *accumulator;  // [model->param_count] of a trainable one under batch.accumulate: its sum
     uint32_t *mask;         // [model->param_count] of a kernel that is pruned: its mask; HR_NO_ID
     uint32_t *value_tensor; // [model->value_count], HR_NO_ID until the value exists
-    uint32_t *range; // [model->value_count] what an activation is quantised by, HR_NO_ID; NULL: none is
-    uint32_t *gradient;     // [tensors at autodiff] tensor of the gradient, HR_NO_ID
+    uint32_t *range;    // [model->value_count] what an activation is quantised by, HR_NO_ID; NULL: none is
+    uint32_t *gradient; // [tensors at autodiff] tensor of the gradient, HR_NO_ID
 } draft;
 
 // A copy of `name` that lives as long as the program; NULL when memory is short.

@@ -138,8 +138,8 @@ END_TEST
 // The gradient of what rounds is that of what it stands for (tests/numeric/test_fake_quant.c).
 static bool computes(hr_op op)
 {
-    return !op_row_of(op)->view && op != HR_OP_CAST && op != HR_OP_OPAQUE &&
-           op != HR_OP_FAKE_QUANT_WEIGHTS && op != HR_OP_FAKE_QUANT;
+    return !op_row_of(op)->view && op != HR_OP_CAST && op != HR_OP_OPAQUE && op != HR_OP_FAKE_QUANT_WEIGHTS &&
+           op != HR_OP_FAKE_QUANT;
 }
 
 static int find_operations(void)
