@@ -88,7 +88,7 @@ void reference_dense_int8(const reference_call *call)
         const float to = quantize_int8_scale(largest);
         memset(y, 0, (size_t)s.units * sizeof *y);
         for (int64_t k = 0; k < s.depth; k++) {
-            const int q = quantize_int8_at((float)x[k], to);
+            const int8_t q = quantize_int8_at((float)x[k], to);
             for (int64_t n = 0; n < s.units; n++) {
                 y[n] += (double)(q * w[k * s.units + n]);
             }
