@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // export: what of a training is deployed, what it weighs, and what that costs in accuracy; writes it with -o.
+#include <stdio.h>
+
 #include "headroom/deploy.h"
 
 #include "app/cli/cli.h"
@@ -36,6 +38,9 @@ static hr_status export(const cli_args *args, hr_err *err)
             export_print_json(&made, &request);
         } else {
             export_print_text(&made, &request);
+            if (made.had_ranges) {
+                puts("Ranges of activations (compress.quantize=qat) are not deployed, weights alone.");
+            }
         }
         hr_deploy_deinit(&made);
     }

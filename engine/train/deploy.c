@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A save in an engine that never trains: evaluated as it is, stripped, as whole numbers, evaluated again, written.
-#include <inttypes.h>
+#include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/compressed.h"
 #include "base/file.h"
@@ -12,7 +14,10 @@
 #include "program/optimizer_rules.h"
 #include "train/engine_impl.h"
 #include "train/quantized.h"
+#include "train/save_header.h"
 #include "train/save_write.h"
+
+enum { DEPLOY_PIECE_BYTES = 1 << 16 };
 
 typedef struct deploying {
     const hr_deploy_request *request;
@@ -30,14 +35,69 @@ void hr_deploy_deinit(hr_deploy *deploy)
 
 // ---- the save -------------------------------------------------------------------------------------------------
 
-static hr_status open_engine(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+static bool has_ranges(const json_t *root)
+{
+    static const char ending[] = ":range";
+    const char *name = NULL;
+    json_t *entry = NULL;
+    json_object_foreach((json_t *)(uintptr_t)root, name, entry)
+    {
+        const size_t length = strlen(name), least = sizeof ending - 1;
+        if (length > least && strcmp(name + length - least, ending) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The seed is the file's: nothing is trained, and data that are made of it are those that it learned from.
+static hr_status read_facts(deploying *d, hr_knobs *knobs, hr_err *err)
+{
+    int fd = -1;
+    int64_t number = 0;
+    json_t *root = NULL;
+    HR_TRY(save_open_any(d->request->save, &fd, &root, err));
+    const char *seed = save_text(json_object_get(root, "__metadata__"), "seed");
+    const hr_status status =
+        text_to_int(seed, &number) ? hr_knobs_set(knobs, HR_KNOB_TRAIN_SEED, seed, err) : HR_OK;
+    d->out->had_ranges = has_ranges(root);
+    file_close(fd);
+    json_decref(root);
+    return status;
+}
+
+// What is deployed needs no teacher, nor is the model another one for it.
+static hr_status leave_training(hr_knobs *knobs, hr_err *err)
+{
+    static const hr_knob_id ids[] = {HR_KNOB_TRAIN_SAVE,
+                                     HR_KNOB_COMPRESS_QUANTIZE,
+                                     HR_KNOB_COMPRESS_DISTILL,
+                                     HR_KNOB_COMPRESS_DISTILL_ALPHA,
+                                     HR_KNOB_COMPRESS_DISTILL_WEIGHTS,
+                                     HR_KNOB_COMPRESS_DISTILL_TEMPERATURE,
+                                     HR_KNOB_COMPRESS_DISTILL_CACHE};
+    hr_knobs defaults;
+    hr_knobs_init(&defaults);
+    for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
+        char value[HR_KNOB_TEXT_MAX];
+        HR_TRY(hr_knobs_set(knobs, ids[k], hr_knob_format(&defaults, ids[k], value), err));
+    }
+    return HR_OK;
+}
+
+static hr_status read_save(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
     hr_knobs of_save = *knobs;
     HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_RESUME, d->request->save, err));
-    HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_SAVE, "", err));
-    HR_TRY(hr_knobs_set(&of_save, HR_KNOB_COMPRESS_QUANTIZE, "none", err));
+    HR_TRY(leave_training(&of_save, err));
+    HR_TRY(read_facts(d, &of_save, err));
     HR_TRY(hr_engine_create(preset, &of_save, NULL, &d->e, err));
-    const hr_status status = engine_rebuild(d->e, err);
+    return engine_rebuild(d->e, err);
+}
+
+static hr_status open_engine(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    const hr_status status = read_save(d, preset, knobs, err);
     if (status == HR_SAVE && err != NULL && err->hint[0] == '\0') {
         hr_err_try(err, "--save FILE with what train.save wrote of this preset");
     }
@@ -65,8 +125,11 @@ static hr_status strip(deploying *d, hr_err *err)
     const hr_model *m = d->e->model;
     for (uint32_t k = 0; k < m->own_params; k++) {
         const stored_tensor *from = judged(d, m->params[k].name);
-        stored_tensor *to =
-            from == NULL ? NULL : store_add_as(&d->stripped, m->params[k].name, from, from->dtype);
+        if (from == NULL) {
+            return HR_FAIL(err, SAVE, "%s lacks %s of model %s", d->request->save, m->params[k].name,
+                           m->name);
+        }
+        stored_tensor *to = store_add_as(&d->stripped, m->params[k].name, from, from->dtype);
         if (to == NULL) {
             return HR_FAIL(err, NOMEM, "no host memory for a copy of %s", m->params[k].name);
         }
@@ -77,29 +140,9 @@ static hr_status strip(deploying *d, hr_err *err)
 
 // ---- the file -------------------------------------------------------------------------------------------------
 
-static json_t *make_metadata(const deploying *d, const store *s, hr_quantize mode, bool stripped)
+static hr_status make_header(const deploying *d, const store *s, hr_quantize mode, text *out, hr_err *err)
 {
-    const hr_engine *e = d->e;
-    json_t *m = json_object();
-    const bool ok = m != NULL && save_put(m, "format", SAVE_SCHEMA) && save_put(m, "model", e->model->name) &&
-                    save_put_number(m, "steps", e->steps) && save_put_number(m, "updates", e->updates) &&
-                    save_put_number(m, "epoch", e->position.epoch) &&
-                    save_put_number(m, "epoch_samples", e->position.samples) &&
-                    save_put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
-                    (!stripped || save_put(m, SAVE_STRIPPED_KEY, "1")) &&
-                    (mode == HR_QUANTIZE_NONE || save_put(m, SAVE_QUANTIZE_KEY, hr_quantize_name(mode))) &&
-                    save_put_tensors(m, s);
-    if (!ok) {
-        json_decref(m);
-        return NULL;
-    }
-    return m;
-}
-
-static hr_status make_header(const deploying *d, const store *s, hr_quantize mode, bool stripped, text *out,
-                             hr_err *err)
-{
-    json_t *metadata = make_metadata(d, s, mode, stripped);
+    json_t *metadata = save_make_metadata(d->e, s, mode, true);
     const hr_status status = save_make_header(metadata, s, out, err);
     json_decref(metadata);
     return status;
@@ -132,15 +175,64 @@ static hr_status weigh(const text *header, const store *s, hr_deploy_size *out, 
     return compress(header, s, COMPRESSED_ZSTD, &out->zstd_bytes, err);
 }
 
+static hr_status add_file(compressed *c, int fd, const char *path, hr_err *err)
+{
+    char piece[DEPLOY_PIECE_BYTES];
+    ptrdiff_t got = 0;
+    while ((got = file_read_some(fd, piece, sizeof piece)) > 0) {
+        HR_TRY(compressed_add(c, piece, (size_t)got, err));
+    }
+    return got == 0 ? HR_OK : HR_FAIL(err, READ, "%s cannot be read: %s", path, strerror(errno));
+}
+
+static hr_status compress_file(const char *path, compressed_kind kind, uint64_t *bytes, hr_err *err)
+{
+    int fd = -1;
+    compressed *c = NULL;
+    HR_TRY(file_open(path, &fd, err));
+    hr_status status = compressed_open(kind, &c, err);
+    if (status == HR_OK) {
+        status = add_file(c, fd, path, err);
+        if (status == HR_OK) {
+            status = compressed_end(c, bytes, err);
+        } else {
+            compressed_abandon(c);
+        }
+    }
+    file_close(fd);
+    return status;
+}
+
+// As it lies there: what an engine took of it has been decomposed, or has slots of another optimizer.
+static hr_status weigh_file(const char *path, hr_deploy_size *out, hr_err *err)
+{
+    int fd = -1;
+    uint64_t header_bytes = 0;
+    struct stat facts = {0};
+    HR_TRY(file_open(path, &fd, err));
+    const hr_status status = file_read_at(fd, 0, &header_bytes, sizeof header_bytes, path, err);
+    const bool known = fstat(fd, &facts) == 0;
+    file_close(fd);
+    HR_TRY(status);
+    if (!known || (uint64_t)facts.st_size - sizeof header_bytes < header_bytes) {
+        return HR_FAIL(err, READ, "%s changed while it was read", path);
+    }
+    out->file_bytes = (uint64_t)facts.st_size;
+    out->ram_bytes = out->file_bytes - sizeof header_bytes - header_bytes;
+    HR_TRY(compress_file(path, COMPRESSED_GZIP, &out->gzip_bytes, err));
+    return compress_file(path, COMPRESSED_ZSTD, &out->zstd_bytes, err);
+}
+
 static hr_status weigh_all(deploying *d, hr_err *err)
 {
-    const hr_quantize modes[] = {HR_QUANTIZE_NONE, HR_QUANTIZE_NONE, d->out->quantize};
-    const store *stores[] = {&d->saved, &d->stripped, &d->deployed};
-    hr_deploy_size *sizes[] = {&d->out->save, &d->out->stripped, &d->out->deployed};
+    const hr_quantize modes[] = {HR_QUANTIZE_NONE, d->out->quantize};
+    const store *stores[] = {&d->stripped, &d->deployed};
+    hr_deploy_size *sizes[] = {&d->out->stripped, &d->out->deployed};
     d->out->save = d->out->stripped = (hr_deploy_size){HR_NONE, HR_NONE, HR_NONE, HR_NONE};
-    for (size_t k = d->out->was_quantized ? 2 : 0; k < sizeof stores / sizeof *stores; k++) {
+    HR_TRY(d->out->was_quantized ? HR_OK : weigh_file(d->request->save, &d->out->save, err));
+    for (size_t k = d->out->was_quantized ? 1 : 0; k < sizeof stores / sizeof *stores; k++) {
         text header = {0};
-        hr_status status = make_header(d, stores[k], modes[k], k > 0, &header, err);
+        hr_status status = make_header(d, stores[k], modes[k], &header, err);
         if (status == HR_OK) {
             status = weigh(&header, stores[k], sizes[k], err);
         }
@@ -291,6 +383,12 @@ static hr_status check_request(const deploying *d, hr_err *err)
     return HR_OK;
 }
 
+static bool is_one_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 // Found out now, not behind the evaluations.
 static hr_status check_out(const hr_deploy_request *request, hr_err *err)
 {
@@ -298,7 +396,12 @@ static hr_status check_out(const hr_deploy_request *request, hr_err *err)
     if (request->out == NULL) {
         return HR_OK;
     }
-    hr_status status = request->replaces ? HR_OK : save_check_replaceable(request->out, err);
+    if (is_one_file(request->save, request->out)) {
+        (void)HR_FAIL(err, WRITE, "%s is what --save names: needed another file to write", request->out);
+        hr_err_try(err, "-o ANOTHER.safetensors");
+        return HR_WRITE;
+    }
+    hr_status status = request->replaces ? HR_OK : save_check_deployed(request->out, err);
     if (status != HR_OK) {
         hr_err_try(err, "-o ANOTHER.safetensors, or --force to replace it");
         return status;

@@ -25,75 +25,6 @@ enum { SAVE_HEADER_BYTES = 4 << 20, SAVE_HEADER_PARAM_BYTES = 2048 };
 // Bytes of a save for each parameter of the model: a float64 with two float64 optimizer slots and an average.
 enum { SAVE_PARAMETER_BYTES = 4 * 8 };
 
-// The knobs that are set, a line each: "batch.size=128".
-static json_t *make_knobs(const hr_knobs *knobs)
-{
-    text lines = {0};
-    for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        char value[HR_KNOB_TEXT_MAX];
-        if (hr_knob_is_set(knobs, (hr_knob_id)id)) {
-            text_append(&lines, "%s=%s\n", hr_knob_rows(NULL)[id].key,
-                        hr_knob_format(knobs, (hr_knob_id)id, value));
-        }
-    }
-    json_t *all = lines.failed || lines.data == NULL ? NULL : json_string(lines.data);
-    text_deinit(&lines);
-    return all;
-}
-
-// The knobs that made the model another one than its file says, as they are typed; it has none without them.
-static const char shaped_key[] = "shaped_by";
-
-static bool put_shape(json_t *metadata, const hr_knobs *knobs)
-{
-    text words = {0};
-    hr_knobs defaults;
-    hr_knobs_init(&defaults);
-    for (int k = 0; k < HR_KNOB_COUNT; k++) {
-        const hr_knob_row *row = &hr_knob_rows(NULL)[k];
-        char value[HR_KNOB_TEXT_MAX], fallback[HR_KNOB_TEXT_MAX];
-        (void)hr_knob_format(&defaults, row->id, fallback);
-        if (row->models && strcmp(hr_knob_format(knobs, row->id, value), fallback) != 0) {
-            text_append(&words, "%s-s %s=%s", words.length > 0 ? " " : "", row->key, value);
-        }
-    }
-    const bool put =
-        !words.failed &&
-        (words.length == 0 || json_object_set_new(metadata, shaped_key, json_string(words.data)) == 0);
-    text_deinit(&words);
-    return put;
-}
-
-// A path that is no UTF-8 has no place in JSON: such a save is one like any other.
-static bool put_origin(json_t *metadata, const hr_engine *e)
-{
-    json_t *preset = e->origin == NULL ? NULL : json_string(e->origin->preset);
-    json_t *knobs = preset == NULL ? NULL : make_knobs(&e->knobs);
-    if (knobs == NULL) {
-        json_decref(preset);
-        return true;
-    }
-    return json_object_set_new(metadata, "preset", preset) == 0 &&
-           json_object_set_new(metadata, "knobs", knobs) == 0 &&
-           save_put_number(metadata, "trusts", e->origin->trusts);
-}
-
-static json_t *make_metadata(const hr_engine *e, const store *s)
-{
-    json_t *m = json_object();
-    bool ok = m != NULL && save_put(m, "format", SAVE_SCHEMA) && save_put(m, "model", e->model->name) &&
-              save_put_number(m, "steps", e->steps) && save_put_number(m, "updates", e->updates) &&
-              save_put_number(m, "epoch", e->position.epoch) &&
-              save_put_number(m, "epoch_samples", e->position.samples) &&
-              save_put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
-              put_shape(m, &e->knobs) && put_origin(m, e);
-    if (!ok || !save_put_tensors(m, s)) {
-        json_decref(m);
-        return NULL;
-    }
-    return m;
-}
-
 hr_status engine_check_save_path(const char *path, hr_err *err)
 {
     file_writer *w = NULL;
@@ -115,7 +46,7 @@ static hr_status write_store(hr_engine *e, const char *path, store *s, hr_err *e
 {
     text header = {0};
     HR_TRY(store_take(s, e->build, err));
-    json_t *metadata = make_metadata(e, s);
+    json_t *metadata = save_make_metadata(e, s, HR_QUANTIZE_NONE, false);
     hr_status status = save_make_header(metadata, s, &header, err);
     json_decref(metadata);
     if (status == HR_OK) {
@@ -303,7 +234,7 @@ static hr_status check_factors(const save_file *f, const store *s, const model_p
     const long long rank = (long long)u->shape.dim[u->shape.rank - 1];
     (void)HR_FAIL(err, SAVE, "%s has factors of rank %lld for %s, trained under compress.low_rank", f->path,
                   rank, p->name);
-    hr_err_try(err, "%s", save_text(f->metadata, shaped_key));
+    hr_err_try(err, "%s", save_text(f->metadata, SAVE_SHAPED_KEY));
     return HR_SAVE;
 }
 
@@ -328,7 +259,7 @@ static hr_status check_against_model(const save_file *f, const store *s, hr_err 
                           f->of_teacher ? "the teacher of" : "model", m->name, name,
                           shape_text(&m->params[k].shape, needed, sizeof needed), had);
             if (!f->of_teacher) {
-                hr_err_try(err, "%s", save_text(f->metadata, shaped_key));
+                hr_err_try(err, "%s", save_text(f->metadata, SAVE_SHAPED_KEY));
             }
             return HR_SAVE;
         }

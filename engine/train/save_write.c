@@ -12,9 +12,11 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "train/engine_impl.h"
 #include "train/save_header.h"
 
-enum { SAVE_SNIFF_BYTES = 512 };
+// Header of a file that may be of any model.
+enum { SAVE_SNIFF_BYTES = 512, SAVE_ANY_HEADER_BYTES = 64 << 20 };
 
 static const struct {
     const char *name;
@@ -44,12 +46,12 @@ bool save_type(const char *word, hr_dtype *dtype)
     return false;
 }
 
-bool save_put(json_t *metadata, const char *key, const char *value)
+static bool put(json_t *metadata, const char *key, const char *value)
 {
     return json_object_set_new(metadata, key, json_string(value)) == 0;
 }
 
-bool save_put_number(json_t *metadata, const char *key, uint64_t number)
+static bool put_number(json_t *metadata, const char *key, uint64_t number)
 {
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%" PRIu64, number);
@@ -79,16 +81,83 @@ uint64_t save_checksum(const store *s, const json_t *metadata)
     return sum >> 1;
 }
 
-bool save_put_tensors(json_t *metadata, const store *s)
+static bool put_tensors(json_t *metadata, const store *s)
 {
     bool ok = true;
     for (uint32_t k = 0; ok && k < s->tensors.count; k++) {
         const stored_tensor *t = &s->tensors.data[k];
         char key[160];
         (void)snprintf(key, sizeof key, "%s%s", SAVE_CATEGORY_KEY, t->name);
-        ok = t->category == HR_CATEGORY_WEIGHTS || save_put(metadata, key, hr_category_name(t->category));
+        ok = t->category == HR_CATEGORY_WEIGHTS || put(metadata, key, hr_category_name(t->category));
     }
-    return ok && save_put_number(metadata, SAVE_CHECKSUM_KEY, save_checksum(s, metadata));
+    return ok && put_number(metadata, SAVE_CHECKSUM_KEY, save_checksum(s, metadata));
+}
+
+// The knobs that are set, a line each: "batch.size=128".
+static json_t *make_knobs(const hr_knobs *knobs)
+{
+    text lines = {0};
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        char value[HR_KNOB_TEXT_MAX];
+        if (hr_knob_is_set(knobs, (hr_knob_id)id)) {
+            text_append(&lines, "%s=%s\n", hr_knob_rows(NULL)[id].key,
+                        hr_knob_format(knobs, (hr_knob_id)id, value));
+        }
+    }
+    json_t *all = lines.failed || lines.data == NULL ? NULL : json_string(lines.data);
+    text_deinit(&lines);
+    return all;
+}
+
+static bool put_shape(json_t *metadata, const hr_knobs *knobs)
+{
+    text words = {0};
+    hr_knobs defaults;
+    hr_knobs_init(&defaults);
+    for (int k = 0; k < HR_KNOB_COUNT; k++) {
+        const hr_knob_row *row = &hr_knob_rows(NULL)[k];
+        char value[HR_KNOB_TEXT_MAX], fallback[HR_KNOB_TEXT_MAX];
+        (void)hr_knob_format(&defaults, row->id, fallback);
+        if (row->models && strcmp(hr_knob_format(knobs, row->id, value), fallback) != 0) {
+            text_append(&words, "%s-s %s=%s", words.length > 0 ? " " : "", row->key, value);
+        }
+    }
+    const bool put =
+        !words.failed &&
+        (words.length == 0 || json_object_set_new(metadata, SAVE_SHAPED_KEY, json_string(words.data)) == 0);
+    text_deinit(&words);
+    return put;
+}
+
+// A path that is no UTF-8 has no place in JSON: such a save is one like any other.
+static bool put_origin(json_t *metadata, const hr_engine *e)
+{
+    json_t *preset = e->origin == NULL ? NULL : json_string(e->origin->preset);
+    json_t *knobs = preset == NULL ? NULL : make_knobs(&e->knobs);
+    if (knobs == NULL) {
+        json_decref(preset);
+        return true;
+    }
+    return json_object_set_new(metadata, "preset", preset) == 0 &&
+           json_object_set_new(metadata, "knobs", knobs) == 0 &&
+           put_number(metadata, "trusts", e->origin->trusts);
+}
+
+json_t *save_make_metadata(const hr_engine *e, const store *s, hr_quantize mode, bool stripped)
+{
+    json_t *m = json_object();
+    bool ok = m != NULL && put(m, "format", SAVE_SCHEMA) && put(m, "model", e->model->name) &&
+              put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
+              put_number(m, "epoch", e->position.epoch) &&
+              put_number(m, "epoch_samples", e->position.samples) &&
+              put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
+              put_shape(m, &e->knobs) && put_origin(m, e) && (!stripped || put(m, SAVE_STRIPPED_KEY, "1")) &&
+              (mode == HR_QUANTIZE_NONE || put(m, SAVE_QUANTIZE_KEY, hr_quantize_name(mode)));
+    if (!ok || !put_tensors(m, s)) {
+        json_decref(m);
+        return NULL;
+    }
+    return m;
 }
 
 static json_t *make_entry(const stored_tensor *t, uint64_t begin)
@@ -167,4 +236,29 @@ hr_status save_check_replaceable(const char *path, hr_err *err)
     }
     return HR_FAIL(err, WRITE, "%s: needed a save of headroom or no file, had: %s; nothing there was changed",
                    path, why);
+}
+
+hr_status save_open_any(const char *path, int *fd, json_t **root, hr_err *err)
+{
+    return save_open(path, SAVE_ANY_HEADER_BYTES, fd, root, err);
+}
+
+hr_status save_check_deployed(const char *path, hr_err *err)
+{
+    int fd = -1;
+    json_t *root = NULL;
+    HR_TRY(save_check_replaceable(path, err));
+    if (access(path, F_OK) != 0) {
+        return HR_OK;
+    }
+    HR_TRY(save_open_any(path, &fd, &root, err));
+    const bool stripped = json_object_get(json_object_get(root, "__metadata__"), SAVE_STRIPPED_KEY) != NULL;
+    file_close(fd);
+    json_decref(root);
+    return stripped
+               ? HR_OK
+               : HR_FAIL(err, WRITE,
+                         "%s: needed a deployed file or no file, had what training goes on from; nothing "
+                         "there was changed",
+                         path);
 }

@@ -6,20 +6,22 @@
 
 #include <jansson.h>
 
+#include "headroom/deploy.h"
+#include "headroom/engine.h"
+
 #include "base/text.h"
 #include "train/store.h"
 
 #define SAVE_SCHEMA       "headroom.save/2"
 #define SAVE_CHECKSUM_KEY "checksum"
-#define SAVE_STRIPPED_KEY "stripped"  // of a deployed one: without slots
+#define SAVE_STRIPPED_KEY "stripped" // of a deployed one: without slots
+// The knobs that made the model another one than its file says, as they are typed; it has none without them.
+#define SAVE_SHAPED_KEY   "shaped_by"
 #define SAVE_QUANTIZE_KEY "quantize"  // hr_quantize_name of one with whole numbers
 #define SAVE_CATEGORY_KEY "category:" // begins the keys of what slot or state a tensor is
 
-// False: no host memory.
-bool save_put(json_t *metadata, const char *key, const char *value);
-bool save_put_number(json_t *metadata, const char *key, uint64_t number);
-// The categories of the tensors, and the checksum of all: the last that is put.
-bool save_put_tensors(json_t *metadata, const store *s);
+// Of these tensors of the engine's: counters, seed, what shaped the model, and last the checksum of all. NULL: no host memory.
+json_t *save_make_metadata(const hr_engine *e, const store *s, hr_quantize mode, bool stripped);
 
 // Of the names and bytes of tensors and of all other metadata (NULL: not of that), in any order; 63 bits, so that it is a
 // count like the others.
@@ -32,5 +34,10 @@ HR_MUST_CHECK hr_status save_make_header(const json_t *metadata, const store *s,
 HR_MUST_CHECK hr_status save_write(const char *path, const text *header, const store *s, hr_err *err);
 // A file that stands there already must be a save of ours. WRITE error, with nothing to try. Opening does not wait: it may be a pipe.
 HR_MUST_CHECK hr_status save_check_replaceable(const char *path, hr_err *err);
+// Of those, one that was deployed: a training's is refused, too. SAVE error where it is damaged.
+HR_MUST_CHECK hr_status save_check_deployed(const char *path, hr_err *err);
+
+// save_open (save_header.h) of a save of whatever model.
+HR_MUST_CHECK hr_status save_open_any(const char *path, int *fd, json_t **root, hr_err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "headroom/terms.h"
 
@@ -249,6 +250,86 @@ START_TEST(a_file_of_another_kind_stays_unless_it_is_forced)
 }
 END_TEST
 
+START_TEST(neither_its_own_input_nor_a_training_is_lost)
+{
+    char words[WORDS_MAX];
+    json_t *d = json_of("%s %s", exports, trained());
+    const json_int_t bytes = size_of(d, "save", "file_bytes");
+    json_decref(d);
+    struct stat facts;
+    for (int k = 0; k < 2; k++) {
+        refused("is what --save names", 5, "%s %s -o %s%s", exports, trained(), trained(),
+                k > 0 ? " --force" : "");
+    }
+    snprintf(words, sizeof words, "%s/link.safetensors", program_home());
+    ck_assert_int_eq(symlink(trained(), words), 0);
+    refused("-o ANOTHER.safetensors", 5, "%s %s --force -o %s", exports, trained(), words);
+    ck_assert_int_eq(stat(trained(), &facts), 0);
+    ck_assert_int_eq(facts.st_size, bytes); // with Adam's slots
+    snprintf(words, sizeof words, "%s --steps 1 -s train.save=%s", trains, file_of("other"));
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    refused("had what training goes on from", 5, "%s %s -o %s", exports, trained(), file_of("other"));
+    for (int k = 0; k < 2; k++) { // what is ours to make is made again
+        json_decref(json_of("%s %s %s -o %s", exports, trained(), k > 0 ? "--quantize int8" : "--force",
+                            file_of("other")));
+    }
+}
+END_TEST
+
+START_TEST(a_distilled_student_is_deployed_alone)
+{
+    static const char student[] = "mlp_tiny -s compress.distill=self -s compress.distill_alpha=0.3";
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "run %s --steps 2 -s train.save=%s", student, file_of("student"));
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "%s/alone.safetensors", program_home());
+    json_t *taught = json_of("export %s --json --save %s -o %s", student, file_of("student"), words);
+    json_t *alone = json_of("export mlp_tiny --json --save %s", words);
+    ck_assert_uint_gt(json_array_size(json_object_get(taught, "tensors")), 0);
+    ck_assert(json_equal(json_object_get(taught, "tensors"), json_object_get(alone, "tensors")));
+    ck_assert_int_eq(size_of(taught, "deployed", "file_bytes"), size_of(alone, "save", "file_bytes"));
+    ck_assert(evaluated(taught, "trained", "loss") == evaluated(alone, "trained", "loss"));
+    json_decref(taught);
+    json_decref(alone);
+}
+END_TEST
+
+START_TEST(another_seed_is_no_hindrance)
+{
+    json_t *own = json_of("%s %s", exports, trained());
+    json_t *other = json_of("%s %s -s train.seed=99", exports, trained());
+    ck_assert(json_equal(json_object_get(own, "sizes"), json_object_get(other, "sizes")));
+    ck_assert(evaluated(own, "trained", "loss") == evaluated(other, "trained", "loss"));
+    json_decref(own);
+    json_decref(other);
+}
+END_TEST
+
+START_TEST(ranges_of_activations_are_said_to_stay_behind)
+{
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "run mlp_tiny --steps 2 -s compress.quantize=qat -s train.save=%s",
+             file_of("aware"));
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "export mlp_tiny --quantize int8 --save %s", file_of("aware"));
+    o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_nonnull(strstr(o.out, "(compress.quantize=qat) are not deployed"));
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "export demo -s batch.size=32 --save %s", trained());
+    o = program_run(words);
+    assert_exit(&o, words, 0);
+    ck_assert_ptr_null(strstr(o.out, "qat"));
+    outcome_deinit(&o);
+}
+END_TEST
+
 static void check_terms(const json_t *value)
 {
     const char *key;
@@ -303,6 +384,10 @@ int main(void)
     tcase_add_test(all, a_quantised_file_does_not_train);
     tcase_add_test(all, what_cannot_be_is_said_in_a_sentence);
     tcase_add_test(all, a_file_of_another_kind_stays_unless_it_is_forced);
+    tcase_add_test(all, neither_its_own_input_nor_a_training_is_lost);
+    tcase_add_test(all, a_distilled_student_is_deployed_alone);
+    tcase_add_test(all, another_seed_is_no_hindrance);
+    tcase_add_test(all, ranges_of_activations_are_said_to_stay_behind);
     tcase_add_test(all, every_field_is_a_term);
     tcase_add_test(all, the_text_is_no_wider_than_a_page);
     suite_add_tcase(suite, all);

@@ -7,6 +7,7 @@
     "    - {kind: dense, units: 10}\n"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "headroom/deploy.h"
 
@@ -138,6 +139,60 @@ START_TEST(a_quantised_file_that_was_changed_is_refused)
 }
 END_TEST
 
+static uint64_t bytes_of(const char *path)
+{
+    struct stat facts;
+    ck_assert_int_eq(stat(path, &facts), 0);
+    return (uint64_t)facts.st_size;
+}
+
+START_TEST(the_save_weighs_what_lies_there)
+{
+    hr_err err = {0};
+    hr_knobs knobs = trained("compress.low_rank=none");
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "compress.low_rank=2", &err), HR_OK);
+    hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path});
+    ck_assert_uint_eq(d.save.file_bytes, bytes_of(save_path));
+    ck_assert_uint_eq(d.save.ram_bytes, 3 * 4 * (3072 * 7 + 7 + 7 * 10 + 10)); // Adam's two slots
+    ck_assert_uint_lt(d.stripped.ram_bytes, d.save.ram_bytes / 6);
+    hr_deploy_deinit(&d);
+}
+END_TEST
+
+START_TEST(what_shaped_the_model_is_in_the_deployed_file)
+{
+    hr_err err = {0};
+    hr_engine *e = NULL;
+    hr_knobs knobs = trained("compress.low_rank=2");
+    hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path, .out = out_path});
+    ck_assert_uint_eq(d.deployed.file_bytes, bytes_of(out_path));
+    hr_deploy_deinit(&d);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "compress.low_rank=none", &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_TRAIN_RESUME, out_path, &err), HR_OK);
+    ck_assert_int_eq(hr_engine_create(preset, &knobs, NULL, &e, &err), HR_OK);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
+    ck_assert_str_eq(hr_engine_error(e)->hint, "-s compress.low_rank=2");
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// A mode that a list lacks is no choice, has no name, or evaluates as if it were none.
+START_TEST(modes_are_the_choices_of_the_knob_and_evaluate)
+{
+    const hr_knob_row *row = &hr_knob_rows(NULL)[HR_KNOB_COMPRESS_QUANTIZE];
+    hr_knobs knobs = trained("optimizer.ema=none");
+    for (int k = 0; k < HR_QUANTIZE_COUNT; k++) {
+        ck_assert_str_eq(row->choices[k], hr_quantize_name((hr_quantize)k));
+        hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path, .quantize = (hr_quantize)k});
+        ck_assert_int_eq(d.after.loss != d.before.loss, k != HR_QUANTIZE_NONE);
+        hr_deploy_deinit(&d);
+    }
+    ck_assert_str_eq(row->choices[HR_QUANTIZE_COUNT], "qat"); // training's own
+    ck_assert_ptr_null(row->choices[HR_QUANTIZE_COUNT + 1]);
+}
+END_TEST
+
 START_TEST(memory_that_is_short_leaves_nothing_behind)
 {
     hr_knobs knobs = trained("optimizer.ema=none");
@@ -174,6 +229,9 @@ int main(void)
     tcase_add_loop_test(tests, a_plan_says_what_is_deployed, 0, KINDS);
     tcase_add_test(tests, zeros_are_counted);
     tcase_add_loop_test(tests, a_quantised_file_that_was_changed_is_refused, 1, HR_QUANTIZE_COUNT);
+    tcase_add_test(tests, the_save_weighs_what_lies_there);
+    tcase_add_test(tests, what_shaped_the_model_is_in_the_deployed_file);
+    tcase_add_test(tests, modes_are_the_choices_of_the_knob_and_evaluate);
     tcase_add_test(tests, memory_that_is_short_leaves_nothing_behind);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

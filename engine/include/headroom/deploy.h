@@ -37,7 +37,7 @@ typedef struct hr_deploy_request {
     const char *save; // of the preset's model
     const char *out;  // where to write; NULL: nowhere, the report alone
     hr_quantize quantize;
-    bool replaces; // whatever stands at `out`
+    bool replaces; // whatever stands at `out`, but `save` itself
 } hr_deploy_request;
 
 // Bytes of tensors, of a safetensors file of them, and of that file behind gzip and zstd as their programs compress.
@@ -66,6 +66,7 @@ typedef struct hr_deploy {
     hr_quantize quantize;
     bool was_quantized; // the save is a quantised one
     bool averaged;      // weights are the averages that optimizer.ema holds
+    bool had_ranges;    // of activations (compress.quantize=qat): they are not deployed, weights alone are
     uint64_t steps;
     hr_deploy_size save, stripped,
         deployed; // stripped: weights and running statistics as trained. Of a quantised save, deployed alone: the others HR_NONE
@@ -74,9 +75,9 @@ typedef struct hr_deploy {
     size_t tensor_count;
 } hr_deploy;
 
-// Reads the save into an engine of these knobs, evaluates, and writes request->out whole or not at all; the caller deinits *out.
-// SAVE: the save is none, of another model, or quantised and asked to be quantised again. WRITE: a file at `out` is no save, or
-// cannot be written. The errors of a training's first build.
+// Reads the save into an engine of these knobs without a teacher and with the save's own seed, evaluates, and writes request->out whole or not at all; the caller deinits *out.
+// SAVE: the save is none, of another model, or quantised and asked to be quantised again. WRITE: a file at `out` is the
+// save itself, or none that was deployed, or cannot be written. The errors of a training's first build.
 HR_MUST_CHECK hr_status hr_deploy_run(const hr_preset *preset, const hr_knobs *knobs,
                                       const hr_deploy_request *request, hr_deploy *out, hr_err *err);
 void hr_deploy_deinit(hr_deploy *deploy);
