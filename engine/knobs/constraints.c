@@ -697,6 +697,11 @@ static const hr_constraint constraints[] = {
      "mixed_bfloat16, had "
      "{precision.policy}",
      HR_KNOB_COMPRESS_DISTILL_CACHE, "-s compress.distill_cache=off"},
+    {prune_meets_adapters,
+     "compress.prune zeroes weights that train, and compress.lora freezes them; what its factors add, A·B, "
+     "has no "
+     "zeros: needed one, had both",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=none"},
 };
 
 const hr_constraint *hr_constraints(size_t *count)

@@ -149,6 +149,12 @@ prune_problem prune_choice_of(const hr_knobs *knobs, prune_choice *out)
                                                   : PRUNE_STRANGE;
 }
 
+// The base that adapters stand beside is frozen, and what they add to it has no zeros.
+bool prune_meets_adapters(const hr_knobs *knobs)
+{
+    return prune_is_on(knobs) && hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA);
+}
+
 bool prune_is_on(const hr_knobs *knobs)
 {
     return !hr_knob_is(knobs, HR_KNOB_COMPRESS_PRUNE, "none");

@@ -47,5 +47,6 @@ bool prune_has_no_turn(const hr_knobs *knobs);
 bool prune_has_no_power(const hr_knobs *knobs);
 bool prune_structure_is_strange(const hr_knobs *knobs);
 bool prune_groups_are_whole(const hr_knobs *knobs);
+bool prune_meets_adapters(const hr_knobs *knobs);
 
 #endif

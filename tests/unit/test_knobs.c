@@ -477,6 +477,7 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "compress.distill=self", "execution.as=pytorch"},
     {"device.vram=64MiB", "compress.distill=self", "compress.distill_cache=on", "pipeline.augment=flip"},
     {"device.vram=64MiB", "compress.distill=self", "compress.distill_cache=on", "precision.policy=bfloat16"},
+    {"device.vram=64MiB", "compress.lora=4", "compress.prune=constant:0.5"},
 };
 
 // err's sentence is the reason, and every value that it gives is the knob's own.
