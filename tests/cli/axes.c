@@ -82,12 +82,11 @@ static const own_values own[] = {
     {HR_KNOB_PIPELINE_AUGMENT, "a text", {"none", "flip,crop:4,colour:0.4,rotate:10,erase"}},
     {HR_KNOB_PIPELINE_AUGMENT_COPIES, "each holds a whole set", {"0", "2"}},
     {HR_KNOB_COMPRESS_PRUNE, "a text", {"none", "constant:0.5", "polynomial:0.2:0.8:1:3:1"}},
-    {HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "a text", {"element", "block:2x1", "2:4"}},
+    {HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "a text", {"element", "block:2x1", "2:4", "filter"}},
     {HR_KNOB_COMPRESS_LORA, "ranks of tiny layers", {"none", "3"}},
     {HR_KNOB_COMPRESS_LORA_ALPHA, "one factor is like another", {"rank", "16"}},
     {HR_KNOB_COMPRESS_LORA_TARGETS, "a text, of which every model has these", {"auto", "all"}},
     {HR_KNOB_COMPRESS_LOW_RANK, "a text", {"none", "2", "ratio:0.6"}},
-    {HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "a text", {"element", "block:2x1", "2:4", "filter"}},
     {HR_KNOB_THREADS_COUNT, "the default is the machine's", {"1", "2"}},
     {HR_KNOB_WORKSPACE_LIMIT, "kernels of tiny models want 1 KiB to 1 MiB", {"none", "4MiB", "160KiB", "0B"}},
 };
@@ -251,6 +250,19 @@ static void fill_models(axis *a)
     hr_preset_list_free(entries);
 }
 
+// Two rows of one knob are a mistake of this file.
+static void check_own(void)
+{
+    for (size_t k = 0; k < OWN; k++) {
+        for (size_t other = 0; other < k; other++) {
+            if (own[other].id == own[k].id) {
+                fprintf(stderr, "axes: %s has two rows\n", hr_knob_rows(NULL)[own[k].id].key);
+                exit(2);
+            }
+        }
+    }
+}
+
 size_t axes_of_knobs(const axis **axes)
 {
     static axis all[AXES_MAX];
@@ -261,6 +273,7 @@ size_t axes_of_knobs(const axis **axes)
     if (count > 0) {
         return count;
     }
+    check_own();
     fill_models(&all[count++]);
     for (size_t k = 0; k < knobs; k++) {
         if (!is_left_out(rows[k].id, NULL) && count < AXES_MAX) {
