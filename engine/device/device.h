@@ -76,8 +76,9 @@ typedef struct step_io {
     uint64_t seed;         // of everything random
     uint64_t first_sample; // global index of the batch's first sample: what dropout masks are drawn for
     double learning_rate;
-    uint64_t update;    // 1-based number of this update (Adam's t)
-    double loss_weight; // of this batch in `loss`; 0 stands for 1
+    uint64_t update;      // 1-based number of this update (Adam's t)
+    uint64_t pruned_from; // updates that were done when pruning began: its schedule counts from there
+    double loss_weight;   // of this batch in `loss`; 0 stands for 1
     // The next batch of an accumulated step: called before every round of REPEAT but the first; fills slot,
     // first_sample and loss_weight. NULL: the same batch again (plans).
     hr_status (*next_round)(void *context, struct step_io *io, hr_err *err);
@@ -91,6 +92,12 @@ typedef struct step_io {
     const float
         *health; // out: READ_HEALTH: [params, 3] flushed, overflowing, elements; valid until the next step
 } step_io;
+
+// The update of PRUNE's schedule (ops/prune.h).
+static inline uint64_t prune_update(const step_io *io)
+{
+    return io->update - io->pruned_from;
+}
 
 // What READ_LOSS multiplies a loss with.
 static inline double step_io_weight(const step_io *io, const op_attr *attr)

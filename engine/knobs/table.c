@@ -814,7 +814,8 @@ static const hr_knob_row rows[] = {
             "s = S1 + (S0 - S1) (1 - progress)^3. Kernels of dense, convolution (not depthwise), embedding and recurrent layers have "
             "masks, of the type and size of the kernel: 4 bytes more for each float32 weight, in training alone. Nothing gets "
             "smaller before the weights are stored compressed. Masks are made and applied behind the update, for the step that comes next, so that "
-            "evaluations and saves see the zeros. Under execution.as tensorflow what tfmot makes on the way is not held: a product as large as a "
+            "evaluations and saves see the zeros. Where a save without masks is resumed, updates count from there, as tfmot counts them from where "
+            "a trained model is wrapped. Under execution.as tensorflow what tfmot makes on the way is not held: a product as large as a "
             "kernel, and about 8 bytes a weight to sort it where a mask is made.",
         .applies = "with execution.tape once or persistent",
         .needs = {{"once persistent", HR_KNOB_EXECUTION_TAPE}}},
@@ -826,7 +827,8 @@ static const hr_knob_row rows[] = {
             "takes models whose prunable kernels are all matrices, as tfmot does. 2:4 makes the 2 smallest of every 4 weights "
             "that are multiplied into one sum zero, once, at update BEGIN of compress.prune (the first), whatever sparsity that has. filter, which tfmot has not, judges what a layer makes one number of its "
             "result from by the sum of its absolute values: units of dense layers, filters of convolutions, but not gates, embeddings and "
-            "what the loss judges. Masks have the kernel's size there too.",
+            "what the loss judges. Filters are only made zero: layers keep their sizes, and neither training nor export --strip makes the "
+            "model smaller or faster by itself; what a zero saves is behind gzip or zstd. Masks have the kernel's size there too.",
         .applies = "with compress.prune constant and polynomial"},
     ROW(COMPRESS_LORA, INT, "", "rank")
         .steps = {"none", "4", "8", "16", "32", "64"},

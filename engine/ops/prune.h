@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PRUNE does of its schedule in update t, the first of which is 1: masks by magnitude, as the TensorFlow Model Optimization
+// What PRUNE does of its schedule in update t, the first of which, counted from where pruning began, is 1: masks by magnitude, as the TensorFlow Model Optimization
 // Toolkit 0.8 makes them (tfmot, python/core/sparsity/keras: pruning_schedule.py, pruning_impl.py, pruning_utils.py).
 //
 //   attr.offset, count    first and last update of the schedule; count -1: it does not end

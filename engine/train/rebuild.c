@@ -9,6 +9,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "data/source.h"
+#include "knobs/prune.h"
 #include "knobs/stages.h"
 #include "train/engine_impl.h"
 #include "train/wire.h"
@@ -281,6 +282,16 @@ static void begin_counter_epoch(hr_engine *e)
     e->sha_steps = UINT64_MAX;
 }
 
+// Masks that are new begin their schedule here, in a model that has learned already too.
+static void begin_pruning(hr_engine *e)
+{
+    bool masked = false;
+    for (uint32_t k = 0; k < e->carried.tensors.count; k++) {
+        masked = masked || text_ends_in(e->carried.tensors.data[k].name, ":mask");
+    }
+    e->pruned_from = !prune_is_on(&e->knobs) ? 0 : masked ? e->pruned_from : e->updates;
+}
+
 static hr_status fill_build(hr_engine *e, hr_err *err)
 {
     HR_TRY(build_allocate(e->build, &e->knobs, &e->bus, err));
@@ -289,6 +300,7 @@ static hr_status fill_build(hr_engine *e, hr_err *err)
     }
     if (e->build->arithmetic) {
         uint64_t seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED);
+        begin_pruning(e);
         engine_tell_teacher(e, e->model);
         HR_TRY(store_fill(&e->carried, &e->teacher, e->build, e->model, seed, err));
         store_deinit(&e->carried);

@@ -271,10 +271,14 @@ static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)
 {
     uint64_t steps = 0;
     uint64_t updates = 0;
+    uint64_t pruned_from = 0;
     uint64_t seed = 0;
     data_position position = {0, 0};
     HR_TRY(get_number(f, "steps", &steps, err));
     HR_TRY(get_number(f, "updates", &updates, err));
+    if (json_object_get(f->metadata, SAVE_PRUNED_KEY) != NULL) {
+        HR_TRY(get_number(f, SAVE_PRUNED_KEY, &pruned_from, err));
+    }
     HR_TRY(get_number(f, "epoch", &position.epoch, err));
     HR_TRY(get_number(f, "epoch_samples", &position.samples, err));
     HR_TRY(get_number(f, "seed", &seed, err));
@@ -286,6 +290,7 @@ static hr_status read_counters(hr_engine *e, const save_file *f, hr_err *err)
     }
     e->steps = steps;
     e->updates = updates;
+    e->pruned_from = pruned_from < updates ? pruned_from : updates;
     e->position = position;
     return HR_OK;
 }

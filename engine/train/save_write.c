@@ -143,12 +143,17 @@ static bool put_origin(json_t *metadata, const hr_engine *e)
            put_number(metadata, "trusts", e->origin->trusts);
 }
 
+static bool put_pruning(json_t *metadata, uint64_t pruned_from)
+{
+    return pruned_from == 0 || put_number(metadata, SAVE_PRUNED_KEY, pruned_from);
+}
+
 json_t *save_make_metadata(const hr_engine *e, const store *s, hr_quantize mode, bool stripped)
 {
     json_t *m = json_object();
     bool ok = m != NULL && put(m, "format", SAVE_SCHEMA) && put(m, "model", e->model->name) &&
               put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
-              put_number(m, "epoch", e->position.epoch) &&
+              put_pruning(m, e->pruned_from) && put_number(m, "epoch", e->position.epoch) &&
               put_number(m, "epoch_samples", e->position.samples) &&
               put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
               put_shape(m, &e->knobs) && put_origin(m, e) && (!stripped || put(m, SAVE_STRIPPED_KEY, "1")) &&

@@ -207,6 +207,7 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     step_io io = {.seed = (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED),
                   .learning_rate = schedule_learning_rate(&e->knobs, e->updates + 1),
                   .update = e->updates + 1,
+                  .pruned_from = e->pruned_from,
                   .next_round = next_round,
                   .context = &rounds,
                   .goes_on = e->goes_on,

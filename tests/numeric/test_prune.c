@@ -16,7 +16,7 @@
 #define TEST_DEVICE "cpu"
 #endif
 
-enum { WEIGHTS_MAX = 4096, SEEDS = 60 };
+enum { WEIGHTS_MAX = 4096, SEEDS = 60, LEARNED = 40 }; // updates in front of the first
 
 static const hr_dtype types[] = {HR_F32, HR_F64, HR_F16, HR_BF16};
 enum { TYPES = sizeof types / sizeof *types };
@@ -120,7 +120,7 @@ static kernel kernel_of(const op_attr *attr, const int64_t dims[OP_MAX_RANK], hr
 
 static void prune(kernel *k, op_device device, uint64_t update)
 {
-    step_io io = {.update = update};
+    step_io io = {.update = LEARNED + update, .pruned_from = LEARNED};
     op_trial_run(&k->t, device, &io);
 }
 

@@ -203,6 +203,60 @@ START_TEST(saves_of_both_kinds_are_taken)
 }
 END_TEST
 
+// ---- a model that has learned ---------------------------------------------------------------------------------
+
+static const struct {
+    const char *words[2];
+    size_t zeros; // of 512x24 after two updates of pruning
+} late[] = {
+    {{"compress.prune=constant:0.5:0:100:1", "compress.prune_structure=element"}, 6144},
+    {{"compress.prune=constant:0.25:0:2:1", "compress.prune_structure=element"}, 3072},
+    {{"compress.prune=polynomial:0.25:0.75:1:3:1:1", "compress.prune_structure=element"}, 9216},
+    {{"compress.prune=constant:0.5", "compress.prune_structure=2:4"}, 6144},
+};
+enum { LATE = sizeof late / sizeof *late, LEARNED = 5 };
+
+static size_t zeros_of_dense(void)
+{
+    return masked_zeros("dense/weights", "dense/weights");
+}
+
+// The schedule of masks that are new counts from the update at which they are: turns that the save is beyond are not over.
+START_TEST(a_trained_save_is_pruned_by_the_whole_schedule)
+{
+    static const char *const off[2] = {"compress.prune=none", "compress.prune_structure=element"};
+    char path[128], save[160], resume[160], goes_on[160], sha[HR_SHA256_TEXT_MAX];
+    char whole[HR_SHA256_TEXT_MAX], resumed[HR_SHA256_TEXT_MAX];
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("learned.safetensors", path));
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", path);
+    sha_after(off, WITH(save), LEARNED, sha);
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("pruned_late.safetensors", path));
+    (void)snprintf(goes_on, sizeof goes_on, "train.resume=%s", path);
+    sha_after(late[_i].words, WITH(resume, save), LEARNED + 2, sha);
+    read_save(path);
+    ck_assert_uint_eq(zeros_of_dense(), late[_i].zeros);
+    sha_after(late[_i].words, WITH(goes_on, save), LEARNED + 4, resumed);
+    read_save(path);
+    ck_assert_uint_eq(zeros_of_dense(), late[_i].zeros);
+    sha_after(late[_i].words, WITH(resume), LEARNED + 4, whole);
+    ck_assert_str_eq(whole, resumed);
+}
+END_TEST
+
+// In one engine too, where pruning is turned on behind updates that are done.
+START_TEST(pruning_that_is_turned_on_later_counts_from_there)
+{
+    static const char *const off[2] = {"compress.prune=none", "compress.prune_structure=element"};
+    hr_engine *e = trained(off, NONE, false, LEARNED);
+    ck_assert_int_eq(turn(e, HR_KNOB_COMPRESS_PRUNE, "constant:0.5:0:2:1"), HR_OK);
+    run_steps(e, 3);
+    ck_assert_msg(hr_engine_error(e)->status == HR_OK, "%s", hr_engine_error(e)->sentence);
+    save_into(e);
+    ck_assert_uint_eq(zeros_of_dense(), 6144);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 // ---- memory -----------------------------------------------------------------------------------------------------
 
 START_TEST(the_plan_is_the_run_and_masks_weigh_what_kernels_weigh)
@@ -308,6 +362,8 @@ int main(void)
     tcase_add_test(all, averages_have_the_zeros_too);
     tcase_add_loop_test(all, a_save_carries_masks_and_their_step, 0, 2 * PRUNINGS);
     tcase_add_test(all, saves_of_both_kinds_are_taken);
+    tcase_add_loop_test(all, a_trained_save_is_pruned_by_the_whole_schedule, 0, LATE);
+    tcase_add_test(all, pruning_that_is_turned_on_later_counts_from_there);
     tcase_add_loop_test(all, the_plan_is_the_run_and_masks_weigh_what_kernels_weigh, 0, PRUNINGS);
     tcase_add_loop_test(all, every_way_through_a_step_prunes_alike, 0, PRUNINGS);
     tcase_add_test(all, rounds_of_an_update_share_its_mask);

@@ -235,7 +235,7 @@ static void make_mask(const cpu_run *r, job *j)
         return;
     }
     const uint64_t units = prune_units(r->query);
-    j->threshold = threshold_of(j, (int64_t)units, prune_kept(a, units, r->io->update));
+    j->threshold = threshold_of(j, (int64_t)units, prune_kept(a, units, prune_update(r->io)));
     workers_for_pieces(team, (int64_t)units, 1 + GRAIN * (int64_t)units / elements,
                        a->rule == PRUNE_ELEMENTS ? elements_body : units_body, j);
 }
@@ -272,7 +272,7 @@ static void zero_body(const void *argument, int64_t begin, int64_t end, uint32_t
 static void run_prune(const cpu_run *r)
 {
     const op_query *q = r->query;
-    const prune_act act = prune_act_at(&q->attr, r->io->update);
+    const prune_act act = prune_act_at(&q->attr, prune_update(r->io));
     job j = {.query = q, .type = (hr_dtype)q->in[0].dtype, .w = r->in[0], .mask = r->in[1]};
     const float one = 1.0f;
     cast_narrow(&j.one, j.type, &one, 1);

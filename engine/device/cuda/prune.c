@@ -20,9 +20,10 @@ static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
 
 static void fill_scalars(const op_query *q, const step_io *io, unsigned char slot[CUDA_SCALAR_BYTES])
 {
-    const prune_act act = prune_act_at(&q->attr, io->update);
+    const prune_act act = prune_act_at(&q->attr, prune_update(io));
     const bool counts = act == PRUNE_MAKE && q->attr.rule != PRUNE_GROUPS;
-    const prune_scalars s = {.kept = counts ? (int64_t)prune_kept(&q->attr, prune_units(q), io->update) : 0,
+    const prune_scalars s = {.kept =
+                                 counts ? (int64_t)prune_kept(&q->attr, prune_units(q), prune_update(io)) : 0,
                              .act = (int32_t)act};
     memcpy(slot, &s, sizeof s);
 }

@@ -85,7 +85,7 @@ static uint64_t threshold_of(const reference_call *call, uint64_t units, uint64_
 static void mask_units(const reference_call *call)
 {
     const op_query *q = call->query;
-    const uint64_t units = prune_units(q), kept = prune_kept(&q->attr, units, call->io->update);
+    const uint64_t units = prune_units(q), kept = prune_kept(&q->attr, units, prune_update(call->io));
     const uint64_t threshold = threshold_of(call, units, kept);
     double *mask = call->in[1];
     for (uint64_t k = 0; k < units; k++) {
@@ -128,7 +128,7 @@ static void mask_groups(const reference_call *call)
 void reference_prune(const reference_call *call)
 {
     const op_query *q = call->query;
-    const prune_act act = prune_act_at(&q->attr, call->io->update);
+    const prune_act act = prune_act_at(&q->attr, prune_update(call->io));
     double *w = call->in[0];
     const double *mask = call->in[1];
     if (act == PRUNE_NOTHING || (q->in_count > 2 && *(const int32_t *)call->in[2] == 0)) {
