@@ -2,6 +2,7 @@
 #include "base/quantize.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { INT8_MOST = 127, INT4_LEAST = -8, INT4_MOST = 7 };
 
@@ -17,9 +18,10 @@ uint64_t quantize_int4_pitch(uint64_t columns)
     return (columns + 1) / 2;
 }
 
+// A NaN becomes the least.
 static float clip(float x, float least, float most)
 {
-    return x < least ? least : x > most ? most : x;
+    return x >= least ? x > most ? most : x : least;
 }
 
 int8_t quantize_int8_at(float value, float scale)
@@ -29,7 +31,7 @@ int8_t quantize_int8_at(float value, float scale)
 
 float quantize_int8_scale(float largest)
 {
-    return (float)INT8_MOST / (largest + epsilon);
+    return isfinite(largest) ? (float)INT8_MOST / (largest + epsilon) : NAN;
 }
 
 static void measure_columns(const float *w, uint64_t rows, uint64_t columns, float *largest)
@@ -39,7 +41,7 @@ static void measure_columns(const float *w, uint64_t rows, uint64_t columns, flo
     }
     for (uint64_t r = 0; r < rows; r++) {
         for (uint64_t c = 0; c < columns; c++) {
-            largest[c] = fmaxf(largest[c], fabsf(w[r * columns + c]));
+            largest[c] = quantize_larger(largest[c], w[r * columns + c]);
         }
     }
 }
@@ -63,7 +65,7 @@ void quantize_int8_rows(const float *x, uint64_t rows, uint64_t columns, int8_t 
         const float *from = x + r * columns;
         float largest = 0;
         for (uint64_t c = 0; c < columns; c++) {
-            largest = fmaxf(largest, fabsf(from[c]));
+            largest = quantize_larger(largest, from[c]);
         }
         scale[r] = quantize_int8_scale(largest);
         for (uint64_t c = 0; c < columns; c++) {
@@ -99,7 +101,9 @@ static void put_int4(uint8_t *row, uint64_t column, float value)
 static void measure_int4(const float *w, uint64_t rows, uint64_t columns, float *scale, float *zero)
 {
     float least = w[0], most = w[0];
-    for (uint64_t r = 1; r < rows; r++) {
+    bool finite = true;
+    for (uint64_t r = 0; r < rows; r++) {
+        finite = finite && isfinite(w[r * columns]);
         least = fminf(least, w[r * columns]);
         most = fmaxf(most, w[r * columns]);
     }
@@ -107,7 +111,7 @@ static void measure_int4(const float *w, uint64_t rows, uint64_t columns, float 
         least = fminf(least, 0);
         most = fmaxf(most, 0);
     }
-    *scale = (most - least + epsilon) / (float)(INT4_MOST - INT4_LEAST);
+    *scale = finite ? (most - least + epsilon) / (float)(INT4_MOST - INT4_LEAST) : NAN;
     *zero = clip(rintf(-least / *scale) + (float)INT4_LEAST, INT4_LEAST, INT4_MOST);
 }
 
@@ -149,7 +153,7 @@ void quantize_int8_tflite(const float *w, uint64_t rows, uint64_t columns, int8_
 {
     measure_columns(w, rows, columns, scale);
     for (uint64_t c = 0; c < columns; c++) {
-        scale[c] = fmaxf(scale[c], tflite_least) / (float)INT8_MOST;
+        scale[c] = isfinite(scale[c]) ? fmaxf(scale[c], tflite_least) / (float)INT8_MOST : NAN;
     }
     for (uint64_t r = 0; r < rows; r++) {
         for (uint64_t c = 0; c < columns; c++) {

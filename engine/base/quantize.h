@@ -9,16 +9,29 @@
 //   int4   weights w[I,O] ≈ (q − zero[G,O]) * scale[G,O]  G groups of 128 rows, q in −8 … 7; the last group is filled with
 //          zeros. Two columns lie in a byte, the first in its low half; of an odd O the last high half is 0.
 //
-// Values are finite. Nothing overlaps. Any thread.
+// Where a value of a column, row or group is not finite its scale is NaN, and so is what comes of its numbers, which are the least
+// that there are. Nothing overlaps. Any thread.
 #ifndef BASE_QUANTIZE_H
 #define BASE_QUANTIZE_H
 
+#include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { QUANTIZE_BLOCK = 128 };
 
 uint64_t quantize_int4_groups(uint64_t rows);
 uint64_t quantize_int4_pitch(uint64_t columns); // bytes of a row
+
+// `largest`, which is not negative, or |value| where that is larger; a NaN is larger than all.
+static inline float quantize_larger(float largest, float value)
+{
+    const float size = fabsf(value);
+    uint32_t had, has;
+    memcpy(&had, &largest, sizeof had);
+    memcpy(&has, &size, sizeof has);
+    return has > had ? size : largest;
+}
 
 float quantize_int8_scale(float largest);          // of a column or row whose largest |value| it is
 int8_t quantize_int8_at(float value, float scale); // one number of it

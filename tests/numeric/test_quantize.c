@@ -8,6 +8,7 @@
 
 #include "base/quantize.h"
 #include "numeric/fixture.h"
+#include "numeric/op_harness.h"
 
 enum { SIDE_MOST = 320, ROOM = SIDE_MOST * 64 };
 
@@ -169,6 +170,134 @@ START_TEST(int4_goes_back_within_a_step_and_a_half)
 }
 END_TEST
 
+// ---- what is not finite ---------------------------------------------------------------------------------------
+
+enum { BAD_ROWS = 150, BAD_COLUMNS = 20, BAD_ROW = 37, BAD_COLUMN = 5 };
+
+static const float bad_values[] = {NAN, INFINITY, -INFINITY};
+
+static void fill_bad(float bad, float w[BAD_ROWS * BAD_COLUMNS])
+{
+    fixture_uniform(3, "test/quantize", w, BAD_ROWS * BAD_COLUMNS);
+    w[BAD_ROW * BAD_COLUMNS + BAD_COLUMN] = bad;
+}
+
+static void check_columns(const float *scale, const float *back, const float *w)
+{
+    for (int c = 0; c < BAD_COLUMNS; c++) {
+        ck_assert_int_eq(isnan(scale[c]) != 0, c == BAD_COLUMN);
+        for (int r = 0; r < 100; r++) {
+            const int at = r * BAD_COLUMNS + c;
+            ck_assert(c == BAD_COLUMN ? isnan(back[at]) : fabsf(back[at] - w[at]) < 0.2f);
+        }
+    }
+}
+
+// The scale says so, nothing that is no number becomes a whole one, and other columns are as they were.
+START_TEST(what_is_not_finite_comes_back_as_nan)
+{
+    static float w[BAD_ROWS * BAD_COLUMNS], back[BAD_ROWS * BAD_COLUMNS], scale[ROOM];
+    static int8_t q[BAD_ROWS * BAD_COLUMNS], zero[2 * BAD_COLUMNS];
+    static uint8_t halves[BAD_ROWS * BAD_COLUMNS];
+    fill_bad(bad_values[_i], w);
+    quantize_int8(w, BAD_ROWS, BAD_COLUMNS, q, scale);
+    dequantize_int8(q, scale, BAD_ROWS, BAD_COLUMNS, back);
+    check_columns(scale, back, w);
+    ck_assert_int_eq(q[BAD_COLUMN], -127);
+    quantize_int4(w, BAD_ROWS, BAD_COLUMNS, halves, scale, zero);
+    dequantize_int4(halves, scale, zero, BAD_ROWS, BAD_COLUMNS, back);
+    check_columns(scale, back, w);
+    ck_assert(!isnan(scale[BAD_COLUMNS + BAD_COLUMN])); // the second group of its column
+    ck_assert_int_eq(zero[BAD_COLUMN], -8);
+    quantize_int8_rows(w, BAD_ROWS, BAD_COLUMNS, q, scale);
+    for (int r = 0; r < BAD_ROWS; r++) {
+        ck_assert_int_eq(isnan(scale[r]) != 0, r == BAD_ROW);
+    }
+    quantize_int8_tflite(w, BAD_ROWS, BAD_COLUMNS, q, scale);
+    for (int c = 0; c < BAD_COLUMNS; c++) {
+        ck_assert_int_eq(isnan(scale[c]) != 0, c == BAD_COLUMN);
+    }
+}
+END_TEST
+
+static op_trial bad_product(float bad, double where)
+{
+    op_trial t = op_trial_make(HR_OP_DENSE_INT8, (op_attr){0});
+    uint64_t state = 7;
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){BAD_COLUMNS, BAD_ROWS});
+    op_trial_add_in(&t, HR_I8, (const int64_t[OP_MAX_RANK]){BAD_ROWS, BAD_COLUMNS});
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){BAD_COLUMNS});
+    op_fill(t.in[0], BAD_COLUMNS * BAD_ROWS, &state, -1.0, 1.0);
+    for (int k = 0; k < BAD_ROWS * BAD_COLUMNS; k++) {
+        t.in[1][k] = (double)op_random_int(&state, -127, 127);
+    }
+    op_fill(t.in[2], BAD_COLUMNS, &state, 50.0, 500.0);
+    t.in[0][BAD_COLUMN * BAD_ROWS + (int)(where * (BAD_ROWS - 1))] = (double)bad;
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
+static const char *const devices[] = {"reference",
+#if HEADROOM_HAVE_ONEDNN
+                                      "cpu"
+#endif
+};
+enum { DEVICES = sizeof devices / sizeof *devices };
+
+// A row of the input that is not finite, wherever that stands, makes its row of the product NaN and no other.
+START_TEST(a_row_that_is_not_finite_gives_nan)
+{
+    for (int place = 0; place <= 4; place++) {
+        op_trial t = bad_product(bad_values[_i / DEVICES], place / 4.0);
+        op_device device = op_device_open(test_device(devices[_i % DEVICES]), 2);
+        op_trial_run(&t, device, NULL);
+        for (int k = 0; k < BAD_COLUMNS * BAD_COLUMNS; k++) {
+            ck_assert_int_eq(isnan(t.out[0][k]) != 0, k / BAD_COLUMNS == BAD_COLUMN);
+        }
+        op_device_close(&device);
+        op_trial_deinit(&t);
+    }
+}
+END_TEST
+
+static op_trial bad_weights(hr_op op, float bad)
+{
+    static float w[BAD_ROWS * BAD_COLUMNS];
+    op_trial t = op_trial_make(op, (op_attr){0});
+    fill_bad(bad, w);
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){BAD_ROWS, BAD_COLUMNS});
+    for (int k = 0; k < BAD_ROWS * BAD_COLUMNS; k++) {
+        t.in[0][k] = (double)w[k];
+    }
+    op_trial_infer_out(&t, op == HR_OP_QUANTIZE_INT8 ? 2 : 3);
+    return t;
+}
+
+START_TEST(devices_make_the_same_of_weights_that_are_not_finite)
+{
+    static const hr_op ops[] = {HR_OP_QUANTIZE_INT8, HR_OP_QUANTIZE_INT4};
+    for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+        op_trial made[DEVICES];
+        for (int d = 0; d < DEVICES; d++) {
+            op_device device = op_device_open(test_device(devices[d]), 2);
+            made[d] = bad_weights(ops[o], bad_values[_i]);
+            op_trial_run(&made[d], device, NULL);
+            op_device_close(&device);
+            ck_assert(isnan(made[d].out[1][BAD_COLUMN]));
+        }
+        for (uint32_t k = 0; k < made[0].query.out_count; k++) {
+            for (uint64_t n = 0; n < op_trial_out_count(&made[0], k); n++) {
+                const double judge = made[0].out[k][n], other = made[DEVICES - 1].out[k][n];
+                ck_assert(judge == other || (isnan(judge) && isnan(other)));
+            }
+        }
+        for (int d = 0; d < DEVICES; d++) {
+            op_trial_deinit(&made[d]);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("quantize");
@@ -179,6 +308,9 @@ int main(void)
     tcase_add_test(all, int8_weights_of_tflite_are_its_own_to_the_bit);
     tcase_add_test(all, int8_goes_back_within_half_a_step);
     tcase_add_loop_test(all, int4_goes_back_within_a_step_and_a_half, 0, 9);
+    tcase_add_loop_test(all, what_is_not_finite_comes_back_as_nan, 0, 3);
+    tcase_add_loop_test(all, a_row_that_is_not_finite_gives_nan, 0, 3 * DEVICES);
+    tcase_add_loop_test(all, devices_make_the_same_of_weights_that_are_not_finite, 0, 3);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

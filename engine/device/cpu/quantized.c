@@ -46,6 +46,13 @@ typedef struct quantize_job {
     int64_t rows, columns;
 } quantize_job;
 
+// To the nearest; what is no number is the least, as in base/quantize.c.
+CPU_INLINE int32_t whole(float x)
+{
+    const float nearest = __builtin_rintf(x);
+    return (int32_t)(nearest > -127.0F ? nearest : -127.0F);
+}
+
 // No product stands before a sum here: nothing may be contracted, so that the bits are those of base/quantize.c.
 CPU_HOT static void int8_columns(const quantize_job *shared, int64_t begin, int64_t end)
 {
@@ -57,8 +64,7 @@ CPU_HOT static void int8_columns(const quantize_job *shared, int64_t begin, int6
     for (int64_t r = 0; r < j.rows; r++) {
         const float *w = j.w + r * j.columns;
         for (int64_t c = begin; c < end; c++) {
-            const float size = fabsf(w[c]);
-            j.scale[c] = size > j.scale[c] ? size : j.scale[c];
+            j.scale[c] = quantize_larger(j.scale[c], w[c]);
         }
     }
     for (int64_t c = begin; c < end; c++) {
@@ -67,7 +73,7 @@ CPU_HOT static void int8_columns(const quantize_job *shared, int64_t begin, int6
     for (int64_t r = 0; r < j.rows; r++) {
         const float *w = j.w + r * j.columns;
         for (int64_t c = begin; c < end; c++) {
-            q[r * j.columns + c] = (int8_t)(int32_t)__builtin_rintf(w[c] * j.scale[c]);
+            q[r * j.columns + c] = (int8_t)whole(w[c] * j.scale[c]);
         }
     }
 }
@@ -136,19 +142,18 @@ CPU_HOT static void int8_rows(const int8_job *shared, int64_t begin, int64_t end
         int64_t k = 0;
         for (; k + CPU_LANES <= j.s.depth; k += CPU_LANES) {
             for (int lane = 0; lane < CPU_LANES; lane++) {
-                const float size = fabsf(x[k + lane]);
-                largest[lane] = size > largest[lane] ? size : largest[lane];
+                largest[lane] = quantize_larger(largest[lane], x[k + lane]);
             }
         }
         for (; k < j.s.depth; k++) {
-            most = fabsf(x[k]) > most ? fabsf(x[k]) : most;
+            most = quantize_larger(most, x[k]);
         }
         for (int lane = 0; lane < CPU_LANES; lane++) {
-            most = largest[lane] > most ? largest[lane] : most;
+            most = quantize_larger(most, largest[lane]);
         }
         const float scale = quantize_int8_scale(most);
         for (k = 0; k < j.s.depth; k++) {
-            a[k] = (int16_t)(int32_t)__builtin_rintf(x[k] * scale);
+            a[k] = (int16_t)whole(x[k] * scale);
         }
         if (j.s.depth < j.a_row) {
             a[j.s.depth] = 0;

@@ -15,7 +15,7 @@ void reference_quantize_int8(const reference_call *call)
     for (int64_t c = 0; c < columns; c++) {
         float largest = 0;
         for (int64_t r = 0; r < rows; r++) {
-            largest = fmaxf(largest, fabsf((float)w[r * columns + c]));
+            largest = quantize_larger(largest, (float)w[r * columns + c]);
         }
         const float to = quantize_int8_scale(largest);
         for (int64_t r = 0; r < rows; r++) {
@@ -83,7 +83,7 @@ void reference_dense_int8(const reference_call *call)
         double *y = (double *)call->out[0] + r * s.units;
         float largest = 0;
         for (int64_t k = 0; k < s.depth; k++) {
-            largest = fmaxf(largest, fabsf((float)x[k]));
+            largest = quantize_larger(largest, (float)x[k]);
         }
         const float to = quantize_int8_scale(largest);
         memset(y, 0, (size_t)s.units * sizeof *y);
