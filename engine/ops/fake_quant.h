@@ -44,11 +44,11 @@ static inline fake_quant_levels fake_quant_of_weights(float largest)
     return fake_quant_between(largest, largest, 1.0F, 255.0F);
 }
 
-// x at the nearest level.
+// x at the nearest level; NaN where x is no number.
 static inline float fake_quant_value(const fake_quant_levels *l, float x)
 {
-    const float below_top = x < l->high ? x : l->high;
-    const float inside = below_top > l->low ? below_top : l->low;
+    const float below_top = x > l->high ? l->high : x;
+    const float inside = below_top < l->low ? l->low : below_top;
     return floorf((inside - l->low) * l->inverse - l->zero + 0.5F) * l->scale;
 }
 
@@ -58,11 +58,13 @@ static inline bool fake_quant_passes(const fake_quant_levels *l, float x)
     return x >= l->low && x <= l->high;
 }
 
-// `range` after a batch from −below to above. A decay of 0 keeps the widest range that there was.
+// `range` after a batch from −below to above. A decay of 0 keeps the widest range that there was. A batch
+// that reaches to infinity moves nothing, and values that are no numbers count for nothing.
 static inline float fake_quant_moved(float range, float batch, double decay)
 {
     const float wider = batch > range ? batch : range;
-    return decay == 0.0 ? wider : range - (range - batch) * (1.0F - (float)decay);
+    const float moved = decay == 0.0 ? wider : range - (range - batch) * (1.0F - (float)decay);
+    return isfinite(batch) ? moved : range;
 }
 
 #endif

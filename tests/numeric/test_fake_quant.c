@@ -10,6 +10,10 @@
 #include "numeric/op_harness.h"
 #include "ops/fake_quant.h"
 
+#if !defined TEST_DEVICE && HEADROOM_HAVE_ONEDNN
+#define TEST_DEVICE "cpu"
+#endif
+
 enum {
     ACTIVATIONS = sizeof fake_quant_activations / sizeof *fake_quant_activations,
     WEIGHTS = sizeof fake_quant_weights / sizeof *fake_quant_weights,
@@ -79,8 +83,78 @@ START_TEST(ranges_follow)
 }
 END_TEST
 
+// ---- what is no number, on the judge and a device --------------------------------------------------------------
+
+static const char *const devices[] = {"reference",
+#ifdef TEST_DEVICE
+                                      TEST_DEVICE
+#endif
+};
+enum { DEVICES = sizeof devices / sizeof *devices, VALUES = 40, BAD = 17 };
+
+// Values from -2 to 2, one of them bad; the range {2, 2} beside activations.
+static op_trial bad_trial(hr_op op, double bad, double decay)
+{
+    op_trial t = op_trial_make(op, (op_attr){.momentum = decay});
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){VALUES});
+    for (int k = 0; k < VALUES; k++) {
+        t.in[0][k] = k == BAD ? bad : -2.0 + 4.0 * k / (VALUES - 1);
+    }
+    if (op != HR_OP_FAKE_QUANT_WEIGHTS) {
+        op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){2});
+        t.in[1][0] = t.in[1][1] = 2.0;
+    }
+    if (op == HR_OP_TRACK_RANGE) {
+        op_trial_add_out(&t, HR_F32, (const int64_t[OP_MAX_RANK]){2});
+    } else {
+        op_trial_infer_out(&t, 1);
+    }
+    return t;
+}
+
+static void run_bad(op_trial *t, const char *name)
+{
+    op_device device = op_device_open(test_device(name), 2);
+    op_trial_run(t, device, NULL);
+    op_device_close(&device);
+}
+
+START_TEST(what_is_no_number_stays_so)
+{
+    static const hr_op ops[] = {HR_OP_FAKE_QUANT, HR_OP_FAKE_QUANT_WEIGHTS};
+    for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+        op_trial t = bad_trial(ops[o], NAN, 0.0);
+        run_bad(&t, devices[_i]);
+        for (int k = 0; k < VALUES; k++) {
+            ck_assert_msg(k == BAD ? isnan(t.out[0][k]) : fabs(t.out[0][k] - t.in[0][k]) < 0.02,
+                          "%s: %g became %g", op_name(ops[o]), t.in[0][k], t.out[0][k]);
+        }
+        op_trial_deinit(&t);
+    }
+}
+END_TEST
+
+// A batch that reaches to infinity, on either side, leaves that side of the range where it is.
+START_TEST(a_range_stays_finite)
+{
+    static const double bad[] = {INFINITY, -INFINITY, NAN};
+    for (int k = 0; k < 6; k++) {
+        op_trial t = bad_trial(HR_OP_TRACK_RANGE, bad[k / 2], k % 2 == 0 ? 0.0 : FAKE_QUANT_DECAY);
+        run_bad(&t, devices[_i]);
+        ck_assert_msg(t.in[1][0] == 2.0 && t.in[1][1] == 2.0, "%g: range %g, %g", bad[k / 2], t.in[1][0],
+                      t.in[1][1]);
+        op_trial_deinit(&t);
+    }
+}
+END_TEST
+
 int main(void)
 {
+#ifdef TEST_DEVICE
+    if (!test_device_is_there(test_device(TEST_DEVICE))) {
+        return TEST_SKIPPED;
+    }
+#endif
     Suite *suite = suite_create("fake_quant");
     TCase *all = tcase_create("levels");
     tcase_add_loop_test(all, activations_have_tensorflows_levels, 0, ACTIVATIONS);
@@ -88,6 +162,8 @@ int main(void)
     tcase_add_loop_test(all, levels_are_near_and_stay, 0, 50);
     tcase_add_test(all, a_range_without_width_has_one_level);
     tcase_add_test(all, ranges_follow);
+    tcase_add_loop_test(all, what_is_no_number_stays_so, 0, DEVICES);
+    tcase_add_loop_test(all, a_range_stays_finite, 0, DEVICES);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

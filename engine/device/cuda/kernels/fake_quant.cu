@@ -28,7 +28,7 @@ __device__ __forceinline__ levels levels_of_weights(float largest)
 
 __device__ __forceinline__ float at_level(const levels &l, float x)
 {
-    const float below_top = x < l.high ? x : l.high, inside = below_top > l.low ? below_top : l.low;
+    const float below_top = x > l.high ? l.high : x, inside = below_top < l.low ? l.low : below_top;
     return product(floorf(product(inside - l.low, l.inverse) - l.zero + 0.5f), l.scale);
 }
 
@@ -116,7 +116,8 @@ extern "C" __global__ void track_range(fake_quant_args a)
     const int k = threadIdx.x;
     if (k < 2) {
         const float was = a.range[k], batch = a.largest[k];
-        a.range[k] = a.widest != 0 ? (batch > was ? batch : was) : was - product(was - batch, a.keep);
+        const float moved = a.widest != 0 ? (batch > was ? batch : was) : was - product(was - batch, a.keep);
+        a.range[k] = __float_as_uint(batch) < 0x7f800000u ? moved : was; // finite
     }
 }
 
