@@ -71,7 +71,7 @@ struct hr_engine {
 
     uint64_t steps, target_steps; // training steps done, to do
     uint64_t updates;
-    uint64_t pruned_from; // those that were done when its masks were new; 0: nothing is pruned
+    uint64_t pruned_from; // updates that were done when masks were new (compress.prune)
     uint64_t skipped;     // steps of this counter epoch whose gradients were not finite
     float loss_scale;     // after the last step; 0 before the first
     uint64_t samples;     // since the counter epoch began
