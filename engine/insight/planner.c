@@ -173,13 +173,12 @@ static void end_compiled(compiled *s)
     model_shelf_give_back(s->planner->models, s->model);
 }
 
-// On an error there is nothing to end.
-static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, compiled *s,
-                         hr_err *err)
+// Of knobs that go together. On an error there is nothing to end.
+static hr_status compile_valid(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, compiled *s,
+                               hr_err *err)
 {
     hr_status status = HR_OK;
     *s = (compiled){.planner = planner};
-    HR_TRY(hr_knobs_validate(knobs, err));
     const kept_device *d = kept_device_for(knobs, &status, err);
     if (d == NULL) {
         return status;
@@ -190,6 +189,13 @@ static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, bool 
         end_compiled(s);
     }
     return status;
+}
+
+static hr_status compile(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, compiled *s,
+                         hr_err *err)
+{
+    HR_TRY(hr_knobs_validate(knobs, err));
+    return compile_valid(planner, knobs, in_a_hurry, s, err);
 }
 
 static void fill_host(const hr_model *model, const play_case *c, hr_whatif *out)
@@ -216,6 +222,51 @@ static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)
                            err);
 }
 
+// ---- a teacher that answers first ------------------------------------------------------------------------------
+
+hr_status planner_answering_knobs(const hr_knobs *knobs, hr_knobs *out, hr_err *err)
+{
+    static const char *const pairs[] = {
+        "compress.distill_cache=off", "execution.tape=none",      "execution.mode=graph",
+        "execution.retain=none",      "execution.cuda_graph=off", "optimizer.kind=sgd",
+        "optimizer.ema=none",         "optimizer.clip_norm=none", "optimizer.fused_backward=off",
+        "offload.activations=off",    "offload.optimizer=off",    "checkpoint.strategy=none",
+        "batch.accumulate=1",         "precision.health=off",     "allocator.kind=direct",
+        "pipeline.device_prefetch=0", "pipeline.resident=off",
+    };
+    *out = *knobs;
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        HR_TRY(hr_knobs_set_pair(out, pairs[k], err));
+    }
+    return HR_OK;
+}
+
+// A run is refused too where they do not fit.
+static hr_status plan_answers(const compiled *step, bool in_a_hurry, hr_whatif *out, hr_err *err)
+{
+    hr_knobs knobs;
+    compiled s;
+    play_result played;
+    if (host_answers(step->model).rank == 0) {
+        return HR_OK;
+    }
+    HR_TRY(planner_answering_knobs(step->c.knobs, &knobs, err));
+    HR_TRY(compile_valid(step->planner, &knobs, in_a_hurry, &s, err));
+    hr_status status = play_programs(s.c.device, s.c.device_context, &knobs, s.c.failed_bytes, s.programs, 1,
+                                     PLAY_STEPS, &played, err);
+    hr_whatif answers = {.fits = true};
+    if (status == HR_OK && !played.fits) {
+        status = fill(&answers, &s.c, &played, err);
+    }
+    if (!answers.fits && answers.missing_bytes > out->missing_bytes) {
+        out->missing_bytes = answers.missing_bytes;
+        out->peak_in_use_bytes = answers.peak_in_use_bytes;
+    }
+    out->fits = out->fits && answers.fits;
+    end_compiled(&s);
+    return status;
+}
+
 static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, hr_whatif *out,
                            bool *estimated, hr_err *err)
 {
@@ -224,6 +275,9 @@ static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, boo
     *estimated = false;
     HR_TRY(compile(planner, knobs, in_a_hurry, &s, err));
     hr_status status = plan_compiled(&s.c, out, err);
+    if (status == HR_OK) {
+        status = plan_answers(&s, in_a_hurry, out, err);
+    }
     fill_host(s.model, &s.c, out);
     *estimated = s.estimates.count > 0;
     end_compiled(&s);

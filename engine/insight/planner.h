@@ -13,6 +13,10 @@ HR_MUST_CHECK hr_status planner_estimate(const hr_planner *planner, const hr_kno
 HR_MUST_CHECK hr_status planner_estimate_step_plan(const hr_planner *planner, const hr_knobs *knobs,
                                                    hr_step_plan *out, bool *estimated, hr_err *err);
 
+// The knobs of the forward pass in which a teacher answers (compress.distill_cache): the same kernels, and nothing that only
+// training needs.
+HR_MUST_CHECK hr_status planner_answering_knobs(const hr_knobs *knobs, hr_knobs *out, hr_err *err);
+
 // Reads what libraries were asked by earlier processes, once.
 void planner_load_answers(void);
 // Writes what a device's library was asked and has not been kept yet, as hr_planner_close does: for a process that

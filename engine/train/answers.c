@@ -8,7 +8,10 @@
 #include "headroom/units.h"
 
 #include "base/host_mem.h"
+#include "base/text.h"
 #include "data/map.h"
+#include "device/cost.h"
+#include "insight/planner.h"
 #include "train/engine_impl.h"
 #include "train/wire.h"
 
@@ -35,12 +38,18 @@ static void watch_unload(void *context, void *kernels)
     w->inner->unload(w->context, kernels);
 }
 
+// A model may have such distances of its own.
+static bool compares_with_teacher(const program *p, const instr *i)
+{
+    return i->op == HR_OP_KL && strncmp(p->tensors[i->in[1]].name, MODEL_TEACHER, strlen(MODEL_TEACHER)) == 0;
+}
+
 static hr_status watch_run(void *context, void *kernels, uint32_t n, void *const *address, step_io *io,
                            hr_err *err)
 {
     const watch *w = context;
     const instr *i = &w->p->instrs[n];
-    if (i->op == HR_OP_KL) {
+    if (compares_with_teacher(w->p, i)) {
         const tensor *t = &w->p->tensors[i->in[1]];
         if (t->dtype != HR_F32 || t->bytes < w->bytes) {
             return HR_FAIL(err, CHECK, "the teacher's answers need float32, had %s", dtype_name(t->dtype));
@@ -90,24 +99,6 @@ typedef struct pass {
     float *last; // of a batch
 } pass;
 
-// The same kernels, forward alone, and nothing that only training needs.
-static hr_status set_knobs(pass *p, hr_err *err)
-{
-    static const char *const pairs[] = {
-        "compress.distill_cache=off", "execution.tape=none",      "execution.mode=graph",
-        "execution.retain=none",      "execution.cuda_graph=off", "optimizer.kind=sgd",
-        "optimizer.ema=none",         "optimizer.clip_norm=none", "optimizer.fused_backward=off",
-        "offload.activations=off",    "offload.optimizer=off",    "checkpoint.strategy=none",
-        "batch.accumulate=1",         "precision.health=off",     "allocator.kind=direct",
-        "pipeline.device_prefetch=0", "pipeline.resident=off",
-    };
-    p->knobs = p->e->knobs;
-    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
-        HR_TRY(hr_knobs_set_pair(&p->knobs, pairs[k], err));
-    }
-    return HR_OK;
-}
-
 static hr_status take_heap(build *b, const hr_knobs *knobs, watch *w, hr_err *err)
 {
     const allocator_config config = play_allocator_config(knobs, b->limit_bytes);
@@ -122,7 +113,7 @@ static hr_status take_heap(build *b, const hr_knobs *knobs, watch *w, hr_err *er
 static hr_status open_model(pass *p, hr_err *err)
 {
     const store none = {.tensors = {.data = NULL}};
-    HR_TRY(set_knobs(p, err));
+    HR_TRY(planner_answering_knobs(&p->e->knobs, &p->knobs, err));
     HR_TRY(model_shelf_take(p->e->models, &p->knobs, &p->model, err));
     HR_TRY(engine_load_teacher(p->e, p->model, err));
     const build_request request = {.model = p->model, .knobs = &p->knobs};
@@ -187,6 +178,26 @@ static hr_status answer(pass *p, uint64_t first, hr_err *err)
     return HR_OK;
 }
 
+// Each tenth of the samples is told of.
+static void tell_progress(const pass *p, uint64_t before, uint64_t done)
+{
+    char line[HR_EVENT_TEXT_MAX];
+    const uint64_t tenth = done * 10 / p->samples;
+    if (tenth > before * 10 / p->samples) {
+        (void)snprintf(line, sizeof line, "the teacher has answered %" PRIu64 " of %" PRIu64 " samples", done,
+                       p->samples);
+        trace_note(&p->e->bus, HR_EVENT_LOG, 1, line);
+    }
+}
+
+static bool is_called_off(const pass *p, uint64_t done)
+{
+    const hr_engine *e = p->e;
+    const uint64_t batches = (p->samples + p->batch - 1) / p->batch;
+    return e->goes_on != NULL &&
+           !e->goes_on(e->goes_on_context, (uint32_t)((done + p->batch - 1) / p->batch), (uint32_t)batches);
+}
+
 static hr_status answer_all(pass *p, hr_err *err)
 {
     char line[HR_EVENT_TEXT_MAX];
@@ -197,7 +208,13 @@ static hr_status answer_all(pass *p, hr_err *err)
                    p->samples);
     trace_note(&p->e->bus, HR_EVENT_LOG, 1, line);
     for (uint64_t first = 0; first < p->samples; first += p->batch) {
+        const uint64_t done = first + p->batch < p->samples ? first + p->batch : p->samples;
         HR_TRY(answer(p, first, err));
+        tell_progress(p, first, done);
+        if (done < p->samples && is_called_off(p, done)) {
+            return HR_FAIL(err, INTERRUPTED, "stopped after the teacher's answers to %" PRIu64 " samples",
+                           done);
+        }
     }
     return HR_OK;
 }
@@ -227,4 +244,128 @@ void engine_tell_teacher(hr_engine *e, const hr_model *model)
     if (model->own_params < model->param_count && e->teacher.tensors.count == 0) {
         trace_note(&e->bus, HR_EVENT_LOG, 1, "the teacher has seeded values: no distill_weights");
     }
+}
+
+// ---- would it fit? --------------------------------------------------------------------------------------------
+
+typedef struct rehearsal {
+    hr_knobs knobs;
+    const hr_model *model;
+    build *b;
+    play_result played;
+} rehearsal;
+
+static void end_rehearsal(const hr_engine *e, rehearsal *r)
+{
+    build_destroy(r->b);
+    model_shelf_give_back(e->models, r->model);
+}
+
+// What take_heap will do, over numbers. To be ended on an error as well.
+static hr_status rehearse_pass(const hr_engine *e, const hr_knobs *knobs, bool plan_only, rehearsal *r,
+                               hr_err *err)
+{
+    *r = (rehearsal){.b = NULL};
+    HR_TRY(planner_answering_knobs(knobs, &r->knobs, err));
+    HR_TRY(model_shelf_take(e->models, &r->knobs, &r->model, err));
+    const build_request request = {.model = r->model, .knobs = &r->knobs, .plan_only = plan_only};
+    HR_TRY(build_prepare(&request, &r->b, err));
+    return play_programs(r->b->device, r->b->context, &r->knobs, r->b->limit_bytes,
+                         (const program *const *)&r->b->programs[BUILD_TRAIN], 1, PLAY_STEPS, &r->played,
+                         err);
+}
+
+static bool answers_fit(const hr_engine *e, const hr_knobs *knobs)
+{
+    rehearsal r;
+    const bool fits = rehearse_pass(e, knobs, true, &r, NULL) == HR_OK && r.played.fits;
+    end_rehearsal(e, &r);
+    return fits;
+}
+
+static bool step_fits(const build *b, const hr_knobs *knobs, hr_report_fix *fix)
+{
+    play_result played = {0};
+    const bool fits =
+        build_play_full(b, knobs, &played, NULL) == HR_OK && played.fits &&
+        cost_step_seconds(b->device, b->context, b->programs[BUILD_TRAIN], &fix->seconds, NULL) == HR_OK;
+    const uint64_t limit_bytes = played.stats.limit_bytes;
+    fix->peak_bytes = played.peak.in_use_bytes;
+    fix->limit_bytes = hr_limit_is_none(limit_bytes) ? HR_NONE : limit_bytes;
+    return fits;
+}
+
+// With `pair`, both the answers and the step behind them would fit.
+static bool is_remedy(const hr_engine *e, const char *pair, hr_report_fix *fix)
+{
+    hr_knobs knobs = e->knobs;
+    build_request request = {.knobs = &knobs, .plan_only = true};
+    build *b = NULL;
+    *fix = (hr_report_fix){.host_bytes = HR_NONE};
+    (void)text_copy(fix->knobs, sizeof fix->knobs, pair);
+    if (hr_knobs_set_pair(&knobs, pair, NULL) != HR_OK || hr_knobs_validate(&knobs, NULL) != HR_OK ||
+        model_shelf_take(e->models, &knobs, &request.model, NULL) != HR_OK) {
+        return false;
+    }
+    const bool cached = host_answers(request.model).rank > 0;
+    const bool fits = build_prepare(&request, &b, NULL) == HR_OK && step_fits(b, &knobs, fix) &&
+                      (!cached || answers_fit(e, &knobs));
+    build_destroy(b);
+    model_shelf_give_back(e->models, request.model);
+    return fits;
+}
+
+static void find_remedies(const hr_engine *e, hr_report_oom *oom)
+{
+    enum { DOUBLINGS = 16 };
+    char pair[64] = "compress.distill_cache=off";
+    bool found = is_remedy(e, pair, &oom->fixes[0]);
+    oom->fix_count = found ? 1 : 0;
+    found = false;
+    uint64_t bytes = oom->limit_bytes;
+    for (int k = 0; k < DOUBLINGS && !found && bytes <= UINT64_MAX / 2; k++) {
+        char exact[HR_BYTES_TEXT_MAX];
+        bytes *= 2;
+        (void)snprintf(pair, sizeof pair, "device.vram=%s", hr_bytes_exact(bytes, exact));
+        found = bytes >= oom->requested_bytes && is_remedy(e, pair, &oom->fixes[oom->fix_count]);
+    }
+    oom->fix_count += found ? 1 : 0;
+    oom->hint[0] = '\0';
+    if (oom->fix_count > 0) {
+        (void)snprintf(oom->hint, sizeof oom->hint, "-s %s", oom->fixes[0].knobs);
+    }
+}
+
+// What the engine knows to try is of a step; of the answers it is another build.
+static hr_status refuse(hr_engine *e, const rehearsal *r, hr_err *err)
+{
+    const hr_knobs own = e->knobs;
+    const hr_model *const model = e->model;
+    char why[sizeof e->oom.sentence];
+    if (e->rehearses) {
+        return HR_FAIL(err, OOM, "the teacher's answers do not fit");
+    }
+    e->knobs = r->knobs; // of which the figures are
+    e->model = r->model;
+    engine_tell_oom(e, r->b, &r->played);
+    (void)engine_oom(e, r->b, r->played.oom_program, &r->played.oom, false, err);
+    e->knobs = own;
+    e->model = model;
+    (void)text_copy(why, sizeof why, e->oom.sentence);
+    (void)snprintf(e->oom.sentence, sizeof e->oom.sentence, "the teacher's answers: %.400s", why);
+    find_remedies(e, &e->oom);
+    (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
+    engine_say_remedies(&e->oom, err);
+    return HR_OOM;
+}
+
+hr_status engine_check_answers(hr_engine *e, hr_err *err)
+{
+    rehearsal r;
+    hr_status status = rehearse_pass(e, &e->knobs, e->plan_only, &r, err);
+    if (status == HR_OK && !r.played.fits) {
+        status = refuse(e, &r, err);
+    }
+    end_rehearsal(e, &r);
+    return status;
 }

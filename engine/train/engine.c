@@ -223,7 +223,8 @@ static void run(hr_engine *e, uint64_t count)
 static hr_status save_if_wanted(hr_engine *e, hr_err *err)
 {
     const char *path = hr_knob_text(&e->knobs, HR_KNOB_TRAIN_SAVE);
-    return path[0] != '\0' && engine_has_weights(e) ? engine_save(e, path, err) : HR_OK;
+    const bool has = engine_has_weights(e) || engine_carries_weights(e);
+    return path[0] != '\0' && has ? engine_save(e, path, err) : HR_OK;
 }
 
 static hr_status stop(hr_engine *e, hr_err *err)

@@ -51,6 +51,7 @@ struct hr_engine {
     char times_file[HR_KNOB_TEXT_MAX]; // hr_engine_options; "": nothing is timed
     bool needs_build;                  // a knob that is not hot changed, or there was no build yet
     bool needs_pipeline;               // a knob of the pipeline changed
+    bool beyond;                       // `position` may lie behind its epoch's end, and `data` is closed
     bool told_bad;                     // that a sample was replaced (pipeline.bad)
     bool resumed;                      // train.resume was read
     bool stripped;                     // what was read from a save had no slots
@@ -93,8 +94,11 @@ void engine_set_state(hr_engine *e, hr_engine_state state, const char *why);
 void engine_set_bus_step(hr_engine *e); // what events and the position say from here on: e->steps
 
 // rebuild.c: makes e->build agree with e->knobs. On an out-of-memory the old build stays as it was, e->oom is
-// filled and HR_OOM returned.
+// filled and HR_OOM returned. Where a teacher has to answer first (compress.distill_cache) the old build is gone once that
+// has begun: on any failure from there on what was learned is in e->carried, for the next attempt or a save.
 HR_MUST_CHECK hr_status engine_rebuild(hr_engine *e, hr_err *err);
+// The stream tells of what a dry run of `b` found.
+void engine_tell_oom(hr_engine *e, const build *b, const play_result *played);
 // All of that up to where memory is taken. HR_OOM as above.
 HR_MUST_CHECK hr_status engine_try_rebuild(hr_engine *e, hr_err *err);
 
@@ -117,8 +121,10 @@ HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
 // has no teacher or there is no save.
 HR_MUST_CHECK hr_status engine_load_teacher(hr_engine *e, const hr_model *model, hr_err *err);
 
-// answers.c: what the teacher says to every training sample, [samples, …] in file order, made on a device and in a heap of their
-// own that are gone when it returns. *out is the caller's (hr_free).
+// answers.c: whether a heap would hold what engine_make_answers does: HR_OOM as of a dry run, with what to try.
+HR_MUST_CHECK hr_status engine_check_answers(hr_engine *e, hr_err *err);
+// What the teacher says to every training sample, [samples, …] in file order, made on a device and in a heap of their own that
+// are gone when it returns. *out is the caller's (hr_free). INTERRUPTED when e->goes_on called it off between two batches.
 HR_MUST_CHECK hr_status engine_make_answers(hr_engine *e, float **out, hr_err *err);
 // Says so where the model's teacher has no save in e->teacher.
 void engine_tell_teacher(hr_engine *e, const hr_model *model);

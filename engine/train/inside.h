@@ -10,8 +10,9 @@
 const allocator *engine_heap(const hr_engine *e);             // NULL: nothing is built
 hr_category engine_category(const hr_engine *e, uint32_t id); // of the tensor that a chunk holds
 uint64_t engine_next_seq(const hr_engine *e);                 // of the next event
-bool engine_needs_build(const hr_engine *e); // the next advance compiles and fills, which may take long
-bool engine_has_weights(const hr_engine *e); // whether the build holds weights that training goes on from
+bool engine_needs_build(const hr_engine *e);     // the next advance compiles and fills, which may take long
+bool engine_has_weights(const hr_engine *e);     // whether the build holds weights that training goes on from
+bool engine_carries_weights(const hr_engine *e); // there is no build, and a save has what the last one had
 // What a save tells of the session that it is of, beside its knobs, so that it can be gone on from by itself.
 typedef struct save_origin {
     const char *preset; // what opens it; borrowed

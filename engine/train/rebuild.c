@@ -66,6 +66,23 @@ static void stay_within_epoch(hr_engine *e)
     }
 }
 
+// The weights of the build that goes, unless what it holds is not what training goes on from.
+static hr_status carry_weights(hr_engine *e, hr_err *err)
+{
+    if (!engine_has_weights(e)) {
+        return HR_OK;
+    }
+    store taken = {0};
+    hr_status status = store_take(&taken, e->build, err);
+    if (status != HR_OK) {
+        store_deinit(&taken);
+        return status;
+    }
+    store_deinit(&e->carried);
+    e->carried = taken;
+    return HR_OK;
+}
+
 // ---- the teacher's answers ------------------------------------------------------------------------------------
 
 // Whether the answers to one are those to the other.
@@ -81,30 +98,42 @@ static bool are_answered_alike(const hr_knobs *a, const hr_knobs *b)
     return alike;
 }
 
-// *answers: those that are there, or new ones; NULL where none are wanted.
-static hr_status find_answers(hr_engine *e, const pipeline_wire *wire, float **answers, hr_err *err)
+static bool lacks_answers(const hr_engine *e)
 {
-    const bool wanted = wire->answers.rank > 0 && !e->rehearses;
-    const bool there = e->answers != NULL && are_answered_alike(&e->answers_knobs, &e->knobs);
-    *answers = wanted && there ? e->answers : NULL;
-    return wanted && !there ? engine_make_answers(e, answers, err) : HR_OK;
+    return host_answers(e->model).rank > 0 &&
+           (e->answers == NULL || !are_answered_alike(&e->answers_knobs, &e->knobs));
 }
 
-// The pipeline reads these from here on.
-static void take_answers(hr_engine *e, float *answers)
+// The heap and the answers that were are gone before new ones are made; what was learned is in e->carried.
+static hr_status make_room_for_answers(hr_engine *e, hr_err *err)
 {
-    if (answers != e->answers) {
-        hr_free(e->answers);
+    e->beyond = e->beyond || may_be_beyond(e);
+    HR_TRY(carry_weights(e, err));
+    pipeline_close(e->data); // it reads the answers, and may hold memory of the device
+    e->data = NULL;
+    e->needs_pipeline = true;
+    build_destroy(e->build);
+    e->build = NULL;
+    hr_free(e->answers);
+    e->answers = NULL;
+    return HR_OK;
+}
+
+static hr_status renew_answers(hr_engine *e, hr_err *err)
+{
+    if (!lacks_answers(e) || e->rehearses) {
+        return HR_OK;
     }
-    e->answers = answers;
+    HR_TRY(make_room_for_answers(e, err));
     e->answers_knobs = e->knobs;
+    return engine_make_answers(e, &e->answers, err);
 }
 
 static hr_status reopen_pipeline(hr_engine *e, const build *fresh, pipeline_wire *wire, bool pinned,
                                  hr_err *err)
 {
     e->needs_pipeline = true;
-    const bool beyond = may_be_beyond(e);
+    e->beyond = e->beyond || may_be_beyond(e);
     HR_TRY(pinned ? fresh->device->pinned(fresh->context, &wire->pinned, err) : HR_OK);
     const hr_status status = chain_pipeline(e, wire, err);
     if (status != HR_OK) {
@@ -113,9 +142,13 @@ static hr_status reopen_pipeline(hr_engine *e, const build *fresh, pipeline_wire
         }
         return status;
     }
-    take_answers(e, (float *)(uintptr_t)wire->answered);
-    if (beyond) {
+    if (wire->answered == NULL) { // and nothing reads them
+        hr_free(e->answers);
+        e->answers = NULL;
+    }
+    if (e->beyond) {
         stay_within_epoch(e);
+        e->beyond = false;
     }
     HR_TRY(engine_seek_data(e, err));
     e->needs_pipeline = false;
@@ -126,19 +159,14 @@ static hr_status reopen_pipeline(hr_engine *e, const build *fresh, pipeline_wire
 static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
 {
     pipeline_wire wire;
-    float *answers = NULL;
+    HR_TRY(renew_answers(e, err));
     wire_types(fresh, e->model, &wire);
-    HR_TRY(find_answers(e, &wire, &answers, err));
-    wire.answered = answers;
+    wire.answered = wire.answers.rank > 0 && !e->rehearses ? e->answers : NULL;
     const bool pinned = host_is_pinned(fresh->device, &e->knobs);
     if (!e->needs_pipeline && pipeline_has_wire(e->data, &wire, pinned)) {
         return HR_OK;
     }
-    const hr_status status = reopen_pipeline(e, fresh, &wire, pinned, err);
-    if (status != HR_OK && answers != e->answers) {
-        hr_free(answers);
-    }
-    return status;
+    return reopen_pipeline(e, fresh, &wire, pinned, err);
 }
 
 // The request without what only data asks for: partial batches, whose sizes are known once the pipeline is open, and
@@ -164,7 +192,7 @@ static void add_data_programs(const hr_engine *e, build_request *r)
 
 // The stream tells of an out-of-memory that a dry run found as of any other. The tensor is of a program that never
 // became the current one: it has no number there.
-static void tell_oom(hr_engine *e, const build *b, const play_result *played)
+void engine_tell_oom(hr_engine *e, const build *b, const play_result *played)
 {
     const executor_oom *oom = &played->oom;
     hr_event event = {.kind = HR_EVENT_OOM,
@@ -194,25 +222,8 @@ static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
     if (e->rehearses) { // why, and what would fit, is asked of one that trains
         return HR_FAIL(err, OOM, "it does not fit");
     }
-    tell_oom(e, b, &played);
+    engine_tell_oom(e, b, &played);
     return engine_oom(e, b, played.oom_program, &played.oom, false, err);
-}
-
-// The weights of the build that goes, unless what it holds is not what training goes on from.
-static hr_status carry_weights(hr_engine *e, hr_err *err)
-{
-    if (!engine_has_weights(e)) {
-        return HR_OK;
-    }
-    store taken = {0};
-    hr_status status = store_take(&taken, e->build, err);
-    if (status != HR_OK) {
-        store_deinit(&taken);
-        return status;
-    }
-    store_deinit(&e->carried);
-    e->carried = taken;
-    return HR_OK;
 }
 
 // ---- where training goes on from --------------------------------------------------------------------------------
@@ -348,6 +359,7 @@ static hr_status add_data(hr_engine *e, build *fresh, build_request *request, hr
 {
     HR_TRY(dry_run(e, fresh, err));
     HR_TRY(engine_check_host(e, fresh, err));
+    HR_TRY(lacks_answers(e) ? engine_check_answers(e, err) : HR_OK);
     if (!fresh->arithmetic) {
         return HR_OK;
     }

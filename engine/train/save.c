@@ -45,7 +45,8 @@ hr_status engine_check_save_path(const char *path, hr_err *err)
 static hr_status write_store(hr_engine *e, const char *path, store *s, hr_err *err)
 {
     text header = {0};
-    HR_TRY(store_take(s, e->build, err));
+    HR_TRY(e->build != NULL ? store_take(s, e->build, err) : HR_OK);
+    s = e->build != NULL ? s : &e->carried;
     json_t *metadata = save_make_metadata(e, s, HR_QUANTIZE_NONE, false);
     hr_status status = save_make_header(metadata, s, &header, err);
     json_decref(metadata);
@@ -61,6 +62,11 @@ bool engine_has_weights(const hr_engine *e)
     return e->build != NULL && e->build->arithmetic && !e->lost_step && !e->restored;
 }
 
+bool engine_carries_weights(const hr_engine *e)
+{
+    return e->build == NULL && e->carried.tensors.count > 0 && !e->lost_step && !e->restored;
+}
+
 uint64_t engine_save_bytes(const hr_engine *e)
 {
     return engine_has_weights(e) ? store_bytes(e->build) : 0;
@@ -69,7 +75,7 @@ uint64_t engine_save_bytes(const hr_engine *e)
 hr_status engine_save(hr_engine *e, const char *path, hr_err *err)
 {
     store s = {0};
-    if (!engine_has_weights(e)) {
+    if (!engine_has_weights(e) && !engine_carries_weights(e)) {
         (void)HR_FAIL(err, STATE, "%s: needed weights to save, had %s", path,
                       e->lost_step ? "those of a step that broke off" : "none yet");
         hr_err_try(err, "train a step, then save again");

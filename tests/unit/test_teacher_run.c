@@ -7,6 +7,7 @@
     "    - {name: flat, kind: flatten}\n"                                                                    \
     "    - {name: logits, kind: dense, units: 10}\n"
 
+#include "train/engine_impl.h"
 #include "unit/small_engine.h"
 
 static void save(hr_engine *e, const char *path)
@@ -249,6 +250,155 @@ START_TEST(answers_follow_the_teacher)
 }
 END_TEST
 
+// A teacher that is wider than the model: its weights take 24 MiB.
+static const char *write_wide(char pair[160])
+{
+    char path[128];
+    FILE *f = fopen(file_in("wide_teacher.yaml", path), "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs("model:\n  name: wide\n  input: {shape: [32, 32, 3]}\n  classes: 10\n"
+                           "  loss: softmax_cross_entropy\n  layers:\n    - {kind: flatten}\n"
+                           "    - {kind: dense, units: 2048}\n    - {kind: dense, units: 10}\n",
+                           f),
+                     0);
+    ck_assert_int_eq(fclose(f), 0);
+    (void)snprintf(pair, 160, "compress.distill=%s", path);
+    return pair;
+}
+
+static hr_knobs knobs_of(hr_engine *e, const char *pair)
+{
+    hr_knobs knobs = *hr_engine_knobs(e);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, pair, NULL), HR_OK);
+    return knobs;
+}
+
+// By a plan, by a run and by a what-if, and what each names to try is enough.
+START_TEST(a_teacher_too_wide_to_answer_is_refused_before_the_run)
+{
+    char wide[160], images[160];
+    const char *pairs[] = {write_wide(wide), "compress.distill_cache=on",
+                           write_images(IMAGES, HELD_OUT, images), NULL, NULL};
+    hr_planner *planner = NULL;
+    hr_whatif told;
+    ck_assert_int_eq(hr_planner_open(preset, &planner, NULL), HR_OK);
+    for (int way = 0; way < 2; way++) {
+        pairs[3] = NULL;
+        hr_engine *e = create(pairs, &(hr_engine_options){.plan_only = way == 0});
+        run_steps(e, 2);
+        ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+        ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->sentence, "the teacher's answers: "));
+        const char *const vram = strstr(hr_engine_error(e)->hint, "device.vram=32MiB");
+        ck_assert_msg(vram != NULL, "%s", hr_engine_error(e)->hint);
+        ck_assert_ptr_null(strstr(hr_engine_error(e)->hint, "batch.size"));
+        ck_assert_int_eq(hr_planner_plan(planner, hr_engine_knobs(e), &told, NULL), HR_OK);
+        ck_assert(!told.fits && told.missing_bytes > 16 << 20 && told.missing_bytes <= 24 << 20);
+        const hr_knobs larger = knobs_of(e, "device.vram=32MiB");
+        ck_assert_int_eq(hr_planner_plan(planner, &larger, &told, NULL), HR_OK);
+        ck_assert(told.fits);
+        hr_engine_destroy(e);
+        pairs[3] = "device.vram=32MiB";
+        e = create(pairs, &(hr_engine_options){.plan_only = way == 0});
+        run_steps(e, 2);
+        ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+        hr_engine_destroy(e);
+    }
+    hr_planner_close(planner);
+}
+END_TEST
+
+// Between two builds the teacher has the device for itself; what does not fit even so leaves the build as it was.
+START_TEST(a_refused_teacher_leaves_what_was_learned)
+{
+    char wide[160], images[160], before[HR_SHA256_TEXT_MAX], after[HR_SHA256_TEXT_MAX];
+    hr_engine *e = create((const char *[]){"compress.distill=self", "compress.distill_cache=on",
+                                           write_images(IMAGES, HELD_OUT, images), NULL},
+                          NULL);
+    run_steps(e, 3);
+    weights_of(e, before);
+    ck_assert_int_eq(turn(e, HR_KNOB_COMPRESS_DISTILL, strchr(write_wide(wide), '=') + 1), HR_OK);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+    weights_of(e, after);
+    ck_assert_str_eq(before, after);
+    ck_assert_int_eq(turn(e, HR_KNOB_DEVICE_VRAM, "32MiB"), HR_OK);
+    run_steps(e, 1);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    ck_assert_uint_eq(hr_engine_steps(e), 4);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+typedef struct patience {
+    uint32_t asked, ends_at; // 0: never
+    int tenths;
+} patience;
+
+static bool ends(void *context, uint32_t done, uint32_t rounds)
+{
+    patience *p = context;
+    ck_assert_uint_le(done, rounds);
+    return ++p->asked != p->ends_at;
+}
+
+static void count_tenths(void *context, const hr_event *event)
+{
+    patience *p = context;
+    p->tenths +=
+        event->kind == HR_EVENT_LOG && strstr(event->u.note.text, "the teacher has answered ") != NULL;
+}
+
+static void advance_once(hr_engine *e)
+{
+    bool idle;
+    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 3};
+    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
+    hr_engine_advance(e, &idle);
+    ck_assert(!idle);
+}
+
+// Within a batch, at the first build and at a later one: what was learned can be saved then, and training goes on from it.
+START_TEST(a_teacher_can_be_stopped)
+{
+    char weights[160], images[160], path[128], sha[2][HR_SHA256_TEXT_MAX];
+    const char *teacher = strchr(teach(5, weights), '=') + 1;
+    const char *pairs[] = {"compress.distill=self", "compress.distill_cache=on",
+                           write_images(IMAGES, HELD_OUT, images), NULL};
+    hr_command stop = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_STOP};
+    for (int way = 0; way < 2; way++) { // stopped, and not
+        patience p = {.ends_at = way == 0 ? 2 : 0};
+        const hr_engine_options options = {
+            .sink = count_tenths, .sink_context = &p, .goes_on = ends, .goes_on_context = &p};
+        hr_engine *e = create(pairs, &options);
+        if (way == 0) {
+            advance_once(e);
+            ck_assert_uint_eq(p.asked, 2);
+            ck_assert_int_lt(p.tenths, 3);
+            ck_assert_int_eq(hr_engine_command(e, &stop, NULL), HR_OK);
+        }
+        run_steps(e, 3);
+        ck_assert_int_ge(p.tenths, 4);
+        ck_assert_int_eq(turn(e, HR_KNOB_COMPRESS_DISTILL_WEIGHTS, teacher), HR_OK);
+        p = (patience){.ends_at = way == 0 ? 1 : 0};
+        if (way == 0) {
+            advance_once(e);
+            ck_assert_uint_eq(p.asked, 1);
+            ck_assert_ptr_null(e->answers); // nothing of what was is held beside what is made
+            ck_assert_ptr_null(e->build);
+            ck_assert_int_eq(hr_engine_command(e, &stop, NULL), HR_OK);
+            save(e, file_in("stopped.safetensors", path));
+            ck_assert(file_has(path, "logits/weights"));
+        }
+        run_steps(e, 3);
+        ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+        ck_assert_uint_eq(hr_engine_steps(e), 6);
+        weights_of(e, sha[way]);
+        hr_engine_destroy(e);
+    }
+    ck_assert_str_eq(sha[0], sha[1]);
+}
+END_TEST
+
 static const char *const ways[] = {"execution.mode=eager",
                                    "execution.mode=graph",
                                    "checkpoint.strategy=sqrt",
@@ -292,6 +442,9 @@ int main(void)
     tcase_add_loop_test(tests, answers_from_the_host_train_the_same_weights, 0, CHAINS);
     tcase_add_test(tests, the_teachers_bytes_are_gone);
     tcase_add_test(tests, answers_follow_the_teacher);
+    tcase_add_test(tests, a_teacher_too_wide_to_answer_is_refused_before_the_run);
+    tcase_add_test(tests, a_refused_teacher_leaves_what_was_learned);
+    tcase_add_test(tests, a_teacher_can_be_stopped);
     tcase_add_loop_test(tests, the_loss_falls, 0, WAYS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
