@@ -209,7 +209,7 @@ static const struct {
     const char *words[2];
     size_t zeros; // of 512x24 after two updates of pruning
 } late[] = {
-    {{"compress.prune=constant:0.5:0:100:1", "compress.prune_structure=element"}, 6144},
+    {{"compress.prune=constant:0.5:1:4:1", "compress.prune_structure=element"}, 6144},
     {{"compress.prune=constant:0.25:0:2:1", "compress.prune_structure=element"}, 3072},
     {{"compress.prune=polynomial:0.25:0.75:1:3:1:1", "compress.prune_structure=element"}, 9216},
     {{"compress.prune=constant:0.5", "compress.prune_structure=2:4"}, 6144},

@@ -46,6 +46,13 @@ typedef struct quantize_job {
     int64_t rows, columns;
 } quantize_job;
 
+// quantize_larger of each lane.
+CPU_INLINE void raise_lanes(f32x16 *largest, const f32x16 *values)
+{
+    const i32x16 had = (i32x16)*largest, size = (i32x16)*values & INT32_MAX, higher = size > had;
+    *largest = (f32x16)((size & higher) | (had & ~higher));
+}
+
 // To the nearest; what is no number is the least, as in base/quantize.c.
 CPU_INLINE int32_t whole(float x)
 {
@@ -63,7 +70,11 @@ CPU_HOT static void int8_columns(const quantize_job *shared, int64_t begin, int6
     }
     for (int64_t r = 0; r < j.rows; r++) {
         const float *w = j.w + r * j.columns;
-        for (int64_t c = begin; c < end; c++) {
+        int64_t c = begin;
+        for (; c + CPU_LANES <= end; c += CPU_LANES) {
+            raise_lanes(&F32X16W(j.scale + c), &F32X16(w + c));
+        }
+        for (; c < end; c++) {
             j.scale[c] = quantize_larger(j.scale[c], w[c]);
         }
     }
@@ -138,12 +149,11 @@ CPU_HOT static void int8_rows(const int8_job *shared, int64_t begin, int64_t end
     for (int64_t r = begin; r < end; r++) {
         const float *x = j.x + r * j.s.depth;
         int16_t *a = j.a + r * j.a_row;
-        float largest[CPU_LANES] = {0}, most = 0;
+        f32x16 largest = {0};
+        float most = 0;
         int64_t k = 0;
         for (; k + CPU_LANES <= j.s.depth; k += CPU_LANES) {
-            for (int lane = 0; lane < CPU_LANES; lane++) {
-                largest[lane] = quantize_larger(largest[lane], x[k + lane]);
-            }
+            raise_lanes(&largest, &F32X16(x + k));
         }
         for (; k < j.s.depth; k++) {
             most = quantize_larger(most, x[k]);
