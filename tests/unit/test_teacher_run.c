@@ -399,6 +399,52 @@ START_TEST(a_teacher_can_be_stopped)
 }
 END_TEST
 
+// A model that is compared with soft labels too: its own distance is not the teacher's, whether its rows are wider or not.
+static hr_preset *open_with_own_distance(int units)
+{
+    char path[128];
+    hr_preset *with = NULL;
+    hr_err err = {0};
+    FILE *f = fopen(file_in("soft.yaml", path), "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_gt(
+        fprintf(f,
+                "device: {kind: reference, vram: 8MiB}\nbatch: {size: 8}\npipeline: {samples: 32}\nmodel:\n"
+                "  name: soft\n  inputs:\n    - {name: x, shape: [8]}\n  labels:\n"
+                "    - {name: y, type: int32, classes: 10}\n    - {name: soft, type: float32, shape: [%d]}\n"
+                "  losses:\n    - {kind: softmax_cross_entropy, prediction: logits, labels: y}\n"
+                "    - {kind: kl, prediction: side, labels: soft}\n  layers:\n"
+                "    - {name: body, kind: dense, units: 8}\n"
+                "    - {name: logits, kind: dense, units: 10}\n"
+                "    - {name: side, kind: dense, units: %d, input: body}\n",
+                units, units),
+        0);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_msg(hr_preset_open(path, false, &with, NULL, &err) == HR_OK, "%s", err.sentence);
+    return with;
+}
+
+START_TEST(a_distance_of_the_models_own_is_not_the_teachers)
+{
+    static const int units[] = {3, 20};
+    char sha[2][HR_SHA256_TEXT_MAX];
+    hr_preset *const small = preset;
+    preset = open_with_own_distance(units[_i]);
+    const char *pairs[] = {"compress.distill=self", "compress.distill_cache=off", NULL};
+    for (int way = 0; way < 2; way++) {
+        pairs[1] = way == 0 ? "compress.distill_cache=off" : "compress.distill_cache=on";
+        hr_engine *e = create(pairs, NULL);
+        run_steps(e, STEPS);
+        ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+        weights_of(e, sha[way]);
+        hr_engine_destroy(e);
+    }
+    ck_assert_str_eq(sha[0], sha[1]);
+    hr_preset_close(preset);
+    preset = small;
+}
+END_TEST
+
 static const char *const ways[] = {"execution.mode=eager",
                                    "execution.mode=graph",
                                    "checkpoint.strategy=sqrt",
@@ -445,6 +491,7 @@ int main(void)
     tcase_add_test(tests, a_teacher_too_wide_to_answer_is_refused_before_the_run);
     tcase_add_test(tests, a_refused_teacher_leaves_what_was_learned);
     tcase_add_test(tests, a_teacher_can_be_stopped);
+    tcase_add_loop_test(tests, a_distance_of_the_models_own_is_not_the_teachers, 0, 2);
     tcase_add_loop_test(tests, the_loss_falls, 0, WAYS);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
