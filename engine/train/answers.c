@@ -23,6 +23,7 @@ typedef struct watch {
     const program *p;
     float *to; // where the answers to the batch go
     uint64_t bytes;
+    bool answered; // they are there
 } watch;
 
 static hr_status watch_load(void *context, const program *p, void **kernels, hr_err *err)
@@ -47,13 +48,14 @@ static bool compares_with_teacher(const program *p, const instr *i)
 static hr_status watch_run(void *context, void *kernels, uint32_t n, void *const *address, step_io *io,
                            hr_err *err)
 {
-    const watch *w = context;
+    watch *w = context;
     const instr *i = &w->p->instrs[n];
     if (compares_with_teacher(w->p, i)) {
         const tensor *t = &w->p->tensors[i->in[1]];
         if (t->dtype != HR_F32 || t->bytes < w->bytes) {
             return HR_FAIL(err, CHECK, "the teacher's answers need float32, had %s", dtype_name(t->dtype));
         }
+        w->answered = true;
         HR_TRY(w->inner->copy_out(w->context, (uint64_t)(uintptr_t)address[i->in[1]], w->to, w->bytes, err));
     }
     return w->inner->run(w->context, kernels, n, address, io, err);
@@ -173,7 +175,11 @@ static hr_status answer(pass *p, uint64_t first, hr_err *err)
     for (uint32_t k = 0; k < p->form.count; k++) {
         io.slot[k] = p->room.slot[k];
     }
+    p->watch.answered = false;
     HR_TRY(executor_step(p->b->x, p->b->slots[BUILD_TRAIN], &io, err));
+    if (!p->watch.answered) {
+        return HR_FAIL(err, CHECK, "the teacher's answers: needed its logits in the step, had none");
+    }
     memcpy(p->answers + first * p->values, p->last, count * p->values * sizeof *p->last);
     return HR_OK;
 }

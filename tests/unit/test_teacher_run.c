@@ -185,7 +185,11 @@ static const char *const chains[] = {"pipeline.prefetch=2",
                                      "pipeline.stages=cache,shuffle,repeat,map,batch,prefetch",
                                      "pipeline.stages=shuffle,map,cache,batch",
                                      "batch.accumulate=2",
-                                     "pipeline.array=uint8"};
+                                     "pipeline.array=uint8",
+                                     "precision.policy=mixed_float16",
+                                     "precision.policy=mixed_bfloat16",
+                                     "compress.quantize=qat",
+                                     "compress.lora=2"};
 enum { CHAINS = sizeof chains / sizeof *chains };
 
 START_TEST(answers_from_the_host_train_the_same_weights)
