@@ -392,6 +392,9 @@ START_TEST(a_teacher_can_be_stopped)
             ck_assert_int_eq(hr_engine_command(e, &stop, NULL), HR_OK);
             save(e, file_in("stopped.safetensors", path));
             ck_assert(file_has(path, "logits/weights"));
+            hr_report r = report_of(e);
+            ck_assert_uint_eq(r.train.steps, 3);
+            hr_report_deinit(&r);
         }
         run_steps(e, 3);
         ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);

@@ -75,6 +75,7 @@ typedef struct hr_engine_options {
     hr_position *position; // kept up to date from create on; borrowed until destroy; may be NULL
     // Between two rounds of an accumulated step, when `done` of them are; may be NULL, must not call the engine. False: the
     // step is left there and has never been, unless it has changed already what training goes on from (running statistics).
+    // Also between two batches of a teacher that answers first (compress.distill_cache); its answers begin anew then.
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds);
     void *goes_on_context; // borrowed until destroy
 } hr_engine_options;
