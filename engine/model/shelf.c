@@ -147,11 +147,13 @@ static bool has_param(const hr_model *m, const model_param *wanted)
     return has;
 }
 
-static const char *first_lacking(const hr_model *from, const hr_model *to)
+// With `begin` adapters may be missing.
+static const char *first_lacking(const hr_model *from, const hr_model *to, bool begin)
 {
     for (uint32_t k = 0; k < from->own_params; k++) {
-        if (!has_param(to, &from->params[k])) {
-            return from->params[k].name;
+        const model_param *p = &from->params[k];
+        if (!(begin && p->adapter) && !has_param(to, p)) {
+            return p->name;
         }
     }
     return NULL;
@@ -159,6 +161,6 @@ static const char *first_lacking(const hr_model *from, const hr_model *to)
 
 const char *model_first_other_param(const hr_model *from, const hr_model *to)
 {
-    const char *name = first_lacking(from, to);
-    return name != NULL ? name : first_lacking(to, from);
+    const char *name = first_lacking(from, to, false);
+    return name != NULL ? name : first_lacking(to, from, true);
 }

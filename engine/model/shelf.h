@@ -17,7 +17,7 @@ HR_MUST_CHECK hr_status model_shelf_take(model_shelf *shelf, const hr_knobs *kno
 void model_shelf_give_back(model_shelf *shelf, const hr_model *model); // NULL: nothing
 
 // The name of the first parameter of `from` that `to` lacks in that shape, or of `to` that `from` lacks; NULL: learned
-// values of one are those of the other.
+// values of one are those of the other. Adapters (compress.lora) that only `to` has begin there, and are no other ones.
 const char *model_first_other_param(const hr_model *from, const hr_model *to);
 
 #endif

@@ -216,6 +216,28 @@ START_TEST(adapters_are_not_left_behind)
 }
 END_TEST
 
+// What was learned is the base then.
+START_TEST(adapters_may_begin_while_it_learns)
+{
+    hr_report base = train("gpt2_124m_tiny", 4, (const char *[]){save_pair[0], NULL});
+    hr_report resumed = train("gpt2_124m_tiny", 6, (const char *[]){resume_pair[0], "compress.lora=4", NULL});
+    hr_engine *e = start("gpt2_124m_tiny", (const char *[]){NULL});
+    hr_report turned;
+    hr_err err = {0};
+    const hr_command knob = {
+        .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = HR_KNOB_COMPRESS_LORA, .text = "4"};
+    advance(e, 4);
+    ck_assert_msg(hr_engine_command(e, &knob, &err) == HR_OK, "%s", err.sentence);
+    advance(e, 6);
+    ck_assert_int_eq(hr_engine_report(e, &turned, NULL), HR_OK);
+    ck_assert_str_eq(turned.train.weights_sha256, resumed.train.weights_sha256);
+    hr_engine_destroy(e);
+    hr_report_deinit(&base);
+    hr_report_deinit(&resumed);
+    hr_report_deinit(&turned);
+}
+END_TEST
+
 START_TEST(turning_them_while_it_learns_is_refused_and_alpha_is_not)
 {
     static const struct {
@@ -225,7 +247,7 @@ START_TEST(turning_them_while_it_learns_is_refused_and_alpha_is_not)
     } rows[] = {
         {HR_KNOB_COMPRESS_LORA, "8", HR_STATE},
         {HR_KNOB_COMPRESS_LORA, "none", HR_STATE},
-        {HR_KNOB_COMPRESS_LORA_TARGETS, "all", HR_STATE},
+        {HR_KNOB_COMPRESS_LORA_TARGETS, "dense", HR_STATE},
         {HR_KNOB_COMPRESS_LORA_ALPHA, "8", HR_OK},
     };
     hr_engine *e = start("gpt2_124m_tiny", (const char *[]){"compress.lora=4", NULL});
@@ -256,6 +278,7 @@ int main(void)
     tcase_add_test(tc, a_save_of_the_base_begins_adapters);
     tcase_add_test(tc, a_run_with_adapters_goes_on_bit_for_bit);
     tcase_add_test(tc, adapters_are_not_left_behind);
+    tcase_add_test(tc, adapters_may_begin_while_it_learns);
     tcase_add_test(tc, turning_them_while_it_learns_is_refused_and_alpha_is_not);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
