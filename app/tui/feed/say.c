@@ -40,13 +40,15 @@ static const char *said_here(const char **hint, bool *key)
     return NULL;
 }
 
-// "-s KEY=VALUE" is ":set KEY VALUE"; without a value the '=' says so.
+// "-s KEY=VALUE" is ":set KEY VALUE"; without a value the '=' says so. What only a shell can do is a whole command, and stays one.
 static void say_hint(const char *hint, char *text, size_t size)
 {
     size_t length = 0;
     bool key = false; // its first '=' ends it
+    bool in_shell = false;
     while (*hint != '\0' && length + 1 < size) {
-        const char *here = said_here(&hint, &key);
+        const char *here = in_shell ? NULL : said_here(&hint, &key);
+        in_shell = in_shell || (here == NULL && strncmp(hint, "headroom ", strlen("headroom ")) == 0);
         if (here != NULL) {
             int added = snprintf(text + length, size - length, "%s", here);
             length += added > 0 ? (size_t)added : 0;
