@@ -49,7 +49,7 @@
     X(FIT, 0, "fit", "PRESET",                                                                               \
       "which of the cards hold it, and how large a batch; of a trace, which hold that")                      \
     X(SAVE, 0, "save", "FILE", "what was trained: a file that train.save wrote")                             \
-    X(STRIP, 0, "strip", NULL, "weights and running statistics alone, as trained: so without --quantize")    \
+    X(STRIP, 0, "strip", NULL, "weights and running statistics alone: so it is always")                      \
     X(QUANTIZE, 0, "quantize", "MODE", "weights of dense layers as int8, int8_weights or int4_weights")      \
     X(OUT, 'o', "out", "FILE", "write it there; without it, only say what it would be")                      \
     X(FORCE, 0, "force", NULL, "replace whatever file is there")

@@ -14,8 +14,11 @@ static hr_status take_request(const cli_args *args, hr_deploy_request *out, hr_e
     const char *word = args->value[APP_QUANTIZE];
     *out = (hr_deploy_request){
         .save = args->value[APP_SAVE], .out = args->value[APP_OUT], .replaces = cli_given(args, APP_FORCE)};
-    if (args->words[0] == NULL || out->save == NULL) {
-        (void)HR_FAIL(err, USAGE, "export needs a preset and --save FILE with what was trained of it");
+    const bool names_nothing = out->out != NULL && out->out[0] == '\0';
+    if (args->words[0] == NULL || out->save == NULL || out->save[0] == '\0' || names_nothing) {
+        (void)HR_FAIL(err, USAGE, "export needs %s",
+                      names_nothing ? "a file behind -o"
+                                    : "a preset and --save FILE with what was trained of it");
         hr_err_try(err, "headroom run demo --steps 200 -s train.save=w.safetensors && headroom export demo "
                         "--save w.safetensors --quantize int8");
         return HR_USAGE;
@@ -32,6 +35,9 @@ static hr_status export(const cli_args *args, hr_err *err)
     hr_status status = cli_open(args, args->words[0], &subject, err);
     if (status == HR_OK) {
         status = hr_deploy_run(subject.preset, &subject.knobs, &request, &made, err);
+    }
+    if (status == HR_SAVE && err->hint[0] == '\0') {
+        hr_err_try(err, "--save FILE with one that train.save wrote of this preset");
     }
     if (status == HR_OK) {
         if (cli_given(args, APP_JSON)) {

@@ -209,6 +209,7 @@ void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
     }
     fputs("Written to ", stdout);
     say_foreign(stdout, request->out, "");
-    puts(d->quantize == HR_QUANTIZE_NONE ? ": it evaluates, and may train on with fresh slots."
-                                         : ": it evaluates, and does not train.");
+    puts(d->quantize == HR_QUANTIZE_NONE
+             ? ": `headroom export PRESET --save` evaluates\nit, train.resume trains on with fresh slots."
+             : ": `headroom export PRESET --save` evaluates\nit; it does not train.");
 }

@@ -101,8 +101,9 @@ static void print_ways(const hr_knobs *k)
         printf(", offloads %s%s%s", activations ? "activations" : "", activations && optimizer ? " and " : "",
                optimizer ? "optimizer" : "");
     }
-    if (!hr_knob_is(k, HR_KNOB_COMPRESS_DISTILL, "none")) {
-        printf(", taught by %s%s", hr_knob_text(k, HR_KNOB_COMPRESS_DISTILL),
+    const char *teacher = hr_knob_text(k, HR_KNOB_COMPRESS_DISTILL);
+    if (teacher[0] != '\0' && strcmp(teacher, "none") != 0) {
+        printf(", taught by %s%s", teacher,
                hr_knob_is(k, HR_KNOB_COMPRESS_DISTILL_CACHE, "on") ? "'s answers on the host" : "");
     }
 }
