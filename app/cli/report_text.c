@@ -253,6 +253,9 @@ static void print_training(const hr_report *r, const report_style *style)
     if (!isnan(r->train.eval_accuracy)) {
         printf("  accuracy             %.2f %% of the held-out samples\n", r->train.eval_accuracy * 100);
     }
+    if (!isnan(r->train.sparsity)) {
+        printf("  sparsity             %.2f %% of the pruned weights are zero\n", r->train.sparsity * 100);
+    }
     if (!isnan(r->train.examples_per_second) && r->train.examples_per_second > 0) {
         printf("  examples/s           %.1f %c\n", r->train.examples_per_second, report_source_of_time(r));
     }

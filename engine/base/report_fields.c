@@ -315,6 +315,7 @@ static const hr_field train[] = {
     IN(train.loss_first, "loss_first", LOSS),
     IN(train.loss_last, "loss_last", LOSS),
     IN(train.eval_accuracy, "eval_accuracy", SHARE),
+    IN(train.sparsity, "sparsity", SHARE),
     IN(train.weights_sha256, "weights_sha256", TEXT),
     IN(train.data, "data", TEXT),
     HR_FIELD_END,

@@ -199,7 +199,8 @@ hr_status replay_report(hr_replay *replay, const hr_knobs *knobs, const char *na
                               .examples_per_second = (double)NAN,
                               .loss_first = (double)NAN,
                               .loss_last = (double)NAN,
-                              .eval_accuracy = (double)NAN}};
+                              .eval_accuracy = (double)NAN,
+                              .sparsity = (double)NAN}};
     (void)text_copy(out->preset, sizeof out->preset, name);
     (void)text_copy(out->device.kind, sizeof out->device.kind, hr_knob_text(knobs, HR_KNOB_DEVICE_KIND));
     (void)text_copy(out->device.card, sizeof out->device.card, hr_knob_text(knobs, HR_KNOB_DEVICE_CARD));

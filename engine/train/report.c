@@ -399,7 +399,7 @@ static void fill_host(const hr_engine *e, hr_report *r)
                    pipeline_get_info(e->data)->label);
 }
 
-// The hash of the weights is computed once per step it is asked for.
+// Hash and zeros of the weights are computed once per step they are asked for.
 static hr_status fill_weights_hash(hr_engine *e, hr_report *r, hr_err *err)
 {
     if (!engine_has_weights(e)) {
@@ -410,12 +410,14 @@ static hr_status fill_weights_hash(hr_engine *e, hr_report *r, hr_err *err)
         hr_status status = store_take(&taken, e->build, err);
         if (status == HR_OK) {
             store_sha256(&taken, e->weights_sha256);
+            e->sparsity = store_sparsity(&taken);
             e->sha_steps = e->steps;
         }
         store_deinit(&taken);
         HR_TRY(status);
     }
     memcpy(r->train.weights_sha256, e->weights_sha256, sizeof r->train.weights_sha256);
+    r->train.sparsity = e->sparsity;
     return HR_OK;
 }
 
@@ -438,6 +440,7 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
                    .driver = {HR_NONE, HR_NONE, HR_NONE},
                    .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
                    .host = {.input_seconds = (double)NAN, .stall = (double)NAN},
+                   .train = {.sparsity = (double)NAN},
                    .step = {.seconds = (double)NAN, .seconds_low = (double)NAN, .seconds_high = (double)NAN},
                    .oom = e->oom};
     r.memory.limit_bytes = // also where nothing could be built under it

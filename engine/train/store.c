@@ -2,6 +2,8 @@
 #include "train/store.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "headroom/event.h"
@@ -320,6 +322,36 @@ hr_status store_fill(const store *s, const store *teacher, build *b, const hr_mo
         }
     }
     return HR_OK;
+}
+
+// The weights that tensor t is the mask of; NULL: it is none.
+static const stored_tensor *masked_by(const store *s, const stored_tensor *t)
+{
+    static const char suffix[] = ":mask";
+    char name[HR_NAME_MAX + sizeof suffix];
+    const size_t length = strlen(t->name), end = sizeof suffix - 1;
+    if (t->category != HR_CATEGORY_STATE || length <= end || length >= sizeof name ||
+        strcmp(t->name + length - end, suffix) != 0) {
+        return NULL;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)(length - end), t->name);
+    return store_find(s, name);
+}
+
+double store_sparsity(const store *s)
+{
+    uint64_t zeros = 0, all = 0;
+    for (uint32_t k = 0; k < s->tensors.count; k++) {
+        const stored_tensor *w = masked_by(s, &s->tensors.data[k]);
+        uint64_t elements = 0;
+        if (w != NULL && shape_elements(&w->shape, &elements)) {
+            for (uint64_t i = 0; i < elements; i++) {
+                zeros += store_value(w, i) == 0.0;
+            }
+            all += elements;
+        }
+    }
+    return all == 0 ? (double)NAN : (double)zeros / (double)all;
 }
 
 void store_sha256(const store *s, char out[HR_SHA256_TEXT_MAX])

@@ -47,6 +47,8 @@ HR_MUST_CHECK hr_status store_take(store *s, const build *b, hr_err *err);
 // teacher in the same way from `teacher`, under the names that they have in its own save.
 HR_MUST_CHECK hr_status store_fill(const store *s, const store *teacher, build *b, const hr_model *model,
                                    uint64_t seed, hr_err *err);
+// Share of zeros among the weights that have a mask; NaN where none has.
+double store_sparsity(const store *s);
 // SHA-256 over the weights in canonical order, as they lie in memory.
 void store_sha256(const store *s, char out[HR_SHA256_TEXT_MAX]);
 

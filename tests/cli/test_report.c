@@ -104,6 +104,7 @@ static const struct {
     {"train.loss_first", "rn"},
     {"train.loss_last", "rn"},
     {"train.eval_accuracy", "rn"},
+    {"train.sparsity", "rn"},
     {"train.weights_sha256", "sn"},
     {"plan.seconds_median", "rn"},
     {"plan.seconds_max", "rn"},

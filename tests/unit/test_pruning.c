@@ -119,17 +119,24 @@ static size_t masked_zeros(const char *name, const char *of)
 START_TEST(what_lies_there_after_training_has_exactly_the_zeros)
 {
     hr_engine *e = trained(prunings[_i], NONE, false, ALL_STEPS);
+    hr_report r;
+    size_t all = 0, all_zeros = 0;
     save_into(e);
     for (size_t k = 0; k < KERNELS; k++) {
         size_t count = 0;
         (void)saved(kernels[k], &count);
         const size_t zeros = masked_zeros(kernels[k], kernels[k]);
         const double share = (double)zeros / (double)count;
+        all += count;
+        all_zeros += zeros;
         const double wanted[PRUNINGS] = {0.5, 0.6, 0.8, 0.5, 1.0 / 3};
         // 3 channels in lack one of a run of four, and the mask of 24 ends in whole runs.
         const bool short_runs = strstr(prunings[_i][1], ":4") != NULL && k == 0;
         ck_assert_double_eq_tol(share, short_runs ? 1.0 / 3 : wanted[_i], k == 0 ? 0.05 : 0.003);
     }
+    ck_assert_int_eq(hr_engine_report(e, &r, NULL), HR_OK);
+    ck_assert_msg(r.train.sparsity == (double)all_zeros / (double)all, "%g", r.train.sparsity);
+    hr_report_deinit(&r);
     size_t none = 0;
     (void)saved("separable_conv2d/depthwise_weights:mask", &none);
     ck_assert_uint_eq(none, 0);

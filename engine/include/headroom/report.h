@@ -239,6 +239,8 @@ typedef struct hr_report {
         uint64_t skipped_steps; // of this counter epoch, not finite; HR_NONE without a dynamic loss scale
         double loss_scale;      // after the last step; NaN where none is used
         double examples_per_second, loss_first, loss_last, eval_accuracy;
+        double
+            sparsity; // zeros of all pruned kernels (compress.prune); NaN where none is, or nothing was trained
         char weights_sha256[HR_SHA256_TEXT_MAX]; // "" when nothing was trained
         char data[64];                           // "generated", "cifar10", "mnist"
     } train;
