@@ -10,6 +10,7 @@
 #include "base/host_mem.h"
 #include "insight/replay.h"
 #include "memory/heap_snapshot.h"
+#include "train/engine_impl.h"
 
 // While a dry run is told that did not fit, the heap is the dry run's.
 static hr_status take_snapshot(hr_engine *e, heap_snapshot *out, hr_err *err)
@@ -102,4 +103,22 @@ void failure_heap_describe(hr_engine *e, const program *p, const executor_oom *f
 const hr_heap *hr_engine_failure_heap(const hr_engine *e)
 {
     return e->state == HR_ENGINE_OOM ? e->failure_heap : NULL;
+}
+
+// The stream tells of an out-of-memory that a dry run found as of any other. The tensor is of a program that never
+// became the current one: it has no number there.
+void engine_tell_oom(hr_engine *e, const build *b, const play_result *played)
+{
+    const executor_oom *oom = &played->oom;
+    hr_event event = {.kind = HR_EVENT_OOM,
+                      .u.memory = {.requested_bytes = oom->requested_bytes,
+                                   .in_use_bytes = oom->stats.in_use_bytes,
+                                   .pool_bytes = oom->stats.pool_bytes,
+                                   .largest_free_bytes = oom->stats.largest_free_bytes,
+                                   .tensor = HR_NO_ID}};
+    e->bus.category = (uint8_t)played->oom_program->tensors[oom->tensor].category;
+    e->bus.instr = oom->instr;
+    e->refused = b;
+    trace_emit(&e->bus, &event);
+    e->refused = NULL;
 }

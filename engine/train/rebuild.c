@@ -190,24 +190,6 @@ static void add_data_programs(const hr_engine *e, build_request *r)
     r->eval_partial_samples = (uint32_t)(info->eval_samples % batch);
 }
 
-// The stream tells of an out-of-memory that a dry run found as of any other. The tensor is of a program that never
-// became the current one: it has no number there.
-void engine_tell_oom(hr_engine *e, const build *b, const play_result *played)
-{
-    const executor_oom *oom = &played->oom;
-    hr_event event = {.kind = HR_EVENT_OOM,
-                      .u.memory = {.requested_bytes = oom->requested_bytes,
-                                   .in_use_bytes = oom->stats.in_use_bytes,
-                                   .pool_bytes = oom->stats.pool_bytes,
-                                   .largest_free_bytes = oom->stats.largest_free_bytes,
-                                   .tensor = HR_NO_ID}};
-    e->bus.category = (uint8_t)played->oom_program->tensors[oom->tensor].category;
-    e->bus.instr = oom->instr;
-    e->refused = b;
-    trace_emit(&e->bus, &event);
-    e->refused = NULL;
-}
-
 static hr_status dry_run(hr_engine *e, const build *b, hr_err *err)
 {
     play_result played;
