@@ -8,34 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "headroom/preset.h"
-
 #include "exactness.h"
-
-static hr_preset *open_model(const char *name)
-{
-    hr_preset *preset = NULL;
-    hr_err err = {0};
-    hr_preset_search_beside(".");
-    ck_assert_msg(hr_preset_open(name, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
-    return preset;
-}
-
-static void set(hr_knobs *knobs, const char *pair)
-{
-    hr_err err = {0};
-    ck_assert_msg(hr_knobs_set_pair(knobs, pair, &err) == HR_OK, "%s", err.sentence);
-}
-
-static void set_all(hr_knobs *knobs, const char *const *pairs)
-{
-    set(knobs, "device.kind=cpu");
-    set(knobs, "device.vram=4GiB");
-    set(knobs, "threads.count=1");
-    for (; *pairs != NULL; pairs++) {
-        set(knobs, *pairs);
-    }
-}
+#include "short_runs.h"
 
 // ---- plan = run ---------------------------------------------------------------------------------------------------
 
@@ -75,40 +49,6 @@ START_TEST(a_plan_is_the_run_with_adapters)
 END_TEST
 
 // ---- engines --------------------------------------------------------------------------------------------------------
-
-static hr_engine *start(const char *model, const char *const *pairs)
-{
-    hr_engine *e = NULL;
-    hr_err err = {0};
-    hr_preset *preset = open_model(model);
-    hr_knobs knobs = *hr_preset_knobs(preset);
-    set_all(&knobs, pairs);
-    ck_assert_msg(hr_engine_create(preset, &knobs, NULL, &e, &err) == HR_OK, "%s", err.sentence);
-    hr_preset_close(preset);
-    return e;
-}
-
-static void advance(hr_engine *e, uint64_t steps)
-{
-    hr_command run = {
-        .version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps - hr_engine_steps(e)};
-    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
-    for (bool idle = false; !idle;) {
-        hr_engine_advance(e, &idle);
-    }
-}
-
-// Trains to `steps` and says what the report does.
-static hr_report train(const char *model, uint64_t steps, const char *const *pairs)
-{
-    hr_report r;
-    hr_engine *e = start(model, pairs);
-    advance(e, steps);
-    ck_assert_msg(hr_engine_steps(e) == steps, "%s", hr_engine_error(e)->sentence);
-    ck_assert_int_eq(hr_engine_report(e, &r, NULL), HR_OK);
-    hr_engine_destroy(e);
-    return r;
-}
 
 // B is zero: the first step's loss is the base's to the bit; and one batch is learned by what adds to it.
 START_TEST(adapters_begin_as_the_base_and_learn)
