@@ -94,7 +94,7 @@ int8_t quantize_int4_at(const uint8_t *row, uint64_t column)
 static void put_int4(uint8_t *row, uint64_t column, float value)
 {
     const uint8_t half = (uint8_t)((int)value & 0xf);
-    row[column / 2] = column % 2 == 0 ? half : (uint8_t)(row[column / 2] | half << 4);
+    row[column / 2] = (uint8_t)(column % 2 == 0 ? half : row[column / 2] | half << 4);
 }
 
 // Scale and zero point of one column of a group of `rows` rows.
