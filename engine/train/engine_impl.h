@@ -85,7 +85,7 @@ struct hr_engine {
     evaluation eval;
     decomposed_list decomposed; // of the save that was resumed, layer by layer
     char weights_sha256[HR_SHA256_TEXT_MAX];
-    double sparsity; // of the same weights
+    double sparsity;    // of the same weights
     uint64_t sha_steps; // steps the hash belongs to
 };
 
