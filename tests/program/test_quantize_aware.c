@@ -197,6 +197,27 @@ START_TEST(every_variable_has_its_gradient)
 }
 END_TEST
 
+// The teacher is what it was trained as: none of its weights and values has a copy, and it reads the images themselves.
+START_TEST(a_teacher_stays_as_it_is)
+{
+    static const char *const taught[] = {"compress.distill=self", NULL};
+    compiled c = compile_with(residual, PROGRAM_TRAIN, taught);
+    compiled alone = compile_with(residual, PROGRAM_TRAIN, NULL);
+    ck_assert_uint_lt(c.model->own_layers, c.model->layer_count);
+    ck_assert_uint_eq(count_of(c.p, HR_OP_FAKE_QUANT), count_of(alone.p, HR_OP_FAKE_QUANT));
+    ck_assert_uint_eq(count_of(c.p, HR_OP_FAKE_QUANT_WEIGHTS), count_of(alone.p, HR_OP_FAKE_QUANT_WEIGHTS));
+    for (uint32_t n = 0; n < c.p->instr_count; n++) {
+        const instr *i = &c.p->instrs[n];
+        const bool teachers = i->layer != HR_NO_ID && i->layer >= c.model->own_layers;
+        for (uint32_t k = 0; teachers && k < i->in_count; k++) {
+            ck_assert_ptr_null(strstr(c.p->tensors[i->in[k]].name, ":fake_quant"));
+        }
+    }
+    put_away(&c);
+    put_away(&alone);
+}
+END_TEST
+
 START_TEST(a_step_takes_more_memory_not_less)
 {
     static const char *const modes[][3] = {{"execution.mode=eager", NULL}, {"execution.mode=graph", NULL}};
@@ -222,6 +243,7 @@ int main(void)
     tcase_add_loop_test(tc, readers_read_the_copies, 0, 2);
     tcase_add_test(tc, an_evaluation_moves_no_range);
     tcase_add_loop_test(tc, every_variable_has_its_gradient, 0, 3);
+    tcase_add_test(tc, a_teacher_stays_as_it_is);
     tcase_add_loop_test(tc, a_step_takes_more_memory_not_less, 0, 2);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
