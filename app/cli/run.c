@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "headroom/engine.h"
-#include "headroom/save.h"
 #include "headroom/session.h"
 #include "headroom/trace.h"
 
@@ -40,18 +39,6 @@ static hr_status send(hr_engine *engine, hr_command_kind kind, uint64_t count, h
 {
     hr_command command = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
     return hr_engine_command(engine, &command, err);
-}
-
-// Of a save without slots, that training goes on from.
-static void say_stripped(const hr_knobs *knobs)
-{
-    hr_save_about about;
-    const char *path = hr_knob_text(knobs, HR_KNOB_TRAIN_RESUME);
-    if (path[0] != '\0' && hr_save_look(path, &about, NULL) == HR_OK && about.stripped) {
-        fputs("headroom: ", stderr);
-        say_foreign(stderr, path, "");
-        fputs(" is stripped: the optimizer's slots begin anew.\n", stderr);
-    }
 }
 
 // Without a number of steps of its own, a run does RUN_STEPS of them; a resumed one that many more.
@@ -164,7 +151,6 @@ static hr_status train(run *r, hr_err *err)
 {
     bool idle = false;
     bool first_said = false;
-    say_stripped(hr_engine_knobs(r->engine));
     HR_TRY(start(r, &idle, err));
     HR_TRY(say(r, sentences_subject, err));
     while (!idle && !interrupt_seen()) {

@@ -228,7 +228,7 @@ static hr_status resume(hr_engine *e, const char *path, hr_err *err)
     (void)text_copy(e->last_save, sizeof e->last_save, path);
     e->resumed = true;
     if (e->stripped && e->quantized == HR_QUANTIZE_NONE) {
-        trace_note(&e->bus, HR_EVENT_LOG, 0, "a stripped save: the optimizer's slots begin anew");
+        trace_note(&e->bus, HR_EVENT_LOG, 1, "a stripped save: the optimizer's slots begin anew");
     }
     if (wanted > 0) {
         e->target_steps = (uint64_t)wanted;

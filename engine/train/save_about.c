@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "train/save_header.h"
-#include "train/save_write.h"
 
 enum { HEADER_BYTES_MAX = 64 << 20 };
 
@@ -37,8 +36,6 @@ hr_status hr_save_look(const char *path, hr_save_about *out, hr_err *err)
     const json_t *metadata = json_object_get(root, "__metadata__");
     const bool known = text_to_int(save_text(metadata, "steps"), &steps) && steps >= 0;
     out->steps = known ? (uint64_t)steps : 0;
-    out->stripped = json_object_get(metadata, SAVE_STRIPPED_KEY) != NULL &&
-                    json_object_get(metadata, SAVE_QUANTIZE_KEY) == NULL;
     out->trusts = strcmp(save_text(metadata, "trusts"), "1") == 0;
     (void)text_copy(out->model, sizeof out->model, save_text(metadata, "model"));
     (void)text_copy(out->preset, sizeof out->preset, save_text(metadata, "preset"));

@@ -114,7 +114,7 @@ START_TEST(training_goes_on_from_a_stripped_save_and_says_so)
     snprintf(words, sizeof words, "%s -s train.resume=%s -s train.steps=42", trains, file_of("on"));
     outcome o = program_run(words);
     assert_exit(&o, words, 0);
-    ck_assert_ptr_nonnull(strstr(o.err, "on.safetensors is stripped: the optimizer's slots begin anew."));
+    ck_assert_ptr_nonnull(strstr(o.err, "a stripped save: the optimizer's slots begin anew"));
     outcome_deinit(&o);
 }
 END_TEST

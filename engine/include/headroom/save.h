@@ -13,7 +13,6 @@ enum { HR_SAVE_PATH_MAX = 4096 };
 typedef struct hr_save_about {
     char model[64];
     uint64_t steps;
-    bool stripped; // float weights without the slots of an optimizer
     // Of a session's save, which can be gone on from by itself; "" for one that a person asked for.
     char preset[HR_SAVE_PATH_MAX];
     bool trusts;
