@@ -236,6 +236,20 @@ static void print_scaling(const hr_report *r)
     }
 }
 
+static void print_sparsity(const hr_report *r)
+{
+    char update[SAY_COUNT_TEXT_MAX];
+    if (isnan(r->train.sparsity)) {
+        return;
+    }
+    printf("  sparsity             %.2f %% of the pruned weights are zero\n", r->train.sparsity * 100);
+    if (r->train.updates < r->train.first_masks) {
+        printf("                       masks begin with update %s: BEGIN and FREQUENCY of\n"
+               "                       compress.prune\n",
+               say_count(r->train.first_masks, update));
+    }
+}
+
 static void print_training(const hr_report *r, const report_style *style)
 {
     char steps[SAY_COUNT_TEXT_MAX];
@@ -253,9 +267,7 @@ static void print_training(const hr_report *r, const report_style *style)
     if (!isnan(r->train.eval_accuracy)) {
         printf("  accuracy             %.2f %% of the held-out samples\n", r->train.eval_accuracy * 100);
     }
-    if (!isnan(r->train.sparsity)) {
-        printf("  sparsity             %.2f %% of the pruned weights are zero\n", r->train.sparsity * 100);
-    }
+    print_sparsity(r);
     if (!isnan(r->train.examples_per_second) && r->train.examples_per_second > 0) {
         printf("  examples/s           %.1f %c\n", r->train.examples_per_second, report_source_of_time(r));
     }

@@ -160,6 +160,17 @@ bool prune_is_on(const hr_knobs *knobs)
     return !hr_knob_is(knobs, HR_KNOB_COMPRESS_PRUNE, "none");
 }
 
+uint64_t prune_first_update(const hr_knobs *knobs)
+{
+    prune_choice c;
+    if (prune_choice_of(knobs, &c) != PRUNE_FINE || !c.prunes) {
+        return 0;
+    }
+    const bool once = c.structure == PRUNE_BY_GROUP;
+    const int32_t first = c.begin > 0 ? c.begin : once ? 1 : c.frequency;
+    return once || c.end < 0 || first <= c.end ? (uint64_t)first : 0;
+}
+
 #define HAS(name, problem)                                                                                   \
     bool name(const hr_knobs *knobs)                                                                         \
     {                                                                                                        \

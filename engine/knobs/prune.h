@@ -39,6 +39,8 @@ typedef struct prune_choice {
 prune_problem prune_choice_of(const hr_knobs *knobs, prune_choice *out);
 
 bool prune_is_on(const hr_knobs *knobs);
+// The first update that makes masks, counted from 1 where they are new; 0 where none does.
+uint64_t prune_first_update(const hr_knobs *knobs);
 // Each is one problem of its own, for the rows of constraints.c.
 bool prune_is_strange(const hr_knobs *knobs);
 bool prune_takes_all(const hr_knobs *knobs);

@@ -16,6 +16,7 @@
 #include "insight/implementations.h"
 #include "insight/planner.h"
 #include "insight/play_limit.h"
+#include "knobs/prune.h"
 #include "program/deployed.h"
 #include "train/failure_heap.h"
 #include "train/own_limit.h"
@@ -418,6 +419,7 @@ static hr_status fill_weights_hash(hr_engine *e, hr_report *r, hr_err *err)
     }
     memcpy(r->train.weights_sha256, e->weights_sha256, sizeof r->train.weights_sha256);
     r->train.sparsity = e->sparsity;
+    r->train.first_masks = prune_first_update(&e->knobs);
     return HR_OK;
 }
 

@@ -74,6 +74,28 @@ START_TEST(defaults_are_the_packages)
 }
 END_TEST
 
+START_TEST(the_first_masks_are_foretold)
+{
+    static const char *const schedules[] = {
+        "constant:0.5",   "constant:0.5:7",          "constant:0.5:0:40",     "constant:0.5:0:-1:3",
+        "constant:0.5:1", "polynomial:0:0.8:0:1000", "polynomial:0:0.8:0:50", "polynomial:0:0.8:20:90:30"};
+    static const char *const structures[] = {"element", "2:4"};
+    for (size_t k = 0; k < 2 * sizeof schedules / sizeof *schedules; k++) {
+        const char *schedule = schedules[k / 2], *structure = structures[k % 2];
+        op_attr a = attr_of(schedule, structure, 0);
+        hr_knobs knobs;
+        uint64_t first = 1;
+        while (first < 2000 && prune_act_at(&a, first) != PRUNE_MAKE) {
+            first++;
+        }
+        hr_knobs_init(&knobs);
+        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_COMPRESS_PRUNE, schedule, NULL), HR_OK);
+        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_COMPRESS_PRUNE_STRUCTURE, structure, NULL), HR_OK);
+        ck_assert_uint_eq(prune_first_update(&knobs), first < 2000 ? first : 0);
+    }
+}
+END_TEST
+
 START_TEST(sparsity_and_turns_are_the_packages)
 {
     json_t *root = fixture_open("prune.json"), *c = NULL;
@@ -519,6 +541,7 @@ int main(void)
     tcase_set_timeout(all, 120);
     tcase_add_test(all, the_schedule_is_its_formula);
     tcase_add_test(all, defaults_are_the_packages);
+    tcase_add_test(all, the_first_masks_are_foretold);
     tcase_add_test(all, sparsity_and_turns_are_the_packages);
     tcase_add_loop_test(all, masks_are_the_naive_models, 0, SEEDS);
     tcase_add_test(all, masks_are_the_packages);

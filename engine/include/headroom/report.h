@@ -241,6 +241,7 @@ typedef struct hr_report {
         double examples_per_second, loss_first, loss_last, eval_accuracy;
         double
             sparsity; // zeros of all pruned kernels (compress.prune); NaN where none is, or nothing was trained
+        uint64_t first_masks; // the update, counted from where masks are new, that makes them first; 0: none
         char weights_sha256[HR_SHA256_TEXT_MAX]; // "" when nothing was trained
         char data[64];                           // "generated", "cifar10", "mnist"
     } train;
