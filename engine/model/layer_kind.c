@@ -127,6 +127,15 @@ layer_kind_id layer_kind_find(const char *name)
     return id;
 }
 
+attr_id layer_kind_width(const layer_kind *kind)
+{
+    const uint8_t *id = kind->attrs;
+    while (*id != ATTR_NONE && *id != ATTR_UNITS && *id != ATTR_FILTERS) {
+        id++;
+    }
+    return (attr_id)*id;
+}
+
 const attr_row *attr_row_of(attr_id id)
 {
     return &attr_rows[id];

@@ -226,6 +226,8 @@ typedef struct layer_kind {
 
 const layer_kind *layer_kind_at(layer_kind_id id);
 layer_kind_id layer_kind_find(const char *name); // LAYER_KIND_COUNT when there is none
+// What its files call the width of its result, FILTERS or UNITS; NONE where they have none.
+attr_id layer_kind_width(const layer_kind *kind);
 const attr_row *attr_row_of(attr_id id);
 
 #endif

@@ -221,6 +221,7 @@ static hr_status zero_pad_shape(const op_attr *a, const op_operand *in, size_t i
 
 const op_row op_row_ZERO_PAD = {
     .name = "zero_pad",
+    .keeps_channels = true,
     .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,

@@ -56,6 +56,7 @@ static uint64_t two(const op_query *q)
 
 const op_row op_row_DROPOUT = {
     .name = "dropout",
+    .keeps_channels = true,
     .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
@@ -119,6 +120,7 @@ static hr_status drop_path_shape(const op_attr *a, const op_operand *in, size_t 
 // Stochastic depth (Huang et al. 2016), inverted.
 const op_row op_row_DROP_PATH = {
     .name = "drop_path",
+    .keeps_channels = true,
     .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,

@@ -52,6 +52,7 @@ static uint64_t multiply_bwd_flops(const op_query *q)
 
 const op_row op_row_RELU = {
     .name = "relu",
+    .keeps_channels = true,
     .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
@@ -78,6 +79,7 @@ const op_row op_row_RELU_BWD = {.name = "relu_bwd",
 
 const op_row op_row_RELU6 = {
     .name = "relu6",
+    .keeps_channels = true,
     .traits = {COST_ELEMENTWISE, OP_CHEAP, OP_NO_ACT, OP_BY_ELEMENT},
     .min_in = 1,
     .max_in = 1,
@@ -147,6 +149,7 @@ const op_row op_row_MULTIPLY_BWD = {.name = "multiply_bwd",
 // The factor is no parameter: it gets no gradient, and takes part in that of x.
 const op_row op_row_SCALE = {
     .name = "scale",
+    .keeps_channels = true,
     .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_BY_ELEMENT, .whole = 0x2},
     .min_in = 1,
     .max_in = 2,

@@ -255,7 +255,10 @@
     X(DENSE_INT8,                                                                                                    \
       "dense_int8") /* x[...,I], q, scale, [b[O]] → y[...,O]: rows of x as int8, too; attr.act */                  \
     X(DENSE_INT8_WEIGHTS, "dense_int8_weights") /* x, q, scale, [b] → y */                                         \
-    X(DENSE_INT4_WEIGHTS, "dense_int4_weights") /* x, q, scale, zero, [b] → y */
+    X(DENSE_INT4_WEIGHTS, "dense_int4_weights") /* x, q, scale, zero, [b] → y */                                   \
+    X(PRUNE_CHANNELS,                                                                                                \
+      "prune_channels") /* =w, mask of a kernel: w = 0 at what is of filters that it has at 0; \
+                                     see ops/prune.h */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -440,6 +443,8 @@ typedef struct op_row {
     uint8_t state_out; // bit k: output k is what backward needs to know (statistics, a mask), no activation
     uint8_t updates;   // bit k: input k is updated: the outputs are these inputs, in their order
     bool moves_state;  // it changes what stays among its inputs, which are no outputs: running statistics
+    bool
+        keeps_channels; // a place of the last dimension of output 0 comes of that place of input 0 alone, and is 0 where that is
     uint8_t in_place_out; // which output in_place speaks of
     uint8_t grad_count;
     op_grad grad[OP_MAX_GRADS];

@@ -89,6 +89,14 @@ static uint64_t prune_bytes(const op_query *q)
     return 3 * bytes;
 }
 
+// Of the mask one value a filter is read.
+static uint64_t channels_bytes(const op_query *q)
+{
+    uint64_t bytes = 0, padding = 0;
+    (void)operand_bytes(&q->in[0], &bytes, &padding);
+    return 2 * bytes + (uint64_t)q->in[1].shape.dim[q->attr.axis] * dtype_bytes((hr_dtype)q->in[1].dtype);
+}
+
 const op_row op_row_PRUNE = {.name = "prune",
                              .traits = {COST_UPDATE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
                              .min_in = 2,
@@ -99,3 +107,14 @@ const op_row op_row_PRUNE = {.name = "prune",
                              .bytes = prune_bytes,
                              .in_place = -1,
                              .updates = 0x3};
+
+const op_row op_row_PRUNE_CHANNELS = {.name = "prune_channels",
+                                      .traits = {COST_UPDATE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
+                                      .min_in = 2,
+                                      .max_in = 2,
+                                      .min_out = 1,
+                                      .max_out = 1,
+                                      .flops = one_flop,
+                                      .bytes = channels_bytes,
+                                      .in_place = -1,
+                                      .updates = 0x1};

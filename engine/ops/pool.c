@@ -80,6 +80,7 @@ static uint64_t global_avg_pool_flops(const op_query *q)
 
 const op_row op_row_MAX_POOL = {
     .name = "max_pool",
+    .keeps_channels = true,
     .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = 0x1},
     .min_in = 1,
     .max_in = 5,
@@ -128,6 +129,7 @@ const op_row op_row_MAX_POOL_BWD_INDEX = {
 
 const op_row op_row_AVG_POOL = {
     .name = "avg_pool",
+    .keeps_channels = true,
     .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = 0x1},
     .min_in = 1,
     .max_in = 1,
@@ -157,6 +159,7 @@ const op_row op_row_AVG_POOL_BWD = {
 
 const op_row op_row_GLOBAL_AVG_POOL = {
     .name = "global_avg_pool",
+    .keeps_channels = true,
     .traits = {COST_REDUCTION, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,

@@ -68,8 +68,9 @@ uint64_t prune_units(const op_query *q)
 int64_t prune_axis_step(const op_query *q)
 {
     int64_t step = 1;
-    for (uint32_t k = (uint32_t)q->attr.axis + 1; k < q->in[0].shape.rank; k++) {
-        step *= q->in[0].shape.dim[k];
+    const hr_shape *of = &q->in[q->op == HR_OP_PRUNE_CHANNELS ? 1 : 0].shape;
+    for (uint32_t k = (uint32_t)q->attr.axis + 1; k < of->rank; k++) {
+        step *= of->dim[k];
     }
     return step;
 }

@@ -18,6 +18,10 @@
 // Where no block fits in whole, tfmot takes the mean over windows that begin half of what is missing before the matrix, and masks
 // blocks that begin with it: so do we.
 //
+// PRUNE_CHANNELS follows: biases, gains, offsets and depthwise kernels behind a kernel, so that what a masked filter gives is 0 as far
+// as the next product. attr.axis is the mask's axis of filters. In the last dimension of w, in every attr.stride_w places, filter f has the
+// attr.count from attr.offset + f * attr.count on.
+//
 // Absolute values are compared by their bits: a NaN is larger than everything. A pruned weight is +0, whatever it was.
 #ifndef OPS_PRUNE_H
 #define OPS_PRUNE_H
@@ -69,5 +73,13 @@ typedef struct prune_region {
 prune_region prune_region_of(const op_query *q, int64_t unit);
 // From one place of attr.axis to the next.
 int64_t prune_axis_step(const op_query *q);
+
+// Of PRUNE_CHANNELS: where the mask says whether `place` of the last dimension of w stays; -1: it is of no filter.
+static inline int64_t prune_channel_at(const op_query *q, int64_t step, int64_t place)
+{
+    const op_attr *a = &q->attr;
+    const int64_t from = place % a->stride_w - a->offset;
+    return from < 0 || from >= q->in[1].shape.dim[a->axis] * a->count ? -1 : from / a->count * step;
+}
 
 #endif

@@ -34,6 +34,7 @@ static uint64_t resize_bwd_flops(const op_query *q)
 
 const op_row op_row_RESIZE = {
     .name = "resize",
+    .keeps_channels = true,
     .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,
@@ -72,6 +73,7 @@ static uint64_t pool_bwd_flops(const op_query *q)
 
 const op_row op_row_ADAPTIVE_POOL = {
     .name = "adaptive_avg_pool",
+    .keeps_channels = true,
     .traits = {COST_ELEMENTWISE, OP_COSTLY, OP_NO_ACT, OP_WHOLE},
     .min_in = 1,
     .max_in = 1,

@@ -39,6 +39,7 @@ static uint64_t upsample_bwd_flops(const op_query *q)
 
 const op_row op_row_UPSAMPLE = {
     .name = "upsample",
+    .keeps_channels = true,
     .traits = {COST_COPY, OP_COSTLY, OP_NO_ACT, OP_BY_IMAGE, .large = OP_TILE_OUT_0},
     .min_in = 1,
     .max_in = 1,

@@ -253,6 +253,7 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_EMA] = op_case_around_update,
     [HR_OP_ACCUMULATE] = op_case_around_update,
     [HR_OP_PRUNE] = op_case_prune,
+    [HR_OP_PRUNE_CHANNELS] = op_case_prune_channels,
     [HR_OP_LSTM] = op_case_lstm,
     [HR_OP_GRU] = op_case_gru,
     [HR_OP_LAYER_NORM] = op_case_norm_of_rows,

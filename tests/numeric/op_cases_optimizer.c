@@ -154,6 +154,29 @@ op_trial op_case_prune(hr_op op, op_draw *d)
     return t;
 }
 
+op_trial op_case_prune_channels(hr_op op, op_draw *d)
+{
+    const int64_t filters = op_draw_int(d, 1, 9), each = op_draw_int(d, 1, 3), before = op_draw_int(d, 0, 4);
+    const int64_t pitch = before + filters * each + op_draw_int(d, 0, 4);
+    op_trial t = op_trial_make(op, (op_attr){.axis = (int32_t)op_draw_int(d, 0, 3),
+                                             .offset = (int32_t)before,
+                                             .count = (int32_t)each,
+                                             .stride_w = (int32_t)pitch});
+    int64_t mask[OP_MAX_RANK] = {3, 2, 3, 2};
+    mask[t.query.attr.axis] = filters;
+    const bool depthwise = op_draw_int(d, 0, 1) == 1;
+    if (depthwise) {
+        add_updated(d, &t, DIMS(3, 2, 1, pitch), -1.0, 1.0);
+    } else {
+        add_updated(d, &t, DIMS(pitch * op_draw_int(d, 1, 3)), -1.0, 1.0);
+    }
+    op_draw_in(d, &t, mask, -1.0, 1.0);
+    for (uint64_t i = 0; i < op_trial_in_count(&t, 1); i++) {
+        t.in[1][i] = t.in[1][i] < 0.0 ? 0.0 : 1.0;
+    }
+    return t;
+}
+
 op_trial op_case_around_update(hr_op op, op_draw *d)
 {
     const int64_t count = op_draw_int(d, 1, 4000 * d->size);

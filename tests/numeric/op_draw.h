@@ -71,6 +71,7 @@ op_trial op_case_adafactor(hr_op op, op_draw *d);
 op_trial op_case_adam8bit(hr_op op, op_draw *d);
 op_trial op_case_around_update(hr_op op, op_draw *d);
 op_trial op_case_prune(hr_op op, op_draw *d);
+op_trial op_case_prune_channels(hr_op op, op_draw *d);
 op_trial op_case_lstm(hr_op op, op_draw *d);
 op_trial op_case_gru(hr_op op, op_draw *d);
 op_trial op_case_route(hr_op op, op_draw *d);

@@ -160,6 +160,7 @@ static const struct {
     {HR_OP_EMA, 1e-6, 0, 0},
     {HR_OP_ACCUMULATE, 1e-7, 0, 0},
     {HR_OP_PRUNE, 0, 0, 0},
+    {HR_OP_PRUNE_CHANNELS, 0, 0, 0},
     {HR_OP_LSTM, 1e-6, 0, 0},
     {HR_OP_LSTM_BWD, 2e-6, 0, 0},
     {HR_OP_GRU, 1e-6, 0, 0},

@@ -136,6 +136,7 @@ static const hr_op operations[] = {
     HR_OP_LION,
     HR_OP_EMA,
     HR_OP_PRUNE,
+    HR_OP_PRUNE_CHANNELS,
     HR_OP_ACCUMULATE,
     HR_OP_CLIP,
     HR_OP_REDUCE,

@@ -254,8 +254,9 @@ static const struct {
     {IMAGES("    - {kind: flatten}\n"
             "    - {kind: dense, units: 4}\n"),
      "compress.prune_structure=filter",
-     "compress.prune needs a layer with a kernel that trains and does not give the answer, and bare has none",
-     "-s compress.prune=none"},
+     "compress.prune needs a layer with a kernel that trains and whose filters only other kernels read, and "
+     "bare has none",
+     "-s compress.prune_structure=element"},
     {IMAGES("    - {kind: flatten}\n"
             "    - {kind: dense, units: 4}\n"),
      "compress.prune_structure=block:8x8",
@@ -288,7 +289,10 @@ START_TEST(each_allocation_may_fail)
     hr_model *model = shipped("presets/models/cifar10_separable_cnn_tiny.yaml");
     const hr_knobs knobs =
         knobs_of((const char *const[]){"compress.prune=constant:0.5:1:-1:1", "optimizer.ema=0.9", NULL});
+    const hr_knobs filters = knobs_of((const char *const[]){
+        "compress.prune=constant:0.5:1:-1:1", "compress.prune_structure=filter", "optimizer.ema=0.9", NULL});
     compile_starved(model, &knobs, BATCH, &target);
+    compile_starved(model, &filters, BATCH, &target);
     model_destroy(model);
 }
 END_TEST

@@ -135,7 +135,7 @@ extern const cpu_impl cpu_matmul, cpu_softmax, cpu_softmax_bwd, cpu_attention, c
 extern const cpu_impl cpu_sgd, cpu_momentum, cpu_rmsprop, cpu_adam, cpu_lion, cpu_adafactor, cpu_adam8bit;
 extern const cpu_impl cpu_gru, cpu_gru_half; // both ways
 extern const cpu_impl cpu_lstm, cpu_lstm_bwd, cpu_lstm_half, cpu_lstm_bwd_half;
-extern const cpu_impl cpu_square_sum, cpu_clip, cpu_ema, cpu_accumulate, cpu_prune;
+extern const cpu_impl cpu_square_sum, cpu_clip, cpu_ema, cpu_accumulate, cpu_prune, cpu_prune_channels;
 extern const cpu_impl cpu_layer_norm, cpu_layer_norm_bwd, cpu_rms_norm, cpu_rms_norm_bwd;
 extern const cpu_impl cpu_gelu, cpu_gelu_tanh, cpu_gelu_bwd, cpu_gelu_tanh_bwd, cpu_silu, cpu_silu_bwd;
 extern const cpu_impl cpu_tanh, cpu_tanh_bwd, cpu_sigmoid, cpu_sigmoid_bwd;

@@ -117,6 +117,7 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_CLIP] = {&cpu_clip, &cpu_half_tiles},
     [HR_OP_EMA] = {&cpu_ema, &cpu_half_tiles},
     [HR_OP_PRUNE] = {&cpu_prune},
+    [HR_OP_PRUNE_CHANNELS] = {&cpu_prune_channels},
     [HR_OP_ACCUMULATE] = {&cpu_accumulate, &cpu_half_tiles},
     [HR_OP_LSTM] = {&cpu_lstm, &cpu_lstm_half},
     [HR_OP_GRU] = {&cpu_gru, &cpu_gru_half},

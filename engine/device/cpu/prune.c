@@ -286,3 +286,26 @@ static void run_prune(const cpu_run *r)
 }
 
 const cpu_impl cpu_prune = {.name = "counted", .types = CPU_ANY_TYPE, .run = run_prune};
+
+// ---- what follows a kernel ------------------------------------------------------------------------------------
+
+static void run_channels(const cpu_run *r)
+{
+    const op_query *q = r->query;
+    const int64_t last = q->in[0].shape.dim[q->in[0].shape.rank - 1], step = prune_axis_step(q);
+    const int64_t elements = cpu_elements_of(&q->in[0]),
+                  bytes = (int64_t)dtype_bytes((hr_dtype)q->in[0].dtype);
+    char *w = r->in[0];
+    const char *mask = r->in[1], zero[sizeof(double)] = {0};
+    for (int64_t place = 0; place < last; place++) {
+        const int64_t at = prune_channel_at(q, step, place);
+        if (at < 0 || memcmp(mask + at * bytes, zero, (size_t)bytes) != 0) {
+            continue;
+        }
+        for (int64_t i = place; i < elements; i += last) {
+            memset(w + i * bytes, 0, (size_t)bytes);
+        }
+    }
+}
+
+const cpu_impl cpu_prune_channels = {.name = "plain", .types = CPU_ANY_TYPE, .run = run_channels};

@@ -70,6 +70,27 @@ static hr_status run_group(const cuda_run *runs, uint32_t count, hr_err *err)
     return cuda_launch(runs, runs->function, grid, &a, sizeof a, err);
 }
 
+static void channels_name(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "prune_channels_%s", cuda_suffix(cuda_type(q)));
+}
+
+static hr_status run_channels(const cuda_run *r, hr_err *err)
+{
+    const op_query *q = r->query;
+    const prune_channels_args a = {.w = (void *)r->in[0],
+                                   .mask = (const void *)r->in[1],
+                                   .count = (int64_t)cuda_elements(&q->in[0]),
+                                   .last = q->in[0].shape.dim[q->in[0].shape.rank - 1],
+                                   .pitch = q->attr.stride_w,
+                                   .offset = q->attr.offset,
+                                   .each = q->attr.count,
+                                   .filters = q->in[1].shape.dim[q->attr.axis],
+                                   .step = prune_axis_step(q)};
+    return cuda_launch(r, r->function, cuda_grid_over(r->device, cuda_elements(&q->in[0]), 4, PRUNE_THREADS),
+                       &a, sizeof a, err);
+}
+
 static const cuda_impl impls[] = {{.op = HR_OP_PRUNE,
                                    .types = CUDA_REAL,
                                    .name = "counted",
@@ -77,6 +98,12 @@ static const cuda_impl impls[] = {{.op = HR_OP_PRUNE,
                                    .kernel = name_of,
                                    .scalars = fill_scalars,
                                    .joins = joins,
-                                   .run_group = run_group}};
+                                   .run_group = run_group},
+                                  {.op = HR_OP_PRUNE_CHANNELS,
+                                   .types = CUDA_REAL,
+                                   .name = "plain",
+                                   .module = "prune",
+                                   .kernel = channels_name,
+                                   .run = run_channels}};
 
 const cuda_family cuda_family_prune = CUDA_FAMILY(impls);

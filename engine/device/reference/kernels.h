@@ -144,6 +144,7 @@ void reference_square_sum(const reference_call *call);
 void reference_clip(const reference_call *call);
 void reference_ema(const reference_call *call);
 void reference_prune(const reference_call *call);
+void reference_prune_channels(const reference_call *call);
 void reference_accumulate(const reference_call *call);
 
 void reference_lstm(const reference_call *call);

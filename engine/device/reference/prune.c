@@ -143,3 +143,15 @@ void reference_prune(const reference_call *call)
         w[i] = mask[i] == 0.0 ? 0.0 : w[i];
     }
 }
+
+void reference_prune_channels(const reference_call *call)
+{
+    const op_query *q = call->query;
+    const int64_t last = q->in[0].shape.dim[q->in[0].shape.rank - 1], step = prune_axis_step(q);
+    double *w = call->in[0];
+    const double *mask = call->in[1];
+    for (uint64_t i = 0; i < call->in_count[0]; i++) {
+        const int64_t at = prune_channel_at(q, step, (int64_t)i % last);
+        w[i] = at >= 0 && mask[at] == 0.0 ? 0.0 : w[i];
+    }
+}

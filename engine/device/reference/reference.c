@@ -133,6 +133,7 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_EMA] = {reference_ema, UPDATES(0)},
     [HR_OP_ACCUMULATE] = {reference_accumulate, UPDATES(0)},
     [HR_OP_PRUNE] = {reference_prune, UPDATES(0) | UPDATES(1)},
+    [HR_OP_PRUNE_CHANNELS] = {reference_prune_channels, UPDATES(0)},
     [HR_OP_LSTM] = {reference_lstm, 0},
     [HR_OP_GRU] = {reference_gru, 0},
     [HR_OP_GRU_BWD] = {reference_gru_bwd, 0},

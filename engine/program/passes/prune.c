@@ -5,11 +5,13 @@
 // What tfmot does before the first step of all stands in front of the step, where the schedule has a turn there.
 //
 // Prunable is what tfmot's registry names: kernels of dense layers and convolutions (grouped, not depthwise), tables of embeddings,
-// both kernels of recurrent layers; of them those that train.
+// both kernels of recurrent layers; of them those that train, and of whole filters those that may go (model/channels.h): what follows
+// them is masked with them.
 #include "knobs/prune.h"
 
 #include <string.h>
 
+#include "model/channels.h"
 #include "ops/prune.h"
 #include "program/draft.h"
 #include "program/optimizer_rules.h"
@@ -39,38 +41,14 @@ static bool reads_as_kernel(const draft *d, const model_node *node, uint32_t par
            node->in[1].index == param && !is_depthwise(node, &d->model->params[param].shape);
 }
 
-static bool is_judged(const draft *d, const model_node *node)
+static bool is_prunable(const draft *d, const prune_choice *c, const model_channels *channels, uint32_t param)
 {
-    bool judged = false;
-    for (uint32_t k = 0; k < d->model->loss_count; k++) {
-        judged = judged || node->out[0] == d->model->losses[k].prediction;
-    }
-    return judged;
-}
-
-// Filters are places of a layer's result: not of gates, nor of a table, nor what the loss judges.
-static bool has_filters(const draft *d, const model_node *node, uint32_t param)
-{
-    bool gates = false;
+    bool is_kernel = false;
     for (uint32_t n = 0; n < d->model->node_count; n++) {
-        const model_node *other = &d->model->nodes[n];
-        gates = gates || (other->layer == d->model->params[param].layer &&
-                          (other->op == HR_OP_LSTM || other->op == HR_OP_GRU));
+        is_kernel = is_kernel || reads_as_kernel(d, &d->model->nodes[n], param);
     }
-    return !gates && node->op != HR_OP_EMBEDDING && !is_judged(d, node);
-}
-
-static bool is_prunable(const draft *d, const prune_choice *c, uint32_t param)
-{
-    bool is_kernel = false, whole = true;
-    for (uint32_t n = 0; n < d->model->node_count; n++) {
-        const model_node *node = &d->model->nodes[n];
-        if (reads_as_kernel(d, node, param)) {
-            is_kernel = true;
-            whole = whole && has_filters(d, node, param);
-        }
-    }
-    return is_kernel && d->model->params[param].trainable && (whole || c->structure != PRUNE_BY_FILTER);
+    return is_kernel && d->model->params[param].trainable &&
+           (c->structure != PRUNE_BY_FILTER || channels->may_go[param]);
 }
 
 // Is output in front of input there: [O, I] of a transposed product, [kh, kw, O, I] of a transposed convolution?
@@ -86,13 +64,18 @@ static bool is_turned(const draft *d, uint32_t param)
     return turned;
 }
 
+static int32_t filter_axis(const draft *d, uint32_t param)
+{
+    return (int32_t)d->model->params[param].shape.rank - (is_turned(d, param) ? 2 : 1);
+}
+
 // GROUPS lie along what is multiplied into one sum, but with transposed convolutions, as tfmot has it, along the outputs too.
 static int32_t axis_of(const draft *d, const prune_choice *c, uint32_t param)
 {
     const uint32_t rank = d->model->params[param].shape.rank;
     const bool turned = is_turned(d, param);
     if (c->structure == PRUNE_BY_FILTER) {
-        return (int32_t)rank - (turned ? 2 : 1);
+        return filter_axis(d, param);
     }
     return rank == 4 ? 2 : turned ? 1 : 0;
 }
@@ -135,26 +118,40 @@ static hr_status add_mask(draft *d, uint32_t param, hr_err *err)
     return HR_OK;
 }
 
-hr_status draft_add_masks(draft *d, hr_err *err)
+static hr_status add_masks(draft *d, const prune_choice *c, const model_channels *channels, hr_err *err)
 {
-    prune_choice c;
     bool any = false;
-    (void)prune_choice_of(d->knobs, &c);
-    for (uint32_t k = 0; c.prunes && d->recorded && k < d->model->param_count; k++) {
-        if (is_prunable(d, &c, k)) {
+    for (uint32_t k = 0; k < d->model->param_count; k++) {
+        if (is_prunable(d, c, channels, k)) {
             any = true;
-            HR_TRY(check_structure(d, &c, k, err));
+            HR_TRY(check_structure(d, c, k, err));
             HR_TRY(add_mask(d, k, err));
         }
     }
-    if (c.prunes && d->recorded && !any) {
+    if (!any) {
         const hr_status status = HR_FAIL(
             err, CONSTRAINT, "compress.prune needs a layer with a kernel that trains%s, and %s has none",
-            c.structure == PRUNE_BY_FILTER ? " and does not give the answer" : "", d->model->name);
-        hr_err_try(err, "-s compress.prune=none");
+            c->structure == PRUNE_BY_FILTER ? " and whose filters only other kernels read" : "",
+            d->model->name);
+        hr_err_try(err, c->structure == PRUNE_BY_FILTER ? "-s compress.prune_structure=element"
+                                                        : "-s compress.prune=none");
         return status;
     }
     return HR_OK;
+}
+
+hr_status draft_add_masks(draft *d, hr_err *err)
+{
+    prune_choice c;
+    model_channels channels;
+    (void)prune_choice_of(d->knobs, &c);
+    if (!c.prunes || !d->recorded) {
+        return HR_OK;
+    }
+    hr_status status = model_channels_of(d->model, &channels, err);
+    status = status == HR_OK ? add_masks(d, &c, &channels, err) : status;
+    model_channels_deinit(&channels);
+    return status;
 }
 
 // ---- instructions -----------------------------------------------------------------------------------------------
@@ -214,6 +211,54 @@ static hr_status add_for_kernel(draft *d, const prune_choice *c, uint32_t param,
     return optimizer_averages(d->knobs) ? add_behind(d, &attr, param, average, err) : HR_OK;
 }
 
+// ---- what follows a kernel --------------------------------------------------------------------------------------
+
+static hr_status add_follower(draft *d, instr_list *list, hr_phase phase, const channel_part *part,
+                              uint32_t of, hr_err *err)
+{
+    instr *i = draft_instr(d, list, HR_OP_PRUNE_CHANNELS, phase, d->model->params[part->param].layer);
+    if (i == NULL) {
+        return no_memory(err);
+    }
+    instr_in(i, of);
+    instr_in(i, d->mask[part->kernel]);
+    instr_out(i, of);
+    i->attr.axis = filter_axis(d, part->kernel);
+    i->attr.offset = (int32_t)part->offset;
+    i->attr.count = (int32_t)part->each;
+    i->attr.stride_w = (int32_t)part->pitch;
+    return HR_OK;
+}
+
+// What trains alone: running statistics of what is always 0 say so by themselves.
+static bool follows(const draft *d, const channel_part *part)
+{
+    return part->role == CHANNEL_FOLLOWS && d->mask[part->kernel] != HR_NO_ID &&
+           d->model->params[part->param].trainable;
+}
+
+static hr_status add_followers(draft *d, instr_list *list, hr_phase phase, hr_err *err)
+{
+    model_channels channels;
+    hr_status status = model_channels_of(d->model, &channels, err);
+    for (uint32_t k = 0; status == HR_OK && k < channels.parts.count; k++) {
+        const channel_part *part = &channels.parts.data[k];
+        if (!follows(d, part)) {
+            continue;
+        }
+        const optimizer_rule *rule = optimizer_rule_for(d->knobs, &d->model->params[part->param].shape);
+        status = add_follower(d, list, phase, part, d->param_tensor[part->param], err);
+        if (status == HR_OK && phase == HR_PHASE_UPDATE && optimizer_averages(d->knobs)) {
+            const uint32_t average = d->first_slot[part->param] + optimizer_slot_count(rule);
+            status = add_follower(d, list, phase, part, average, err);
+        }
+    }
+    model_channels_deinit(&channels);
+    return status;
+}
+
+// ---- in front of the step ---------------------------------------------------------------------------------------
+
 // Where the step's own work begins: behind the copies of its batch, or in front of the rounds.
 static uint32_t first_place(const draft *d)
 {
@@ -241,7 +286,7 @@ static hr_status add_before(draft *d, const prune_choice *c, instr_list *list, h
         i->attr.offset = i->attr.count = 1;
         i->attr.epsilon = i->attr.momentum = (double)prune_sparsity32(&whole, 1);
     }
-    return HR_OK;
+    return c->structure == PRUNE_BY_FILTER ? add_followers(d, list, HR_PHASE_INPUT, err) : HR_OK;
 }
 
 static hr_status insert_before(draft *d, const prune_choice *c, hr_err *err)
@@ -274,6 +319,8 @@ hr_status pass_prune(draft *d, hr_err *err)
     for (uint32_t k = 0; c.prunes && k < d->model->param_count; k++) {
         HR_TRY(d->mask[k] == HR_NO_ID ? HR_OK : add_for_kernel(d, &c, k, err));
     }
+    HR_TRY(c.prunes && c.structure == PRUNE_BY_FILTER ? add_followers(d, &d->instrs, HR_PHASE_UPDATE, err)
+                                                      : HR_OK);
     const op_attr first = {.offset = c.begin,
                            .count = c.end,
                            .stride_h = c.frequency,

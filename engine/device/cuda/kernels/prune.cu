@@ -244,3 +244,24 @@ template <typename T> __device__ void prune_all(const prune_args &a)
         prune_all<type>(a);                                                                                  \
     }
 FOR_REAL_TYPES(PRUNE)
+
+// ---- what follows a kernel ------------------------------------------------------------------------------------------
+
+template <typename T> __device__ __forceinline__ void prune_channels(const prune_channels_args &a)
+{
+    T *w = static_cast<T *>(a.w);
+    const T *mask = static_cast<const T *>(a.mask);
+    for (int64_t i = grid_thread(); i < a.count; i += grid_width()) {
+        const int64_t from = i % a.last % a.pitch - a.offset;
+        if (from >= 0 && from < a.filters * a.each && widen(mask[from / a.each * a.step]) == 0.0f) {
+            w[i] = narrow<T>(0.0f);
+        }
+    }
+}
+
+#define PRUNE_CHANNELS(suffix, type)                                                                         \
+    extern "C" __global__ void prune_channels_##suffix(prune_channels_args a)                                \
+    {                                                                                                        \
+        prune_channels<type>(a);                                                                             \
+    }
+FOR_REAL_TYPES(PRUNE_CHANNELS)

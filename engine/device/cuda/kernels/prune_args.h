@@ -33,4 +33,11 @@ typedef struct prune_args {
     int32_t unused;
 } prune_args;
 
+// Of PRUNE_CHANNELS: in every `pitch` of `last` places, filter f has the `each` from offset + f * each on; its mask lies at f * step.
+typedef struct prune_channels_args {
+    void *w;
+    const void *mask;
+    int64_t count, last, pitch, offset, each, filters, step;
+} prune_channels_args;
+
 #endif
