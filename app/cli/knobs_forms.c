@@ -225,6 +225,12 @@ static void schema_words(emitter *e)
     emit_text(e, NULL, "object");
     emit_end_array(e);
     emit_end_object(e);
+    emit_object(e, "widths");
+    emit_text(e, "type", "object");
+    emit_object(e, "additionalProperties");
+    emit_text(e, "type", "integer");
+    emit_end_object(e);
+    emit_end_object(e);
 }
 
 void knobs_print_schema(void)

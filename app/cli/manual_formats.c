@@ -128,6 +128,13 @@ void manual_print_presets(void)
         "`{like: NAME, sequence: 512}` takes another preset's model with another size; without `like` it is "
         "the model that `extends` brings.");
     roff_item(
+        "widths",
+        "Layers that have fewer filters or units than the model says: `{conv1: 16, dense: 32}`, by the names "
+        "that `headroom plan` shows, those of a repeat written out. Of `extends`, layers that this file "
+        "does not name stay as narrow as they are there. `headroom export --strip` writes it of a model "
+        "whose "
+        "filters were pruned.");
+    roff_item(
         "loss, losses",
         "Of the model: `softmax_cross_entropy` of logits and the id of a class (`classes: 10` says how "
         "many), "

@@ -39,6 +39,7 @@ struct hr_preset {
     VEC(yaml_file *) files; // owned; the first is the one that was asked for
     const yaml_node *model; // in model_file
     yaml_file *model_file;
+    VEC(preset_widths) widths; // of that model
 };
 
 // One file on the way from the one that was asked for down to a base.
@@ -155,7 +156,7 @@ static hr_status take_group(loader *l, const visit *here, const yaml_node *group
 static hr_status take_knobs(loader *l, const visit *here, const yaml_node *root)
 {
     for (const yaml_node *node = root->child; node != NULL; node = node->next) {
-        if (strcmp(node->key, "model") == 0) {
+        if (strcmp(node->key, "model") == 0 || strcmp(node->key, "widths") == 0) {
             continue; // taken before
         }
         if (preset_is_group(node->key)) {
@@ -230,6 +231,7 @@ static hr_status take_layers(loader *l, const visit *here, const yaml_node *mode
     const yaml_node *sizes = yaml_find(model, "sizes");
     l->preset->model = model;
     l->preset->model_file = here->file;
+    l->preset->widths.count = 0;
     forget_sizes(l->preset);
     return sizes == NULL ? HR_OK : take_sizes(l, here, sizes, false);
 }
@@ -273,6 +275,35 @@ static hr_status take_model(loader *l, const visit *here, const yaml_node *root)
         return take_sizes(l, here, node, true);
     }
     return node->kind == YAML_MAPPING ? take_layers(l, here, node) : take_named_model(l, here, node);
+}
+
+// ---- widths of its layers ---------------------------------------------------------------------------------
+
+// What the layers are called, and how wide they may be, the model knows.
+static hr_status take_widths(loader *l, const visit *here, const yaml_node *root)
+{
+    int64_t width = 0;
+    const yaml_node *node = yaml_find(root, "widths");
+    if (node == NULL) {
+        return HR_OK;
+    }
+    if (node->kind != YAML_MAPPING) {
+        yaml_problem(here->file, node->line, node->column,
+                     "widths is a mapping of layers such as {conv1: 16, dense: 32}");
+        return HR_OK;
+    }
+    for (const yaml_node *one = node->child; one != NULL; one = one->next) {
+        if (one->kind != YAML_SCALAR || one->quoted || !text_to_int(one->text, &width)) {
+            yaml_problem(here->file, one->line, one->column, "the width of '%s' needs a whole number",
+                         one->key);
+        }
+    }
+    preset_widths *to = vec_push(&l->preset->widths);
+    if (to == NULL) {
+        return HR_FAIL(l->err, NOMEM, "%s: no memory for its widths", here->path);
+    }
+    *to = (preset_widths){node, here->file};
+    return HR_OK;
 }
 
 // ---- what a file says -------------------------------------------------------------------------------------
@@ -380,6 +411,7 @@ static hr_status take_file(loader *l, visit *here, extent wanted)
     }
     HR_TRY(take_extends(l, here, root, wanted));
     HR_TRY(take_model(l, here, root));
+    HR_TRY(take_widths(l, here, root));
     return wanted == WHOLE ? take_knobs(l, here, root) : HR_OK;
 }
 
@@ -609,6 +641,7 @@ void hr_preset_close(hr_preset *preset)
         yaml_close(preset->files.data[i]);
     }
     vec_deinit(&preset->files);
+    vec_deinit(&preset->widths);
     hr_free(preset->imported);
     hr_free(preset);
 }
@@ -675,4 +708,10 @@ const yaml_node *preset_model(const hr_preset *preset, yaml_file **file)
 {
     *file = preset->model_file;
     return preset->model;
+}
+
+const preset_widths *preset_model_widths(const hr_preset *preset, uint32_t *count)
+{
+    *count = preset->widths.count;
+    return preset->widths.data;
 }

@@ -8,7 +8,7 @@
 
 enum { LIST_MAX = 256 };
 
-static const char *const words[] = {"title", "description", "note", "extends", "model"};
+static const char *const words[] = {"title", "description", "note", "extends", "model", "widths"};
 enum { WORD_COUNT = sizeof words / sizeof *words };
 
 static bool is_in_group(const hr_knob_row *row, const char *group)

@@ -10,7 +10,7 @@
 #include "knobs/yaml.h"
 
 bool preset_is_group(const char *key); // "batch": the first word of some knob
-bool preset_is_word(const char *key);  // title, description, extends, model
+bool preset_is_word(const char *key);  // title, description, extends, model, widths
 bool preset_is_number(const hr_knob_row *row);
 const hr_knob_row *preset_find_row(const char *group, const char *key); // NULL when unknown
 

@@ -34,6 +34,12 @@ typedef struct model_sizes {
     uint64_t used;            // bit per child of `written`
 } model_sizes;
 
+// Widths of layers that a preset has changed (widths.c).
+typedef struct model_widths {
+    const struct preset_widths *sections; // from the base to the derived
+    uint32_t count;
+} model_widths;
+
 typedef struct model_builder {
     hr_model model; // first: the finished model is this very object (model_destroy)
     arena names;    // every name of the model
@@ -44,6 +50,7 @@ typedef struct model_builder {
     VEC(model_loss) losses, layer_losses; // that were written, of layers
     yaml_file *file;                      // while building
     model_sizes sizes;                    // the same
+    model_widths widths;                  // the same
     const yaml_node *node;                // of the layer in hand; NULL outside layers
     uint32_t layer;                       // in hand; HR_NO_ID outside layers
     param_span shared; // what the layer in hand takes its parameters from; layer HR_NO_ID: it has its own

@@ -10,6 +10,7 @@
 #include "model/read.h"
 #include "model/sizes.h"
 #include "model/whole.h"
+#include "model/widths.h"
 
 // Every problem into *problems, the first into *err.
 static hr_status fail_with_problems(const yaml_file *file, char **problems, hr_err *err)
@@ -46,6 +47,7 @@ void model_publish(model_builder *b)
     m->loss_count = b->losses.count;
     b->file = NULL;
     b->sizes = (model_sizes){.knobs = NULL};
+    b->widths = (model_widths){.sections = NULL};
     b->node = NULL;
 }
 
@@ -71,7 +73,8 @@ static hr_status read_model(model_builder *b, const yaml_node *root, const char 
     if (b->nomem) {
         return HR_FAIL(err, NOMEM, "model of preset '%s': %u layers read", name, b->layers.count);
     }
-    HR_TRY(b->problems > 0 ? fail_with_problems(b->file, problems, err) : sizes_check_knobs(b, name, err));
+    HR_TRY(b->problems > 0 ? fail_with_problems(widths_blamed(b), problems, err)
+                           : sizes_check_knobs(b, name, err));
     b->model.most_parameters = b->model.parameters;
     HR_TRY(model_compress(b, b->sizes.knobs, name, err));
     if (b->model.parameters > b->model.most_parameters) {
@@ -96,8 +99,10 @@ hr_status model_read_whole(const hr_preset *preset, const hr_knobs *knobs, model
     }
     b->file = file;
     b->sizes.knobs = knobs;
+    b->widths.sections = preset_model_widths(preset, &b->widths.count);
     pthread_mutex_lock(&reading);
     const hr_status status = read_model(b, root, hr_preset_name(preset), problems, err);
+    widths_forget_problems(b);
     yaml_problems_forget(file);
     pthread_mutex_unlock(&reading);
     if (status != HR_OK) {

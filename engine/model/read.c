@@ -17,6 +17,7 @@
 
 #include "model/reader.h"
 #include "model/sizes.h"
+#include "model/widths.h"
 #include "model/words.h"
 
 static const char layers_form[] = "the model needs layers: a list of at least one layer";
@@ -64,6 +65,7 @@ static void read_all(model_reader *r, const yaml_node *root, const char *default
     if (!r->b->nomem) {
         add_losses(r, &losses);
         sizes_refuse_unused(r->b);
+        widths_refuse_unknown(r->b, &r->names);
     }
 }
 

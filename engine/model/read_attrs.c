@@ -9,6 +9,7 @@
 
 #include "model/attr_read.h"
 #include "model/reader.h"
+#include "model/widths.h"
 #include "model/words.h"
 
 bool read_is_common_key(const char *key)
@@ -78,6 +79,7 @@ void read_attrs(model_reader *r, layer_kind_id id, const yaml_node *node, layer_
     }
     const uint32_t written = defaults->written | take_attrs(r->b, kind, node, spec->value);
     r->b->broken = r->b->broken || defaults->broken;
+    widths_apply(r->b, kind, spec);
     for (uint32_t k = 0; kind->attrs[k] != ATTR_NONE; k++) {
         const attr_row *row = attr_row_of(kind->attrs[k]);
         if (row->required && !(written >> k & 1) && !(r->b->broken && is_misspelt(node, row->name))) {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// `widths: {LAYER: N}` of a preset, beside its model: filters or units of a layer, fewer than the model says (knobs/preset_model.h).
+// What is wrong with a section is reported into the file it stands in, and counted in b->problems.
+#ifndef MODEL_WIDTHS_H
+#define MODEL_WIDTHS_H
+
+#include "model/layer_kind.h"
+#include "model/names.h"
+
+// The width that the layer in hand was given takes the place of its own.
+void widths_apply(model_builder *b, const layer_kind *kind, layer_spec *spec);
+// Behind the layers: names that are no layer's, or those of layers without filters or units.
+void widths_refuse_unknown(model_builder *b, const name_table *names);
+
+// The file of the model, or where that is fine, of the widths that are not.
+yaml_file *widths_blamed(const model_builder *b);
+void widths_forget_problems(const model_builder *b);
+
+#endif
