@@ -53,6 +53,15 @@ static void emit_tensor(emitter *e, const hr_deploy_tensor *t)
     emit_end_object(e);
 }
 
+static void emit_layer(emitter *e, const hr_deploy_layer *layer)
+{
+    emit_row(e, NULL);
+    emit_text(e, "name", layer->name);
+    emit_count(e, "filters", layer->filters);
+    emit_count(e, "deployed_filters", layer->deployed_filters);
+    emit_end_object(e);
+}
+
 void export_print_json(const hr_deploy *d, const hr_deploy_request *request)
 {
     emitter e = {.out = stdout};
@@ -63,6 +72,9 @@ void export_print_json(const hr_deploy *d, const hr_deploy_request *request)
     emit_text(&e, "quantize", hr_quantize_name(d->quantize));
     emit_bool(&e, "averaged", d->averaged);
     emit_text(&e, "written", request->out);
+    emit_text(&e, "preset", d->preset);
+    emit_count(&e, "parameters", d->parameters);
+    emit_count(&e, "deployed_parameters", d->deployed_parameters);
     emit_object(&e, "sizes");
     emit_size(&e, "save", &d->save);
     emit_size(&e, "stripped", &d->stripped);
@@ -72,6 +84,11 @@ void export_print_json(const hr_deploy *d, const hr_deploy_request *request)
     emit_eval(&e, "trained", &d->before);
     emit_eval(&e, "deployed", &d->after);
     emit_end_object(&e);
+    emit_array(&e, "layers");
+    for (size_t k = 0; k < d->layer_count; k++) {
+        emit_layer(&e, &d->layers[k]);
+    }
+    emit_end_array(&e);
     emit_array(&e, "tensors");
     for (size_t k = 0; k < d->tensor_count; k++) {
         emit_tensor(&e, &d->tensors[k]);
@@ -94,6 +111,17 @@ static const char *error_text(double error, char text[CELL_TEXT_MAX])
     return isnan(error) ? "-" : text;
 }
 
+// What is deployed is another model, or has other numbers.
+static bool is_another(const hr_deploy *d)
+{
+    return d->layer_count > 0 || (d->quantize != HR_QUANTIZE_NONE && !d->was_quantized);
+}
+
+static const char *label_of_deployed(const hr_deploy *d)
+{
+    return d->quantize != HR_QUANTIZE_NONE ? hr_quantize_name(d->quantize) : "shrunk";
+}
+
 static void print_size(const char *label, const hr_deploy_size *s)
 {
     char ram[SAY_COUNT_TEXT_MAX], file[SAY_COUNT_TEXT_MAX], gzip[SAY_COUNT_TEXT_MAX],
@@ -109,8 +137,8 @@ static void print_sizes(const hr_deploy *d)
         print_size("save", &d->save);
         print_size("stripped", &d->stripped);
     }
-    if (d->quantize != HR_QUANTIZE_NONE) {
-        print_size(hr_quantize_name(d->quantize), &d->deployed);
+    if (is_another(d) || d->was_quantized) {
+        print_size(label_of_deployed(d), &d->deployed);
     }
 }
 
@@ -130,8 +158,8 @@ static void print_evaluation(const hr_deploy *d)
     }
     printf("\n  %-12s %14s %14s %14s\n", "evaluated", "accuracy", "loss", "examples/s m");
     print_eval(d->was_quantized ? hr_quantize_name(d->quantize) : "trained", &d->before);
-    if (d->quantize != HR_QUANTIZE_NONE && !d->was_quantized) {
-        print_eval(hr_quantize_name(d->quantize), &d->after);
+    if (is_another(d)) {
+        print_eval(label_of_deployed(d), &d->after);
     }
     printf("  on %s samples that are held out\n", say_count(d->before.samples, samples));
 }
@@ -191,6 +219,40 @@ static void print_tensors(const hr_deploy *d)
     free(order);
 }
 
+// The first layers that lost filters, and of the others how many there are.
+static void print_layers(const hr_deploy *d)
+{
+    char name[NAME_COLUMNS + 1], before[SAY_COUNT_TEXT_MAX], after[SAY_COUNT_TEXT_MAX];
+    if (d->layer_count == 0) {
+        return;
+    }
+    printf("\n  %-28s %14s %14s\n", "filters", "trained", "deployed");
+    for (size_t k = 0; k < d->layer_count && k < TENSORS_SHOWN; k++) {
+        const hr_deploy_layer *layer = &d->layers[k];
+        printf("  %-28s %14s %14s\n", short_name(layer->name, name), say_count(layer->filters, before),
+               say_count(layer->deployed_filters, after));
+    }
+    if (d->layer_count > TENSORS_SHOWN) {
+        printf("  and %zu layers more, which --json lists\n", d->layer_count - TENSORS_SHOWN);
+    }
+    printf("  %-28s %14s %14s\n", "parameters", say_count(d->parameters, before),
+           say_count(d->deployed_parameters, after));
+}
+
+static void print_written(const hr_deploy *d, const hr_deploy_request *request)
+{
+    fputs("Written to ", stdout);
+    say_foreign(stdout, request->out, "");
+    if (d->preset != NULL) {
+        fputs(",\nand its narrower model to ", stdout);
+        say_foreign(stdout, d->preset, "");
+        fputs(", which is PRESET then", stdout);
+    }
+    puts(d->quantize == HR_QUANTIZE_NONE
+             ? ":\n`headroom export PRESET --save` evaluates it, train.resume trains on with fresh slots."
+             : ":\n`headroom export PRESET --save` evaluates it; it does not train.");
+}
+
 void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
 {
     char steps[SAY_COUNT_TEXT_MAX];
@@ -198,6 +260,7 @@ void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
            d->quantize == HR_QUANTIZE_NONE ? "float" : hr_quantize_name(d->quantize));
     print_sizes(d);
     print_evaluation(d);
+    print_layers(d);
     print_tensors(d);
     putchar('\n');
     if (d->averaged) {
@@ -207,9 +270,5 @@ void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
         puts("Nothing was written: -o FILE writes it.");
         return;
     }
-    fputs("Written to ", stdout);
-    say_foreign(stdout, request->out, "");
-    puts(d->quantize == HR_QUANTIZE_NONE
-             ? ": `headroom export PRESET --save` evaluates\nit, train.resume trains on with fresh slots."
-             : ": `headroom export PRESET --save` evaluates\nit; it does not train.");
+    print_written(d, request);
 }

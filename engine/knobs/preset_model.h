@@ -23,7 +23,9 @@ const preset_widths *preset_model_widths(const hr_preset *preset, uint32_t *coun
 // One holder more: the preset stays until each has closed it (hr_preset_close). Any thread.
 hr_preset *preset_hold(const hr_preset *preset);
 
-// A preset out of `words` instead of a file; `name` is what problems call it. Otherwise as hr_preset_open.
-HR_MUST_CHECK hr_status preset_open_text(const char *name, const char *words, hr_preset **out, hr_err *err);
+// A preset out of `words` instead of a file; `name` is what problems call it, and what its paths count from. Otherwise as
+// hr_preset_open.
+HR_MUST_CHECK hr_status preset_open_text(const char *name, const char *words, bool trust, hr_preset **out,
+                                         hr_err *err);
 
 #endif

@@ -826,9 +826,10 @@ static const hr_knob_row rows[] = {
             "element judges each weight by its absolute value. block:4x4 judges blocks of a matrix by their mean absolute value; it "
             "takes models whose prunable kernels are all matrices, as tfmot does. 2:4 makes the 2 smallest of every 4 weights "
             "that are multiplied into one sum zero, once, at update BEGIN of compress.prune (the first), whatever sparsity that has. filter, which tfmot has not, judges what a layer makes one number of its "
-            "result from by the sum of its absolute values: units of dense layers, filters of convolutions, but not gates, embeddings and "
-            "what the loss judges. Filters are only made zero: layers keep their sizes, and neither training nor export --strip makes the "
-            "model smaller or faster by itself; what a zero saves is behind gzip or zstd. Masks have the kernel's size there too.",
+            "result from by the sum of its absolute values: units of dense layers and filters of convolutions that only other layers' "
+            "weights read, through activations, norms by batch, pooling, flattening and concatenation. What is added to another result, given "
+            "to attention or to the loss keeps all of them. Biases, gains and depthwise kernels behind a filter become zero with it. Training is "
+            "as large as before, with masks as large as the kernels; `headroom export --strip` takes the filters out, and writes a smaller model that is faster.",
         .applies = "with compress.prune constant and polynomial"},
     ROW(COMPRESS_LORA, INT, "", "rank")
         .steps = {"none", "4", "8", "16", "32", "64"},

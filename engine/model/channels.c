@@ -331,11 +331,8 @@ int32_t model_filter_axis(const model_channels *c, uint32_t param)
     return -1;
 }
 
-int64_t channel_filter_at(const hr_model *model, const model_channels *c, const channel_part *part,
-                          int64_t place)
+int64_t model_filters(const hr_model *model, const model_channels *c, uint32_t param)
 {
-    const int64_t from = place % part->pitch - part->offset;
-    const int32_t axis = model_filter_axis(c, part->kernel);
-    const int64_t filters = axis < 0 ? 0 : model->params[part->kernel].shape.dim[axis];
-    return from < 0 || from >= filters * part->each ? -1 : from / part->each;
+    const int32_t axis = model_filter_axis(c, param);
+    return axis < 0 ? 0 : model->params[param].shape.dim[axis];
 }

@@ -38,8 +38,13 @@ void model_channels_deinit(model_channels *c);
 
 // Along which axis a kernel has its filters; -1 where its filters may not go.
 int32_t model_filter_axis(const model_channels *c, uint32_t param);
-// The filter that has `place` of the part's axis; -1: none.
-int64_t channel_filter_at(const hr_model *model, const model_channels *c, const channel_part *part,
-                          int64_t place);
+// So many; 0 where its filters may not go.
+int64_t model_filters(const hr_model *model, const model_channels *c, uint32_t param);
+// Which of its kernel's `filters` has `place` of the part's axis; -1: none.
+static inline int64_t channel_filter_at(const channel_part *part, int64_t filters, int64_t place)
+{
+    const int64_t from = place % part->pitch - part->offset;
+    return from < 0 || from >= filters * part->each ? -1 : from / part->each;
+}
 
 #endif

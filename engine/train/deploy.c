@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // A save in an engine that never trains: evaluated as it is, stripped, as whole numbers, evaluated again, written.
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/compressed.h"
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "knobs/preset_model.h"
 #include "program/optimizer_rules.h"
+#include "train/deploy_sizes.h"
 #include "train/engine_impl.h"
 #include "train/quantized.h"
 #include "train/save_header.h"
 #include "train/save_write.h"
-
-enum { DEPLOY_PIECE_BYTES = 1 << 16 };
+#include "train/shrink.h"
 
 typedef struct deploying {
     const hr_deploy_request *request;
     hr_engine *e;
-    store saved, stripped, deployed, back; // back: what the deployed ones compute with
-    text header;                           // of the file
+    store saved, stripped, left, deployed,
+        back;            // left: without filters that are gone; back: what the deployed compute with
+    text header;         // of the file
+    hr_knobs knobs;      // of the engine
+    hr_preset *narrower; // NULL: the model is as it was
+    text words;          // its preset
     hr_deploy *out;
 } deploying;
 
 void hr_deploy_deinit(hr_deploy *deploy)
 {
     hr_free(deploy->tensors);
+    hr_free(deploy->layers);
+    hr_free(deploy->preset);
     *deploy = (hr_deploy){.tensors = NULL};
 }
 
@@ -91,6 +97,7 @@ static hr_status read_save(deploying *d, const hr_preset *preset, const hr_knobs
     HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_RESUME, d->request->save, err));
     HR_TRY(leave_training(&of_save, err));
     HR_TRY(read_facts(d, &of_save, err));
+    d->knobs = of_save;
     HR_TRY(hr_engine_create(preset, &of_save, NULL, &d->e, err));
     return engine_rebuild(d->e, err);
 }
@@ -148,99 +155,27 @@ static hr_status make_header(const deploying *d, const store *s, hr_quantize mod
     return status;
 }
 
-static hr_status compress(const text *header, const store *s, compressed_kind kind, uint64_t *bytes,
-                          hr_err *err)
+// The header stays that of the file.
+static hr_status weigh(deploying *d, const store *s, hr_quantize mode, hr_deploy_size *out, hr_err *err)
 {
-    compressed *c = NULL;
-    HR_TRY(compressed_open(kind, &c, err));
-    hr_status status = compressed_add(c, header->data, header->length, err);
-    for (uint32_t k = 0; k < s->tensors.count && status == HR_OK; k++) {
-        status = compressed_add(c, s->tensors.data[k].data, s->tensors.data[k].bytes, err);
-    }
-    if (status != HR_OK) {
-        compressed_abandon(c);
-        return status;
-    }
-    return compressed_end(c, bytes, err);
-}
-
-static hr_status weigh(const text *header, const store *s, hr_deploy_size *out, hr_err *err)
-{
-    *out = (hr_deploy_size){0};
-    for (uint32_t k = 0; k < s->tensors.count; k++) {
-        out->ram_bytes += s->tensors.data[k].bytes;
-    }
-    out->file_bytes = header->length + out->ram_bytes;
-    HR_TRY(compress(header, s, COMPRESSED_GZIP, &out->gzip_bytes, err));
-    return compress(header, s, COMPRESSED_ZSTD, &out->zstd_bytes, err);
-}
-
-static hr_status add_file(compressed *c, int fd, const char *path, hr_err *err)
-{
-    char piece[DEPLOY_PIECE_BYTES];
-    ptrdiff_t got = 0;
-    while ((got = file_read_some(fd, piece, sizeof piece)) > 0) {
-        HR_TRY(compressed_add(c, piece, (size_t)got, err));
-    }
-    return got == 0 ? HR_OK : HR_FAIL(err, READ, "%s cannot be read: %s", path, strerror(errno));
-}
-
-static hr_status compress_file(const char *path, compressed_kind kind, uint64_t *bytes, hr_err *err)
-{
-    int fd = -1;
-    compressed *c = NULL;
-    HR_TRY(file_open(path, &fd, err));
-    hr_status status = compressed_open(kind, &c, err);
+    text header = {0};
+    hr_status status = make_header(d, s, mode, &header, err);
     if (status == HR_OK) {
-        status = add_file(c, fd, path, err);
-        if (status == HR_OK) {
-            status = compressed_end(c, bytes, err);
-        } else {
-            compressed_abandon(c);
-        }
+        status = deploy_weigh(&header, s, out, err);
     }
-    file_close(fd);
+    text_deinit(&d->header);
+    d->header = header;
     return status;
 }
 
-// As it lies there: what an engine took of it has been decomposed, or has slots of another optimizer.
-static hr_status weigh_file(const char *path, hr_deploy_size *out, hr_err *err)
+static hr_status weigh_trained(deploying *d, hr_err *err)
 {
-    int fd = -1;
-    uint64_t header_bytes = 0;
-    struct stat facts = {0};
-    HR_TRY(file_open(path, &fd, err));
-    const hr_status status = file_read_at(fd, 0, &header_bytes, sizeof header_bytes, path, err);
-    const bool known = fstat(fd, &facts) == 0;
-    file_close(fd);
-    HR_TRY(status);
-    if (!known || (uint64_t)facts.st_size - sizeof header_bytes < header_bytes) {
-        return HR_FAIL(err, READ, "%s changed while it was read", path);
-    }
-    out->file_bytes = (uint64_t)facts.st_size;
-    out->ram_bytes = out->file_bytes - sizeof header_bytes - header_bytes;
-    HR_TRY(compress_file(path, COMPRESSED_GZIP, &out->gzip_bytes, err));
-    return compress_file(path, COMPRESSED_ZSTD, &out->zstd_bytes, err);
-}
-
-static hr_status weigh_all(deploying *d, hr_err *err)
-{
-    const hr_quantize modes[] = {HR_QUANTIZE_NONE, d->out->quantize};
-    const store *stores[] = {&d->stripped, &d->deployed};
-    hr_deploy_size *sizes[] = {&d->out->stripped, &d->out->deployed};
     d->out->save = d->out->stripped = (hr_deploy_size){HR_NONE, HR_NONE, HR_NONE, HR_NONE};
-    HR_TRY(d->out->was_quantized ? HR_OK : weigh_file(d->request->save, &d->out->save, err));
-    for (size_t k = d->out->was_quantized ? 1 : 0; k < sizeof stores / sizeof *stores; k++) {
-        text header = {0};
-        hr_status status = make_header(d, stores[k], modes[k], &header, err);
-        if (status == HR_OK) {
-            status = weigh(&header, stores[k], sizes[k], err);
-        }
-        text_deinit(&d->header);
-        d->header = header; // the last is that of the file
-        HR_TRY(status);
+    if (d->out->was_quantized) {
+        return HR_OK;
     }
-    return HR_OK;
+    HR_TRY(deploy_weigh_file(d->request->save, &d->out->save, err));
+    return weigh(d, &d->stripped, HR_QUANTIZE_NONE, &d->out->stripped, err);
 }
 
 // ---- tensors --------------------------------------------------------------------------------------------------
@@ -298,8 +233,9 @@ static hr_status describe(deploying *d, hr_err *err)
         t->zeros = count_zeros(w, t->elements);
         t->bytes = w->bytes;
         t->deployed_bytes = bytes_of_all(&d->deployed, t->name);
-        t->max_error =
-            taken && !d->out->was_quantized ? largest_error(w, store_find(&d->back, t->name)) : (double)NAN;
+        t->max_error = taken && !d->out->was_quantized
+                           ? largest_error(store_find(&d->left, t->name), store_find(&d->back, t->name))
+                           : (double)NAN;
     }
     return HR_OK;
 }
@@ -354,19 +290,115 @@ static hr_status quantize(hr_engine *e, hr_quantize mode, hr_err *err)
     return engine_rebuild(e, err);
 }
 
-static hr_status evaluate_both(deploying *d, hr_err *err)
+static hr_status evaluate_trained(deploying *d, hr_err *err)
+{
+    if (d->out->was_quantized) {
+        HR_TRY(quantize(d->e, d->out->quantize, err));
+    }
+    return evaluate(d->e, &d->out->before, err);
+}
+
+static hr_status evaluate_deployed(deploying *d, hr_err *err)
 {
     hr_deploy *out = d->out;
-    if (out->was_quantized) {
+    const bool quantizes = out->quantize != HR_QUANTIZE_NONE && !out->was_quantized;
+    out->after = out->before;
+    if (quantizes) {
         HR_TRY(quantize(d->e, out->quantize, err));
     }
-    HR_TRY(evaluate(d->e, &out->before, err));
-    out->after = out->before;
-    if (out->quantize == HR_QUANTIZE_NONE || out->was_quantized) {
+    return quantizes || d->narrower != NULL ? evaluate(d->e, &out->after, err) : HR_OK;
+}
+
+// ---- a narrower model -----------------------------------------------------------------------------------------
+
+static bool is_one_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+// Found out now, not behind the evaluations.
+static hr_status check_preset(const deploying *d, const hr_preset *preset, const char *path, hr_err *err)
+{
+    file_writer *w = NULL;
+    if (is_one_file(path, hr_preset_path(preset))) {
+        (void)HR_FAIL(err, WRITE, "%s is the preset itself: needed another file to write", path);
+        hr_err_try(err, "-o ANOTHER.safetensors");
+        return HR_WRITE;
+    }
+    hr_status status = d->request->replaces ? HR_OK : shrink_check_preset(path, err);
+    if (status != HR_OK) {
+        hr_err_try(err, "-o ANOTHER.safetensors, or --force to replace it");
+        return status;
+    }
+    status = file_writer_open(path, &w, err);
+    file_writer_abandon(w);
+    return status;
+}
+
+static hr_status write_preset_words(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    static const char nowhere[] = "narrower.yaml";
+    if (d->request->out != NULL) {
+        d->out->preset = shrink_preset_path(d->request->out);
+        if (d->out->preset == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for the path of a preset");
+        }
+        HR_TRY(check_preset(d, preset, d->out->preset, err));
+    }
+    const shrunk_preset p = {.preset = preset,
+                             .knobs = knobs,
+                             .layers = d->out->layers,
+                             .layer_count = d->out->layer_count,
+                             .path = d->out->preset != NULL ? d->out->preset : nowhere};
+    HR_TRY(shrink_preset(&p, &d->words, err));
+    return preset_open_text(p.path, d->words.data, true, &d->narrower, err);
+}
+
+// Takes the place of the engine that has the whole model, as far as that has come.
+static hr_status narrow_engine(deploying *d, hr_err *err)
+{
+    hr_engine *e = NULL;
+    hr_knobs knobs = d->knobs;
+    HR_TRY(hr_knobs_set(&knobs, HR_KNOB_COMPRESS_PRUNE, "none", err));
+    HR_TRY(hr_knobs_set(&knobs, HR_KNOB_TRAIN_RESUME, "", err));
+    HR_TRY(hr_engine_create(d->narrower, &knobs, NULL, &e, err));
+    e->steps = d->e->steps;
+    e->updates = d->e->updates;
+    e->position = d->e->position;
+    hr_engine_destroy(d->e);
+    d->e = e;
+    for (uint32_t k = 0; k < d->left.tensors.count; k++) {
+        const stored_tensor *from = &d->left.tensors.data[k];
+        stored_tensor *to = store_add_as(&e->carried, from->name, from, from->dtype);
+        if (to == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for a copy of %s", from->name);
+        }
+        to->category = from->category;
+    }
+    return engine_rebuild(e, err);
+}
+
+static hr_status narrow(deploying *d, const shrinking *s, const hr_preset *preset, const hr_knobs *knobs,
+                        hr_err *err)
+{
+    HR_TRY(shrink_weights(s, &d->stripped, &d->left, err));
+    if (!s->any) {
         return HR_OK;
     }
-    HR_TRY(quantize(d->e, out->quantize, err));
-    return evaluate(d->e, &out->after, err);
+    HR_TRY(shrink_layers(s, &d->out->layers, &d->out->layer_count, err));
+    HR_TRY(write_preset_words(d, preset, knobs, err));
+    HR_TRY(evaluate_trained(d, err));
+    return narrow_engine(d, err);
+}
+
+static hr_status shrink(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+{
+    shrinking s;
+    hr_status status = shrink_open(d->e->model, &d->stripped, &s, err);
+    status = status == HR_OK ? narrow(d, &s, preset, knobs, err) : status;
+    shrink_close(&s);
+    return status;
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------
@@ -381,12 +413,6 @@ static hr_status check_request(const deploying *d, hr_err *err)
         return HR_SAVE;
     }
     return HR_OK;
-}
-
-static bool is_one_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 // Found out now, not behind the evaluations.
@@ -411,20 +437,44 @@ static hr_status check_out(const hr_deploy_request *request, hr_err *err)
     return status;
 }
 
-static hr_status make(deploying *d, hr_err *err)
+static hr_status make(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
     hr_deploy *out = d->out;
-    const hr_model *m = d->e->model;
     out->was_quantized = d->e->quantized != HR_QUANTIZE_NONE;
     out->quantize = out->was_quantized ? d->e->quantized : d->request->quantize;
     out->steps = d->e->steps;
-    (void)text_copy(out->model, sizeof out->model, m->name);
+    out->parameters = d->e->model->parameters;
+    (void)text_copy(out->model, sizeof out->model, d->e->model->name);
     HR_TRY(strip(d, err));
-    HR_TRY(quantized_make(&d->stripped, m, out->quantize, &d->deployed, err));
+    HR_TRY(weigh_trained(d, err));
+    HR_TRY(shrink(d, preset, knobs, err));
+    const hr_model *m = d->e->model;
+    out->deployed_parameters = m->parameters;
+    HR_TRY(quantized_make(&d->left, m, out->quantize, &d->deployed, err));
     HR_TRY(quantized_back(&d->deployed, m, out->quantize, d->request->save, &d->back, err));
     HR_TRY(describe(d, err));
-    HR_TRY(weigh_all(d, err));
-    return evaluate_both(d, err);
+    HR_TRY(weigh(d, &d->deployed, out->quantize, &out->deployed, err));
+    HR_TRY(d->narrower == NULL ? evaluate_trained(d, err) : HR_OK);
+    return evaluate_deployed(d, err);
+}
+
+// Both or none: the preset takes its place behind the weights, and where it cannot, weights that were not there go again.
+static hr_status write_both(const deploying *d, hr_err *err)
+{
+    file_writer *w = NULL;
+    const bool was_there = access(d->request->out, F_OK) == 0;
+    HR_TRY(file_writer_open(d->out->preset, &w, err));
+    hr_status status = file_writer_add(w, d->words.data, d->words.length, err);
+    status = status == HR_OK ? save_write(d->request->out, &d->header, &d->deployed, err) : status;
+    if (status != HR_OK) {
+        file_writer_abandon(w);
+        return status;
+    }
+    status = file_writer_commit(w, err);
+    if (status != HR_OK && !was_there) {
+        (void)unlink(d->request->out);
+    }
+    return status;
 }
 
 static hr_status deploy(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
@@ -432,8 +482,12 @@ static hr_status deploy(deploying *d, const hr_preset *preset, const hr_knobs *k
     HR_TRY(check_out(d->request, err));
     HR_TRY(open_engine(d, preset, knobs, err));
     HR_TRY(check_request(d, err));
-    HR_TRY(make(d, err));
-    return d->request->out == NULL ? HR_OK : save_write(d->request->out, &d->header, &d->deployed, err);
+    HR_TRY(make(d, preset, knobs, err));
+    if (d->request->out == NULL) {
+        return HR_OK;
+    }
+    return d->narrower != NULL ? write_both(d, err)
+                               : save_write(d->request->out, &d->header, &d->deployed, err);
 }
 
 hr_status hr_deploy_run(const hr_preset *preset, const hr_knobs *knobs, const hr_deploy_request *request,
@@ -442,12 +496,14 @@ hr_status hr_deploy_run(const hr_preset *preset, const hr_knobs *knobs, const hr
     deploying d = {.request = request, .out = out};
     *out = (hr_deploy){.tensors = NULL};
     const hr_status status = deploy(&d, preset, knobs, err);
-    store *const held[] = {&d.saved, &d.stripped, &d.deployed, &d.back};
+    store *const held[] = {&d.saved, &d.stripped, &d.left, &d.deployed, &d.back};
     for (size_t k = 0; k < sizeof held / sizeof *held; k++) {
         store_deinit(held[k]);
     }
     text_deinit(&d.header);
+    text_deinit(&d.words);
     hr_engine_destroy(d.e);
+    hr_preset_close(d.narrower);
     if (status != HR_OK) {
         hr_deploy_deinit(out);
     }

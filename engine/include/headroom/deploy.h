@@ -61,6 +61,12 @@ typedef struct hr_deploy_tensor {
     double max_error; // the largest |deployed - trained|; NaN: deployed as trained, or not known
 } hr_deploy_tensor;
 
+// A layer of which filters that were pruned are gone.
+typedef struct hr_deploy_layer {
+    char name[HR_NAME_MAX];
+    uint64_t filters, deployed_filters;
+} hr_deploy_layer;
+
 typedef struct hr_deploy {
     char model[64];
     hr_quantize quantize;
@@ -73,8 +79,16 @@ typedef struct hr_deploy {
     hr_deploy_eval before, after; // with the weights of the save, and with those deployed
     hr_deploy_tensor *tensors;    // of the model, in canonical order; owned
     size_t tensor_count;
+    hr_deploy_layer *layers; // that are narrower, owned; none: the model is as it was
+    size_t layer_count;
+    uint64_t parameters, deployed_parameters;
+    char *
+        preset; // where that of the narrower model was written, owned; NULL: nowhere, it is the same or nothing was
 } hr_deploy;
 
+// Filters that are 0 with all that follows them are not deployed: what is deployed is a narrower model, and its preset is written
+// beside request->out, "w.yaml" of "w.safetensors", under the same rule.
+//
 // Reads the save into an engine of these knobs without a teacher and with the save's own seed, evaluates, and writes request->out whole or not at all; the caller deinits *out.
 // SAVE: the save is none, of another model, or quantised and asked to be quantised again. WRITE: a file at `out` is the
 // save itself, or none that was deployed, or cannot be written. The errors of a training's first build.
