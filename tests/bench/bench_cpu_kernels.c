@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a training step on the cpu device spends its time: every instruction of a preset's program, its
+// Where a training step, or a batch of an evaluation, on the cpu device spends its time: every instruction of a preset's program, its
 // milliseconds (median and best of the steps) and its best against the least it could take, the larger of its
 // FLOPs over the machine's largest product rate and its bytes over the largest copy rate. Asserts nothing.
 //
-// usage: bench_cpu_kernels PRESET STEPS GFLOPS GBYTES [key=value]...
+// usage: bench_cpu_kernels PRESET STEPS GFLOPS GBYTES [evaluate] [key=value]...
 //        GFLOPS, GBYTES: what bench_ceiling prints
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +38,8 @@ static struct {
     bool one_thread;
 } watch;
 
+static program_mode mode = PROGRAM_TRAIN;
+
 static void must(hr_status status, const hr_err *err)
 {
     if (status != HR_OK) {
@@ -69,7 +71,11 @@ static void build(setup *s, char **arguments, int count)
     must(hr_preset_open(arguments[0], false, &s->preset, NULL, &err), &err);
     s->knobs = *hr_preset_knobs(s->preset);
     for (int k = 4; k < count; k++) {
-        must(hr_knobs_set_pair(&s->knobs, arguments[k], &err), &err);
+        if (strcmp(arguments[k], "evaluate") == 0) {
+            mode = PROGRAM_EVALUATE;
+        } else {
+            must(hr_knobs_set_pair(&s->knobs, arguments[k], &err), &err);
+        }
     }
     must(hr_knobs_validate(&s->knobs, &err), &err);
     must(model_create(s->preset, hr_preset_knobs(s->preset), &s->model, NULL, &err), &err);
@@ -79,7 +85,7 @@ static void build(setup *s, char **arguments, int count)
     hr_target target;
     device_cpu.target(s->context, &target);
     const uint32_t batch = (uint32_t)hr_knob_int(&s->knobs, HR_KNOB_BATCH_SIZE);
-    must(program_compile(s->model, &s->knobs, PROGRAM_TRAIN, batch, &target, &s->p, &err), &err);
+    must(program_compile(s->model, &s->knobs, mode, batch, &target, &s->p, &err), &err);
 }
 
 static void allocate(setup *s, const device_ops *timed)
@@ -173,7 +179,8 @@ static void *batch_of(const setup *s, const model_slot *slot)
 int main(int argc, char **argv)
 {
     if (argc < 5) {
-        (void)fprintf(stderr, "usage: bench_cpu_kernels PRESET STEPS GFLOPS GBYTES [key=value]...\n");
+        (void)fprintf(stderr,
+                      "usage: bench_cpu_kernels PRESET STEPS GFLOPS GBYTES [evaluate] [key=value]...\n");
         return 2;
     }
     const uint32_t wanted = (uint32_t)strtoul(argv[2], NULL, 10);

@@ -12,8 +12,8 @@
 #include "int8.h"
 #include "simd.h"
 
-// A panel is packed for each block of rows: 480 of them make that a hundredth of the product.
-enum { BLOCK_ROWS = 480, COLUMN_BLOCK = 256, ALIGNMENT = 64, QUANTIZE_GRAIN = 16 };
+// Panels are packed for each block of rows: 256 of them make that a hundredth of the product.
+enum { BLOCK_ROWS = 256, COLUMN_BLOCK = 256, ALIGNMENT = 64, QUANTIZE_GRAIN = 16 };
 
 typedef struct shape2 {
     int64_t rows, depth, units;
@@ -137,103 +137,93 @@ typedef struct int8_job {
     const float *x, *unit_scale, *bias; // bias NULL: none
     const int8_t *w;
     float *y, *row_inverse;
-    int16_t *a, *panels;
+    int16_t *a;
+    char *scratch; // of each worker: panels, sums
     shape2 s;
-    int64_t a_row, column_panels;
+    int64_t a_row, groups;
     float floor, ceiling;
 } int8_job;
 
-CPU_HOT static void int8_rows(const int8_job *shared, int64_t begin, int64_t end)
-{
-    const int8_job j = *shared;
-    for (int64_t r = begin; r < end; r++) {
-        const float *x = j.x + r * j.s.depth;
-        int16_t *a = j.a + r * j.a_row;
-        f32x16 largest = {0};
-        float most = 0;
-        int64_t k = 0;
-        for (; k + CPU_LANES <= j.s.depth; k += CPU_LANES) {
-            raise_lanes(&largest, &F32X16(x + k));
-        }
-        for (; k < j.s.depth; k++) {
-            most = quantize_larger(most, x[k]);
-        }
-        for (int lane = 0; lane < CPU_LANES; lane++) {
-            most = quantize_larger(most, largest[lane]);
-        }
-        const float scale = quantize_int8_scale(most);
-        for (k = 0; k < j.s.depth; k++) {
-            a[k] = (int16_t)whole(x[k] * scale);
-        }
-        if (j.s.depth < j.a_row) {
-            a[j.s.depth] = 0;
-        }
-        j.row_inverse[r] = 1 / scale;
-    }
-}
-
 static void int8_rows_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
+    const int8_job *j = argument;
     (void)worker;
-    int8_rows(argument, begin, end);
+    for (int64_t r = begin; r < end; r++) {
+        j->row_inverse[r] = j->tiles->quantize(j->x + r * j->s.depth, j->s.depth, j->a + r * j->a_row);
+    }
 }
 
-// Columns of the result that a panel makes.
-typedef struct int8_columns_of {
-    int64_t first, count;
-    float inverse[INT8_COLUMNS], bias[INT8_COLUMNS]; // inverse: of their scales
-} int8_columns_of;
+// A block of rows, a group of columns and a part of the depth.
+typedef struct int8_pass {
+    int64_t row, rows, column, columns, k, depth;
+    int16_t *panels;
+    int32_t *sums;                               // [rows][INT8_GROUP]
+    float inverse[INT8_GROUP], bias[INT8_GROUP]; // inverse: of the columns' scales
+} int8_pass;
 
-CPU_HOT static void put_tile(const int8_job *j, const int8_columns_of *of, const int32_t *sums, int64_t row,
-                             int64_t rows)
+static void set_columns(const int8_job *j, int8_pass *p, int64_t column)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        float *y = j->y + (row + r) * j->s.units + of->first, line[INT8_COLUMNS];
-        const float of_row = j->row_inverse[row + r];
-        for (int c = 0; c < INT8_COLUMNS; c++) {
-            const float value = (float)sums[r * INT8_COLUMNS + c] * (of->inverse[c] * of_row) + of->bias[c];
-            const float raised = value < j->floor ? j->floor : value;
-            line[c] = raised > j->ceiling ? j->ceiling : raised;
+    const int64_t left = j->s.units - column;
+    p->column = column;
+    p->columns = left < INT8_GROUP ? left : INT8_GROUP;
+    for (int64_t c = 0; c < INT8_GROUP; c++) {
+        p->inverse[c] = c < p->columns ? 1 / j->unit_scale[column + c] : 0;
+        p->bias[c] = c < p->columns && j->bias != NULL ? j->bias[column + c] : 0;
+    }
+}
+
+// One panel against all rows; behind the last part of the depth the sums become values.
+static void run_panel(const int8_job *j, const int8_pass *p, int64_t first)
+{
+    const int64_t left = p->columns - first;
+    const bool is_last = p->k + p->depth == j->s.depth;
+    int8_finish f = {.inverse = p->inverse + first,
+                     .bias = p->bias + first,
+                     .y_row = j->s.units,
+                     .columns = left < INT8_COLUMNS ? left : INT8_COLUMNS,
+                     .floor = j->floor,
+                     .ceiling = j->ceiling};
+    int8_tile t = {.panel = p->panels + first * INT8_DEPTH,
+                   .a_row = j->a_row,
+                   .sums_row = INT8_GROUP,
+                   .pairs = (p->depth + 1) / 2,
+                   .add = p->k > 0};
+    for (int64_t row = 0; row < p->rows; row += INT8_ROWS) {
+        t.rows = p->rows - row < INT8_ROWS ? p->rows - row : INT8_ROWS;
+        t.a = j->a + (p->row + row) * j->a_row + p->k;
+        t.sums = p->sums + row * INT8_GROUP + first;
+        j->tiles->run(&t);
+        if (is_last) {
+            f.row_inverse = j->row_inverse + p->row + row;
+            f.y = j->y + (p->row + row) * j->s.units + p->column + first;
+            j->tiles->finish(&t, &f);
         }
-        if (of->count == INT8_COLUMNS) {
-            memcpy(y, line, sizeof line);
-        } else {
-            memcpy(y, line, (size_t)of->count * sizeof *line);
-        }
     }
 }
 
-static int8_columns_of columns_of(const int8_job *j, int64_t first)
+static uint64_t int8_scratch_bytes(void)
 {
-    const int64_t left = j->s.units - first;
-    int8_columns_of of = {.first = first, .count = left < INT8_COLUMNS ? left : INT8_COLUMNS};
-    for (int64_t c = 0; c < of.count; c++) {
-        of.inverse[c] = 1 / j->unit_scale[first + c];
-        of.bias[c] = j->bias == NULL ? 0 : j->bias[first + c];
-    }
-    return of;
+    return INT8_DEPTH * INT8_GROUP * sizeof(int16_t) + BLOCK_ROWS * INT8_GROUP * sizeof(int32_t);
 }
 
-static void run_panel(const int8_job *j, int64_t block, int64_t column, int16_t *panel)
-{
-    const int64_t end = (block + 1) * BLOCK_ROWS < j->s.rows ? (block + 1) * BLOCK_ROWS : j->s.rows;
-    const int8_columns_of of = columns_of(j, column);
-    int32_t sums[INT8_ROWS * INT8_COLUMNS];
-    j->tiles->pack(j->w + column, j->s.depth, j->s.units, of.count, panel);
-    for (int64_t row = block * BLOCK_ROWS; row < end; row += INT8_ROWS) {
-        const int64_t rows = end - row < INT8_ROWS ? end - row : INT8_ROWS;
-        j->tiles->run(j->a + row * j->a_row, j->a_row, panel, j->a_row / 2, rows, sums);
-        put_tile(j, &of, sums, row, rows);
-    }
-}
-
-// An item is a block of rows and a panel of columns; the panels of a block follow one another.
+// An item is a block of rows and a group of columns; the groups of a block follow one another.
 static void int8_product_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const int8_job *j = argument;
-    int16_t *panel = j->panels + worker * j->a_row * INT8_COLUMNS;
+    int8_pass p = {.panels = (int16_t *)(j->scratch + worker * int8_scratch_bytes())};
+    p.sums = (int32_t *)(p.panels + INT8_DEPTH * INT8_GROUP);
     for (int64_t item = begin; item < end; item++) {
-        run_panel(j, item / j->column_panels, item % j->column_panels * INT8_COLUMNS, panel);
+        p.row = item / j->groups * BLOCK_ROWS;
+        p.rows = j->s.rows - p.row < BLOCK_ROWS ? j->s.rows - p.row : BLOCK_ROWS;
+        set_columns(j, &p, item % j->groups * INT8_GROUP);
+        for (p.k = 0; p.k < j->s.depth; p.k += INT8_DEPTH) {
+            p.depth = j->s.depth - p.k < INT8_DEPTH ? j->s.depth - p.k : INT8_DEPTH;
+            j->tiles->pack(j->w + p.k * j->s.units + p.column, p.depth, j->s.units, p.columns, p.panels,
+                           INT8_DEPTH * INT8_COLUMNS);
+            for (int64_t first = 0; first < p.columns; first += INT8_COLUMNS) {
+                run_panel(j, &p, first);
+            }
+        }
     }
 }
 
@@ -243,13 +233,17 @@ static bool int8_fits(const cpu_device *device, const op_query *q)
     return shape2_of(q).depth <= INT8_DEPTH_MAX;
 }
 
-// The rows as int16, the inverse of their scales, and a panel for each worker.
+static int64_t int8_row_of(const shape2 *s)
+{
+    return (s->depth + INT8_DEPTH_STEP - 1) / INT8_DEPTH_STEP * INT8_DEPTH_STEP;
+}
+
+// The rows as int16, the inverse of their scales, and what each worker needs.
 static uint64_t int8_workspace(const cpu_device *device, const op_query *q)
 {
     const shape2 s = shape2_of(q);
-    const uint64_t a_row = (uint64_t)(s.depth + s.depth % 2);
-    return aligned((uint64_t)s.rows * a_row * sizeof(int16_t)) + aligned((uint64_t)s.rows * sizeof(float)) +
-           device->threads * a_row * INT8_COLUMNS * sizeof(int16_t);
+    return aligned((uint64_t)(s.rows * int8_row_of(&s)) * sizeof(int16_t)) +
+           aligned((uint64_t)s.rows * sizeof(float)) + device->threads * int8_scratch_bytes();
 }
 
 static void run_int8(const cpu_run *r)
@@ -265,14 +259,14 @@ static void run_int8(const cpu_run *r)
                   .y = r->out[0],
                   .a = r->workspace,
                   .s = s,
-                  .a_row = s.depth + s.depth % 2,
-                  .column_panels = (s.units + INT8_COLUMNS - 1) / INT8_COLUMNS,
+                  .a_row = int8_row_of(&s),
+                  .groups = (s.units + INT8_GROUP - 1) / INT8_GROUP,
                   .floor = act == HR_ACT_NONE ? -INFINITY : 0,
                   .ceiling = act == HR_ACT_NONE ? INFINITY : cpu_ceiling(act)};
     j.row_inverse = (float *)((char *)r->workspace + aligned((uint64_t)(s.rows * j.a_row) * sizeof(int16_t)));
-    j.panels = (int16_t *)((char *)j.row_inverse + aligned((uint64_t)s.rows * sizeof(float)));
+    j.scratch = (char *)j.row_inverse + aligned((uint64_t)s.rows * sizeof(float));
     workers_for_pieces(r->device->workers, s.rows, at_least(1, 4096 / s.depth), int8_rows_body, &j);
-    workers_for(r->device->workers, blocks * j.column_panels, 1, int8_product_body, &j);
+    workers_for(r->device->workers, blocks * j.groups, 1, int8_product_body, &j);
 }
 
 // ---- whole-number weights alone -------------------------------------------------------------------------------
