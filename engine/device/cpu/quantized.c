@@ -14,6 +14,8 @@
 
 // Panels are packed for each block of rows: 256 of them make that a hundredth of the product.
 enum { BLOCK_ROWS = 256, COLUMN_BLOCK = 256, ALIGNMENT = 64, QUANTIZE_GRAIN = 16 };
+// Rows of the input, of weights that are widened at a time, and of these in one pass over the sums.
+enum { FEW_ROWS = 4, FEW_LINES = 16, FEW_STEP = 4 };
 
 typedef struct shape2 {
     int64_t rows, depth, units;
@@ -276,45 +278,57 @@ typedef struct widen_job {
     shape2 s;
     int64_t column, columns;
     float *to;
+    float inverse[COLUMN_BLOCK]; // of the scales, int8 alone
 } widen_job;
 
-CPU_HOT static void widen_int8(const widen_job *shared, int64_t begin, int64_t end)
+static void set_block(widen_job *j, int64_t column)
 {
-    const widen_job j = *shared;
-    const float *scale = (const float *)j.r->in[2] + j.column;
-    float inverse[COLUMN_BLOCK];
-    for (int64_t c = 0; c < j.columns; c++) {
-        inverse[c] = 1 / scale[c];
+    const int64_t left = j->s.units - column;
+    j->column = column;
+    j->columns = left < COLUMN_BLOCK ? left : COLUMN_BLOCK;
+    for (int64_t c = 0; j->r->query->op == HR_OP_DENSE_INT8_WEIGHTS && c < j->columns; c++) {
+        j->inverse[c] = 1 / ((const float *)j->r->in[2])[column + c];
     }
-    for (int64_t k = begin; k < end; k++) {
-        const int8_t *q = (const int8_t *)j.r->in[1] + k * j.s.units + j.column;
-        float *to = j.to + k * j.columns;
-        for (int64_t c = 0; c < j.columns; c++) {
-            to[c] = (float)q[c] * inverse[c];
+}
+
+// Rows [begin, end) of the weights, one behind the other from `to` on.
+CPU_HOT static void widen_int8(const widen_job *j, int64_t begin, int64_t end, float *restrict to)
+{
+    const int64_t columns = j->columns, units = j->s.units;
+    for (int64_t k = begin; k < end; k++, to += columns) {
+        const int8_t *q = (const int8_t *)j->r->in[1] + k * units + j->column;
+        for (int64_t c = 0; c < columns; c++) {
+            to[c] = (float)q[c] * j->inverse[c];
         }
     }
 }
 
-// Blocks of columns begin at a whole byte, and all but the last end there.
-CPU_HOT static void widen_int4(const widen_job *shared, int64_t begin, int64_t end)
+// Blocks of columns begin at a whole byte, and all but the last end there: of an odd one the last half is not used.
+CPU_HOT static void widen_int4(const widen_job *j, int64_t begin, int64_t end, float *restrict to)
 {
-    const widen_job j = *shared;
-    const int64_t pitch = j.r->query->in[1].shape.dim[1], pairs = j.columns / 2;
-    for (int64_t k = begin; k < end; k++) {
-        const int64_t group = k / QUANTIZE_BLOCK * j.s.units + j.column;
-        const float *scale = (const float *)j.r->in[2] + group;
-        const int8_t *zero = (const int8_t *)j.r->in[3] + group;
-        const uint8_t *q = (const uint8_t *)j.r->in[1] + k * pitch + j.column / 2;
-        float *to = j.to + k * j.columns;
+    const int64_t pitch = j->r->query->in[1].shape.dim[1], columns = j->columns, pairs = (columns + 1) / 2;
+    uint8_t half[COLUMN_BLOCK];
+    for (int64_t k = begin; k < end; k++, to += columns) {
+        const int64_t group = k / QUANTIZE_BLOCK * j->s.units + j->column;
+        const float *scale = (const float *)j->r->in[2] + group;
+        const int8_t *zero = (const int8_t *)j->r->in[3] + group;
+        const uint8_t *q = (const uint8_t *)j->r->in[1] + k * pitch + j->column / 2;
         for (int64_t c = 0; c < pairs; c++) {
-            const int low = q[c] & 0xf, high = q[c] >> 4;
-            to[2 * c] = (float)((low ^ 8) - 8 - zero[2 * c]) * scale[2 * c];
-            to[2 * c + 1] = (float)((high ^ 8) - 8 - zero[2 * c + 1]) * scale[2 * c + 1];
+            half[2 * c] = q[c] & 0xf;
+            half[2 * c + 1] = q[c] >> 4;
         }
-        if (j.columns % 2 == 1) {
-            const int64_t c = j.columns - 1;
-            to[c] = (float)(quantize_int4_at(q, (uint64_t)c) - zero[c]) * scale[c];
+        for (int64_t c = 0; c < columns; c++) {
+            to[c] = (float)((half[c] ^ 8) - 8 - zero[c]) * scale[c];
         }
+    }
+}
+
+static void widen(const widen_job *j, int64_t begin, int64_t end, float *to)
+{
+    if (j->r->query->op == HR_OP_DENSE_INT8_WEIGHTS) {
+        widen_int8(j, begin, end, to);
+    } else {
+        widen_int4(j, begin, end, to);
     }
 }
 
@@ -322,12 +336,72 @@ static void widen_body(const void *argument, int64_t begin, int64_t end, uint32_
 {
     const widen_job *j = argument;
     (void)worker;
-    if (j->r->query->op == HR_OP_DENSE_INT8_WEIGHTS) {
-        widen_int8(j, begin, end);
-    } else {
-        widen_int4(j, begin, end);
+    widen(j, begin, end, j->to + begin * j->columns);
+}
+
+static const float *bias_of(const cpu_run *r)
+{
+    const uint32_t at = r->query->op == HR_OP_DENSE_INT8_WEIGHTS ? 3 : 4;
+    return r->query->in_count > at ? r->in[at] : NULL;
+}
+
+// ---- few rows: weights are read once, and never written as float32 ----------------------------------------------
+
+CPU_HOT static void add_rows(const float *restrict w, int64_t columns, const float *x, int64_t depth,
+                             float *restrict y)
+{
+    for (int64_t k = 0; k < depth; k += FEW_STEP) {
+        for (int64_t c = 0; c < columns; c++) {
+            float sum = y[c];
+            for (int64_t i = 0; i < FEW_STEP; i++) {
+                sum += x[k + i] * w[(k + i) * columns + c];
+            }
+            y[c] = sum;
+        }
     }
 }
+
+static void finish_few(const widen_job *j, float *y)
+{
+    const float *bias = bias_of(j->r);
+    const int32_t act = j->r->query->attr.act;
+    for (int64_t c = 0; c < j->columns; c++) {
+        const float value = y[c] + (bias == NULL ? 0 : bias[j->column + c]);
+        const float raised = act != HR_ACT_NONE && value < 0 ? 0 : value;
+        y[c] = act != HR_ACT_NONE && raised > cpu_ceiling(act) ? cpu_ceiling(act) : raised;
+    }
+}
+
+// Blocks [begin, end) of columns. Behind the last row of weights stand rows of zeros, times zeros of x.
+static void few_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    widen_job j = *(const widen_job *)argument;
+    float lines[FEW_LINES * COLUMN_BLOCK], x[FEW_LINES];
+    (void)worker;
+    for (int64_t block = begin; block < end; block++) {
+        set_block(&j, block * COLUMN_BLOCK);
+        float *y = (float *)j.r->out[0] + j.column;
+        for (int64_t r = 0; r < j.s.rows; r++) {
+            memset(y + r * j.s.units, 0, (size_t)j.columns * sizeof *y);
+        }
+        for (int64_t k = 0; k < j.s.depth; k += FEW_LINES) {
+            const int64_t left = j.s.depth - k, lines_here = left < FEW_LINES ? left : FEW_LINES;
+            widen(&j, k, k + lines_here, lines);
+            memset(lines + lines_here * j.columns, 0,
+                   (size_t)((FEW_LINES - lines_here) * j.columns) * sizeof *lines);
+            for (int64_t r = 0; r < j.s.rows; r++) {
+                memset(x, 0, sizeof x);
+                memcpy(x, (const float *)j.r->in[0] + r * j.s.depth + k, (size_t)lines_here * sizeof *x);
+                add_rows(lines, j.columns, x, FEW_LINES, y + r * j.s.units);
+            }
+        }
+        for (int64_t r = 0; r < j.s.rows; r++) {
+            finish_few(&j, y + r * j.s.units);
+        }
+    }
+}
+
+// ---- many rows: blocks of columns as float32 --------------------------------------------------------------------
 
 static gemm weights_gemm(const cpu_device *device, const op_query *q, int64_t columns)
 {
@@ -344,31 +418,42 @@ static gemm weights_gemm(const cpu_device *device, const op_query *q, int64_t co
 static uint64_t weights_workspace(const cpu_device *device, const op_query *q)
 {
     const shape2 s = shape2_of(q);
+    if (s.rows <= FEW_ROWS) {
+        return 0;
+    }
     const int64_t most = s.units < COLUMN_BLOCK ? s.units : COLUMN_BLOCK, left = s.units % COLUMN_BLOCK;
     const gemm whole = weights_gemm(device, q, most), rest = weights_gemm(device, q, left == 0 ? most : left);
     const uint64_t a = gemm_scratch_bytes(&whole), b = gemm_scratch_bytes(&rest);
     return aligned((uint64_t)(s.depth * most) * sizeof(float)) + (a > b ? a : b);
 }
 
-static void run_weights(const cpu_run *r)
+static void run_many(widen_job *j)
 {
-    const shape2 s = shape2_of(r->query);
-    const int64_t most = s.units < COLUMN_BLOCK ? s.units : COLUMN_BLOCK;
-    const uint32_t bias = r->query->op == HR_OP_DENSE_INT8_WEIGHTS ? 3 : 4;
-    float *scratch = (float *)((char *)r->workspace + aligned((uint64_t)(s.depth * most) * sizeof(float)));
-    for (int64_t column = 0; column < s.units; column += most) {
-        const int64_t columns = s.units - column < most ? s.units - column : most;
-        const widen_job w = {r, s, column, columns, r->workspace};
-        const gemm g = weights_gemm(r->device, r->query, columns);
-        const gemm_operands o = {r->in[0], r->workspace,
-                                 r->query->in_count > bias ? (const float *)r->in[bias] + column : NULL,
+    const cpu_run *r = j->r;
+    const int64_t most = j->s.units < COLUMN_BLOCK ? j->s.units : COLUMN_BLOCK;
+    float *scratch = (float *)((char *)r->workspace + aligned((uint64_t)(j->s.depth * most) * sizeof(float)));
+    j->to = r->workspace;
+    for (int64_t column = 0; column < j->s.units; column += most) {
+        set_block(j, column);
+        const gemm g = weights_gemm(r->device, r->query, j->columns);
+        const gemm_operands o = {r->in[0], j->to, bias_of(r) == NULL ? NULL : bias_of(r) + column,
                                  (float *)r->out[0] + column, NULL};
-        workers_for_pieces(r->device->workers, s.depth, at_least(1, 4096 / columns), widen_body, &w);
+        workers_for_pieces(r->device->workers, j->s.depth, at_least(1, 4096 / j->columns), widen_body, j);
         gemm_run(&g, &o, scratch);
     }
     const float ceiling = cpu_ceiling(r->query->attr.act);
     if (r->query->attr.act != HR_ACT_NONE && !isinf(ceiling)) {
-        cpu_rectify(r->device, r->out[0], s.rows * s.units, ceiling);
+        cpu_rectify(r->device, r->out[0], j->s.rows * j->s.units, ceiling);
+    }
+}
+
+static void run_weights(const cpu_run *r)
+{
+    widen_job j = {.r = r, .s = shape2_of(r->query)};
+    if (j.s.rows <= FEW_ROWS) {
+        workers_for(r->device->workers, (j.s.units + COLUMN_BLOCK - 1) / COLUMN_BLOCK, 1, few_body, &j);
+    } else {
+        run_many(&j);
     }
 }
 
