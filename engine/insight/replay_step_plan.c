@@ -119,7 +119,7 @@ static bool list_layers(draft *d)
     d->out->layers = hr_calloc(d->out->layer_count + 1, sizeof *d->out->layers);
     for (size_t k = 0; d->out->layers != NULL && k < d->out->layer_count; k++) {
         hr_step_plan_layer *to = &d->out->layers[k];
-        to->seconds = (double)NAN;
+        to->seconds = to->sparsity = (double)NAN;
         to->parameters = to->parameter_bytes = to->saved_bytes = to->flops = HR_NONE;
         if (!add_text(d, intern_text(&d->layers, (uint32_t)k), &to->name)) {
             return false;

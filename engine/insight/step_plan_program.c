@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "device/cost.h"
 #include "insight/step_plan.h"
+#include "ops/prune.h"
 
 static hr_status no_memory(const step_plan_draft *d, hr_err *err)
 {
@@ -260,6 +261,49 @@ static bool add_tensors(const step_plan_draft *d)
     return true;
 }
 
+static uint32_t larger(uint32_t a, int64_t b)
+{
+    return b > a ? (uint32_t)b : a;
+}
+
+static void add_rank(const model_param *p, hr_step_plan_layer *to)
+{
+    const int64_t last = p->shape.dim[p->shape.rank - 1];
+    const int64_t other = p->shape.rank > 1 ? p->shape.dim[p->shape.rank - 2] : 0;
+    if (p->factor == MODEL_FACTOR_U) {
+        to->rank_in = larger(to->rank_in, last);
+    } else if (p->factor == MODEL_FACTOR_V) {
+        to->rank_out = larger(to->rank_out, other);
+    } else if (p->adapter && p->init != MODEL_INIT_ZEROS) { // B begins with zeros
+        to->rank_in = larger(to->rank_in, last);
+        to->rank_out = to->rank_in;
+    }
+}
+
+// Width and ranks, of the parameters; what masks reach, of the instructions that make them.
+static void add_compression(const step_plan_draft *d)
+{
+    const hr_model *m = d->model;
+    for (uint32_t k = 0; k < m->param_count; k++) {
+        const model_param *p = &m->params[k];
+        if (p->layer < m->layer_count && p->category == HR_CATEGORY_WEIGHTS && p->shape.rank > 1) {
+            const uint64_t last = (uint64_t)p->shape.dim[p->shape.rank - 1];
+            hr_step_plan_layer *to = &d->out->layers[p->layer];
+            to->width = last > to->width && !p->adapter && p->factor != MODEL_FACTOR_U ? last : to->width;
+            add_rank(p, to);
+        }
+    }
+    for (uint32_t n = 0; n < d->p->instr_count; n++) {
+        const instr *i = &d->p->instrs[n];
+        const uint32_t layer = d->out->instrs[n].layer;
+        if (i->op == HR_OP_PRUNE && i->attr.slot == 1 && layer != HR_NO_ID) {
+            const bool groups = i->attr.rule == PRUNE_GROUPS;
+            d->out->layers[layer].sparsity =
+                groups ? (double)i->attr.kernel_h / i->attr.kernel_w : i->attr.momentum;
+        }
+    }
+}
+
 static bool list_layers(step_plan_draft *d)
 {
     for (uint32_t k = 0; k < d->model->layer_count; k++) {
@@ -269,12 +313,14 @@ static bool list_layers(step_plan_draft *d)
         const hr_shape shape =
             output->batched ? shape_of(output->shape.rank - 1, &output->shape.dim[1]) : output->shape;
         to->parameters = from->parameters;
+        to->sparsity = (double)NAN;
         if (!add_text(d, from->name, &to->name) || !add_text(d, from->kind, &to->kind) ||
             !add_shape(d, &shape, &to->output_shape)) {
             return false;
         }
     }
     add_instrs(d);
+    add_compression(d);
     return add_tensors(d);
 }
 

@@ -88,7 +88,7 @@ static bool is_tensor(const hr_step_plan *p, const hr_step_plan_tensor *t)
 static bool is_layer(const hr_step_plan *p, const hr_step_plan_layer *l)
 {
     return l->name < p->texts_bytes && l->kind < p->texts_bytes && l->output_shape < p->texts_bytes &&
-           is_time(l->seconds);
+           is_time(l->seconds) && (isnan(l->sparsity) || (l->sparsity >= 0 && l->sparsity <= 1));
 }
 
 static bool is_event(const hr_step_plan *p, const hr_event *e)

@@ -440,6 +440,48 @@ START_TEST(a_layer_is_as_large_as_it_is)
 }
 END_TEST
 
+static const hr_step_plan_layer *layer_named(const hr_step_plan *p, const char *name)
+{
+    size_t k = 0;
+    while (k < p->layer_count && strcmp(hr_step_plan_text(p, p->layers[k].name), name) != 0) {
+        k++;
+    }
+    ck_assert_msg(k < p->layer_count, "no layer %s", name);
+    return &p->layers[k];
+}
+
+// The network of the articles: 32 and 64 filters, 64 units, 10 units.
+static const struct {
+    const char *pair, *layer;
+    uint64_t width;
+    uint32_t rank;
+    double sparsity; // -1: no masks
+} compressions[] = {
+    {"compress.low_rank=32", "dense", 64, 32, -1},
+    {"compress.low_rank=32", "dense_1", 10, 0, -1},
+    {"compress.lora=4", "dense", 64, 4, -1},
+    {"compress.prune=polynomial:0.5:0.75:0:1000", "separable_conv2d_1", 64, 0, 0.75},
+    {"compress.prune=constant:0.5", "dense", 64, 0, 0.5},
+    {"compress.prune=constant:0.5", "flatten", 0, 0, -1},
+    {"compress.prune=none", "dense", 64, 0, -1},
+};
+
+START_TEST(a_layer_has_the_width_the_rank_and_the_sparsity_that_compression_gives_it)
+{
+    const char *const pairs[PAIRS_MAX] = {compressions[_i].pair};
+    scene s;
+    ck_assert(open_scene(&s, "presets/models/cifar10_separable_cnn.yaml", pairs, "device.vram=1GiB"));
+    const hr_step_plan_layer *l = layer_named(&s.step_plan, compressions[_i].layer);
+    ck_assert_uint_eq(l->width, compressions[_i].width);
+    ck_assert_uint_eq(l->rank_in, compressions[_i].rank);
+    ck_assert_uint_eq(l->rank_out, compressions[_i].rank);
+    ck_assert_msg(compressions[_i].sparsity < 0 ? isnan(l->sparsity)
+                                                : fabs(l->sparsity - compressions[_i].sparsity) < 1e-15,
+                  "%g", l->sparsity);
+    close_scene(&s);
+}
+END_TEST
+
 // ---- what does not fit ----------------------------------------------------------------------------------------
 
 static void check_refusal(const scene *s)
@@ -563,6 +605,8 @@ int main(void)
     tcase_add_loop_test(tests, report_and_listing_say_the_same, 0, WAYS);
     tcase_add_loop_test(tests, seconds_add_up, 0, 2);
     tcase_add_test(tests, a_layer_is_as_large_as_it_is);
+    tcase_add_loop_test(tests, a_layer_has_the_width_the_rank_and_the_sparsity_that_compression_gives_it, 0,
+                        sizeof compressions / sizeof *compressions);
     tcase_add_loop_test(tests, what_is_refused_has_a_step_plan_up_to_there, 0, sizeof tight / sizeof *tight);
     tcase_add_test(tests, without_host_memory_nothing_is_left);
     tcase_add_loop_test(tests, a_difference_is_the_engines, 0, (int)models.gl_pathc);

@@ -449,6 +449,17 @@ static void report_oom(const hr_session *h, hr_report_oom *oom)
     snprintf(oom->hint, sizeof oom->hint, "-s execution.mode=graph");
 }
 
+static void report_deploy(const hr_session *h, hr_report *r)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        bytes += layers[i].weights_bytes;
+    }
+    r->deploy.stripped_bytes = bytes;
+    r->deploy.deployed_bytes = hr_knob_is(&h->knobs, HR_KNOB_COMPRESS_QUANTIZE, "none") ? bytes : bytes / 4;
+    r->train.sparsity = hr_knob_is(&h->knobs, HR_KNOB_COMPRESS_PRUNE, "none") ? (double)NAN : 0.625;
+}
+
 static void publish_report(hr_session *h)
 {
     hr_report *r = &h->report;
@@ -458,6 +469,7 @@ static void publish_report(hr_session *h)
     snprintf(r->train.data, sizeof r->train.data, "generated");
     r->device.threads = 2;
     report_memory(h, &r->memory);
+    report_deploy(h, r);
     if (h->state == HR_ENGINE_OOM) {
         report_oom(h, &r->oom);
     }

@@ -2,6 +2,7 @@
 #include "tests/tui/fake_step_plan.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,8 +298,20 @@ static void see(void *context, const fake_move *move)
 
 // ---- the step plan ------------------------------------------------------------------------------------------------
 
-static void add_layers(drawing *d, uint64_t batch)
+static void compress(const hr_knobs *knobs, const fake_layer *from, hr_step_plan_layer *to)
 {
+    const char *dim = strrchr(from->shape, 'x');
+    const bool has_weights = from->parameters > 0;
+    to->width = has_weights ? strtoul(dim == NULL ? from->shape : dim + 1, NULL, 10) : 0;
+    to->sparsity = !has_weights || hr_knob_is(knobs, HR_KNOB_COMPRESS_PRUNE, "none") ? (double)NAN : 0.8;
+    const uint32_t rank = (uint32_t)strtoul(hr_knob_text(knobs, HR_KNOB_COMPRESS_LOW_RANK), NULL, 10);
+    to->rank_out = has_weights && rank < to->width ? rank : 0; // "none" is 0
+    to->rank_in = to->rank_out > 0 && dim != NULL ? rank / 2 : to->rank_out;
+}
+
+static void add_layers(drawing *d, const hr_knobs *knobs)
+{
+    const uint64_t batch = (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
     fake_layer from;
     for (size_t k = 0; k < LAYERS && fake_engine_layer(k, &from); k++) {
         hr_step_plan_layer *to = &d->out->layers[d->out->layer_count++];
@@ -312,6 +325,7 @@ static void add_layers(drawing *d, uint64_t batch)
         to->parameters = from.parameters;
         to->parameter_bytes = 4 * from.parameters;
         to->activation_bytes = to->saved_bytes = batch * from.output_bytes_per_sample;
+        compress(knobs, &from, to);
     }
 }
 
@@ -330,7 +344,7 @@ void fake_step_plan_make(const hr_knobs *knobs, hr_step_plan *out)
                           .peak_instr = HR_NO_ID,
                           .refused_instr = HR_NO_ID,
                           .rounds = 1};
-    add_layers(&d, (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE));
+    add_layers(&d, knobs);
     fake_engine_watch(knobs, &watcher);
 }
 

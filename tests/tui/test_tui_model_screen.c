@@ -33,6 +33,19 @@ START_TEST(it_looks_as_agreed)
 }
 END_TEST
 
+static void compressed(app *a)
+{
+    app_turn(&a->feed, HR_KNOB_COMPRESS_PRUNE, "polynomial:0.5:0.8:0:1000");
+    app_turn(&a->feed, HR_KNOB_COMPRESS_LOW_RANK, "32");
+    planned(a);
+}
+
+START_TEST(what_compression_makes_of_each_layer_is_a_column)
+{
+    golden_all("model-compressed", compressed);
+}
+END_TEST
+
 START_TEST(without_a_step_plan_it_says_so)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
@@ -179,7 +192,8 @@ START_TEST(every_pane_says_itself_in_a_sentence)
 }
 END_TEST
 
-SUITE_MAIN("tui model screen", it_looks_as_agreed, without_a_step_plan_it_says_so,
-           a_layers_tensors_and_instructions_are_all_of_its_own, the_line_of_sums_adds_the_layers_up,
-           sorting_by_activations_brings_the_largest_layer_up, enter_leads_to_the_listing_and_to_the_timeline,
+SUITE_MAIN("tui model screen", it_looks_as_agreed, what_compression_makes_of_each_layer_is_a_column,
+           without_a_step_plan_it_says_so, a_layers_tensors_and_instructions_are_all_of_its_own,
+           the_line_of_sums_adds_the_layers_up, sorting_by_activations_brings_the_largest_layer_up,
+           enter_leads_to_the_listing_and_to_the_timeline,
            every_heading_is_in_the_glossary_and_every_row_can_be_copied, every_pane_says_itself_in_a_sentence)

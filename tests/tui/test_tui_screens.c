@@ -36,6 +36,24 @@ START_TEST(the_bench_after_a_hundred_steps_looks_as_agreed)
 }
 END_TEST
 
+START_TEST(a_compressed_training_shows_what_is_left_of_it_in_deployment)
+{
+    static const struct {
+        const char *name;
+        screen_look look;
+    } looks[] = {{"bench-deployed-80x24", {.rows = 24, .columns = 80}},
+                 {"bench-deployed-160x50", {.rows = 50, .columns = 160}},
+                 {"bench-deployed-ascii", {.rows = 50, .columns = 160, .glyphs = GLYPHS_ASCII}}};
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        app *a = screen_open(&looks[i].look);
+        app_turn(&a->feed, HR_KNOB_COMPRESS_QUANTIZE, "int8");
+        screen_advance(a, 120);
+        golden_compare(looks[i].name, a);
+        screen_close(a);
+    }
+}
+END_TEST
+
 START_TEST(the_first_frame_needs_no_engine)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
@@ -227,7 +245,8 @@ START_TEST(the_same_state_draws_the_same_frame)
 }
 END_TEST
 
-SUITE_MAIN("tui screens", the_bench_after_a_hundred_steps_looks_as_agreed, the_first_frame_needs_no_engine,
+SUITE_MAIN("tui screens", the_bench_after_a_hundred_steps_looks_as_agreed,
+           a_compressed_training_shows_what_is_left_of_it_in_deployment, the_first_frame_needs_no_engine,
            a_turn_that_does_not_fit_calls_the_doctor_and_turning_back_sends_it_away,
            what_was_above_a_lowered_limit_is_seen_above_its_line,
            a_mark_and_a_label_of_the_axis_never_share_a_place, a_pinned_baseline_shows_what_changed,

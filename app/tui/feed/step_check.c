@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step plan comes from another process and is not trusted: afterwards every index is one, or HR_NO_ID, every text ends,
 // and no number of bytes is larger than can be added up.
+#include <math.h>
+
 #include "app/tui/feed/step_read.h"
 
 static uint32_t within(uint32_t index, size_t count)
@@ -51,6 +53,8 @@ static void check_layers(hr_step_plan *p)
 {
     for (size_t k = 0; k < p->layer_count; k++) {
         hr_step_plan_layer *layer = &p->layers[k];
+        layer->sparsity = layer->sparsity >= 0 && layer->sparsity <= 1 ? layer->sparsity : (double)NAN;
+        tame(&layer->width);
         uint64_t *const bytes[] = {&layer->parameters, &layer->parameter_bytes, &layer->activation_bytes,
                                    &layer->saved_bytes, &layer->flops};
         for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {

@@ -166,7 +166,7 @@ void act_sort(app *a, int unused)
     (void)unused;
     table_view *v = &a->table[a->focus];
     const table_source *s = source_of(a);
-    table_sort_next(v, s, pane_width(a));
+    table_sort_next(v, s, pane_rows(a, a->focus), pane_width(a));
     feed_say(&a->feed, MESSAGE_NOTE, "sorted by %s; O turns it round",
              v->sort == TABLE_OWN_ORDER ? "its own order"
                                         : table_heading(s, pane_rows(a, a->focus), (unsigned)v->sort));

@@ -122,16 +122,17 @@ size_t table_selected(const table_view *v)
 
 // ---- columns --------------------------------------------------------------------------------------------------
 
-static bool shows(const table_view *v, const table_source *s, unsigned column, int pane_width)
+static bool shows(const table_view *v, const table_source *s, const void *of, unsigned column, int pane_width)
 {
-    return (v->hidden >> column & 1) == 0 && pane_width >= s->columns[column].from_width;
+    return (v->hidden >> column & 1) == 0 && pane_width >= s->columns[column].from_width &&
+           (s->says == NULL || s->says(of, column, pane_width));
 }
 
-void table_sort_next(table_view *v, const table_source *s, int pane_width)
+void table_sort_next(table_view *v, const table_source *s, const void *of, int pane_width)
 {
     do {
         v->sort = v->sort + 1 >= (int)s->column_count ? TABLE_OWN_ORDER : v->sort + 1;
-    } while (v->sort != TABLE_OWN_ORDER && !shows(v, s, (unsigned)v->sort, pane_width));
+    } while (v->sort != TABLE_OWN_ORDER && !shows(v, s, of, (unsigned)v->sort, pane_width));
     v->reversed = v->settled = false;
 }
 
@@ -188,18 +189,18 @@ typedef struct placing {
     int x[TABLE_COLUMNS_MAX], width[TABLE_COLUMNS_MAX];
 } placing;
 
-static placing place_columns(const table_view *v, const table_source *s, int pane_width)
+static placing place_columns(const table_view *v, const table_source *s, const void *of, int pane_width)
 {
     placing p = {0};
     int left = s->band != NULL ? BAND_WIDTH : 1, fixed = 0, x = left, flexible = 0;
     for (unsigned i = 0; i < s->column_count; i++) {
-        bool shown = shows(v, s, i, pane_width);
+        bool shown = shows(v, s, of, i, pane_width);
         fixed += shown && s->columns[i].width > 0 ? s->columns[i].width + 1 : 0;
         flexible += shown && s->columns[i].width == 0;
     }
     int rest = flexible > 0 ? (pane_width - left - fixed) / flexible - 1 : 0;
     for (unsigned i = 0; i < s->column_count; i++) {
-        if (!shows(v, s, i, pane_width) || x >= pane_width) {
+        if (!shows(v, s, of, i, pane_width) || x >= pane_width) {
             continue;
         }
         int width = s->columns[i].width > 0 ? s->columns[i].width : rest < NAME_MIN ? NAME_MIN : rest;
@@ -258,9 +259,9 @@ static void draw_headings(const canvas *c, int y, const void *of, const table_so
 }
 
 // Its heading is there and shows it.
-static bool heading_says(const table_view *v, const table_source *s, int rows, int pane_width)
+static bool heading_says(const table_view *v, const table_source *s, const void *of, int rows, int pane_width)
 {
-    bool shown = (v->hidden >> v->sort & 1) == 0 && pane_width >= s->columns[v->sort].from_width;
+    bool shown = shows(v, s, of, (unsigned)v->sort, pane_width);
     return shown && v->count > 0 && is_headed(rows);
 }
 
@@ -274,7 +275,7 @@ void table_look(const table_view *v, const table_source *s, const void *of, int 
         length = snprintf(text, TABLE_LOOK_MAX, " · %zu of %zu · /%s", v->count, s->count(of), v->filter);
     }
     size_t used = length > 0 ? (size_t)length : 0;
-    if (sorted && !heading_says(v, s, rows, pane_width)) {
+    if (sorted && !heading_says(v, s, of, rows, pane_width)) {
         snprintf(text + used, TABLE_LOOK_MAX - used, " · by %s%s", table_heading(s, of, (unsigned)v->sort),
                  direction_mark(v, s));
     } else if (!sorted && v->reversed) {
@@ -332,13 +333,13 @@ enum { DETAIL_MAX = 2048 };
 static const char *cut_cells(const table_view *v, const table_source *s, const void *of, const glyphs *g,
                              int width, char text[DETAIL_MAX])
 {
-    const placing p = place_columns(v, s, width);
+    const placing p = place_columns(v, s, of, width);
     const size_t row = table_selected(v);
     size_t used = 0;
     text[0] = '\0';
     for (unsigned i = 0; row < s->count(of) && i < s->column_count && used < DETAIL_MAX; i++) {
         char cell[TABLE_CELL_MAX] = "";
-        if (!shows(v, s, i, width)) {
+        if (!shows(v, s, of, i, width)) {
             continue;
         }
         s->cell(of, row, i, cell);
@@ -399,7 +400,7 @@ void table_scroll(table_view *v, const table_source *s, const void *of, const ta
 static void draw_list(const canvas *c, const void *of, const table_source *s, const table_view *v,
                       bool focused)
 {
-    placing p = place_columns(v, s, c->area.w);
+    placing p = place_columns(v, s, of, c->area.w);
     int y = 0;
     if (is_headed(c->area.h)) {
         draw_headings(c, y++, of, s, v, &p);
@@ -437,7 +438,7 @@ void table_draw(const canvas *c, int y, const void *of, const table_source *s, c
 
 bool table_click(table_view *v, const table_source *s, const void *of, const table_place *place, int y, int x)
 {
-    placing p = place_columns(v, s, place->width);
+    placing p = place_columns(v, s, of, place->width);
     int rows = list_rows(v, s, of, place), first_y = place->first_y;
     bool headed = is_headed(rows);
     if (headed && y == first_y) {

@@ -49,6 +49,8 @@ typedef struct table_source {
     role (*role_of)(const void *of, size_t row); // NULL: ROLE_TEXT
     // What heads a column that shows something else than its term says; NULL, or gives NULL: its term.
     const char *(*heading)(const void *of, unsigned column);
+    // Whether a column has anything to show in a pane of that width, beside its from_width; NULL: it has.
+    bool (*says)(const void *of, unsigned column, int pane_width);
     const char *empty; // what stands there without rows: a whole sentence
     bool selects; // its selected row is shown without the focus too: `a` applies it, or another pane moves it
 } table_source;
@@ -108,8 +110,8 @@ size_t table_selected(const table_view *v);
 // A filter is a POSIX extended regular expression, any case; what is none is searched for as it stands. "!" before it
 // inverts it.
 void table_set_filter(table_view *v, const char *filter);
-void table_sort_next(table_view *v, const table_source *s,
-                     int pane_width); // through the columns shown, then own order
+// Through the columns shown, then own order.
+void table_sort_next(table_view *v, const table_source *s, const void *of, int pane_width);
 void table_reverse(table_view *v);
 void table_toggle_column(table_view *v, const table_source *s, unsigned column); // the last one stays
 void table_mark(table_view *v, const table_source *s,

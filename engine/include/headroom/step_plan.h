@@ -50,6 +50,10 @@ typedef struct hr_step_plan_layer {
     uint64_t saved_bytes; // of its activations, what is kept for backward; each storage once
     uint64_t flops;       // of one step, all phases
     double seconds;       // of one step, all phases; NaN when the device cannot tell
+    // What compress.* makes of it. 0: it has no weights, no factors or adapters.
+    uint64_t width;             // of its largest weights: filters or units
+    uint32_t rank_in, rank_out; // largest of its products; different of a Tucker-2 core alone
+    double sparsity;            // that its masks reach at the end of the schedule; NaN: it has none
 } hr_step_plan_layer;
 
 typedef struct hr_step_plan {

@@ -50,6 +50,12 @@ void place_bench(layout *l, rect body, const layout_wish *wish);
 
 void bench_knob_bar(const canvas *c, const feed *f); // the selected knob and its neighbours in one row
 
+// deployed.c. Whether a technique of compress.* is on, and its bytes are known.
+bool bench_compresses(const feed *f);
+// Then draws what training holds, a stripped model and a deployed one below, as bars where there is room. Returns what is left.
+canvas bench_draw_deployed(const canvas *c, const feed *f);
+void bench_say_deployed(const feed *f, char *text, size_t size); // a sentence that begins with a blank, or ""
+
 // A counter's value in bytes (or a fraction); NaN when unknown.
 double counter_value(const bench_state *bench, counter_id id);
 const char *counter_term(counter_id id);

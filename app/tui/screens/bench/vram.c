@@ -31,10 +31,11 @@ static void draw_vram(const canvas *c, const pane_view *v)
     snprintf(text, sizeof text, "now %s · peak %s of %s %s%s", in_use, peak, limit, unit.name,
              plan != NULL ? " p" : "");
     paint_rule(c, v->focused, pane_title(PANE_VRAM), text);
+    const canvas graph = bench_draw_deployed(c, v->feed);
     if (bench->zoom == 0) {
-        graph_step(c, v->feed, v->pinned_bytes);
+        graph_step(&graph, v->feed, v->pinned_bytes);
     } else {
-        graph_time(c, v->feed, v->pinned_bytes, bench->zoom - 1);
+        graph_time(&graph, v->feed, v->pinned_bytes, bench->zoom - 1);
     }
 }
 
@@ -50,7 +51,9 @@ static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
     const run_state *m = feed_run_state(v->feed);
     char in_use[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], share[FORMAT_MAX];
+    char deployed[200];
     unsigned largest = 0;
+    bench_say_deployed(v->feed, deployed, sizeof deployed);
     for (unsigned i = 1; i < HR_CATEGORY_COUNT; i++) {
         largest = m->heap.band_bytes[i] > m->heap.band_bytes[largest] ? i : largest;
     }
@@ -59,8 +62,8 @@ static void say(const pane_view *v, char text[PANE_TEXT_MAX])
     hr_bytes_human(m->limit_bytes, limit);
     format_percent((double)m->epoch_peak_bytes / (double)m->limit_bytes, share);
     snprintf(text, PANE_TEXT_MAX,
-             "Memory in use is %s and has peaked at %s of %s, which is %s; the largest part now is %s.",
-             in_use, peak, limit, share, hr_category_name((hr_category)largest));
+             "Memory in use is %s and has peaked at %s of %s, which is %s; the largest part now is %s.%s",
+             in_use, peak, limit, share, hr_category_name((hr_category)largest), deployed);
 }
 
 const pane_ops pane_step = {.draw = draw_step, .say = say, .term = "peak_in_use_bytes"};

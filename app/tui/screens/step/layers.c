@@ -11,12 +11,31 @@
 #include "app/tui/screens/step/panes.h"
 #include "app/tui/view/bar.h"
 
-enum { LAYER, KIND, OUTPUT, PARAMETERS, WEIGHTS, ACTIVATIONS, KEPT, FLOPS, TIME, SHARE, BAR = 8 };
+enum {
+    LAYER,
+    KIND,
+    OUTPUT,
+    WIDTH,
+    RANK,
+    SPARSITY,
+    PARAMETERS,
+    WEIGHTS,
+    ACTIVATIONS,
+    KEPT,
+    FLOPS,
+    TIME,
+    SHARE,
+    BAR = 8,
+    ROOMY = 96 // columns that those of compression need beside flops and share
+};
 
 static const table_column columns[] = {
     [LAYER] = {.term = "layer", .middle = true},
     [KIND] = {.term = "kind", .width = 16, .from_width = 118},
     [OUTPUT] = {.term = "output_shape", .width = 12, .from_width = 100},
+    [WIDTH] = {.term = "width", .width = 6, .number = true, .from_width = ROOMY},
+    [RANK] = {.term = "rank", .width = 7, .number = true},
+    [SPARSITY] = {.term = "sparsity", .width = 8, .number = true},
     [PARAMETERS] = {.term = "parameters", .width = 10, .number = true, .from_width = 90},
     [WEIGHTS] = {.term = "weights", .width = 8, .number = true},
     [ACTIVATIONS] = {.term = "activations", .width = 12, .number = true},
@@ -52,6 +71,12 @@ static double number(const void *of, size_t row, unsigned column)
     const step_view *step = of;
     const hr_step_plan_layer *layer = &step->feed->step_plan.layers[row];
     switch (column) {
+    case WIDTH:
+        return (double)layer->width;
+    case RANK:
+        return layer->rank_in;
+    case SPARSITY:
+        return layer->sparsity;
     case PARAMETERS:
         return step_number(layer->parameters);
     case WEIGHTS:
@@ -69,12 +94,26 @@ static double number(const void *of, size_t row, unsigned column)
     }
 }
 
+// "32"; of a Tucker-2 core both ranks, "24x32".
+static const char *rank_text(const hr_step_plan_layer *layer, char *text, size_t size)
+{
+    snprintf(text, size, layer->rank_in == layer->rank_out ? "%u" : "%ux%u", layer->rank_in, layer->rank_out);
+    return text;
+}
+
 static void number_cell(const step_view *step, size_t row, unsigned column, char text[TABLE_CELL_MAX])
 {
     double value = number(step, row, column);
     char words[FORMAT_MAX];
     const char *shown = "";
-    if (column == PARAMETERS || column == FLOPS) {
+    if (column == RANK) {
+        shown = value == 0 ? "" : rank_text(&step->feed->step_plan.layers[row], words, sizeof words);
+    } else if (column == WIDTH) {
+        snprintf(words, sizeof words, "%.0f", value);
+        shown = value == 0 ? "" : words;
+    } else if (column == SPARSITY) {
+        shown = isnan(value) ? "" : format_percent(value, words);
+    } else if (column == PARAMETERS || column == FLOPS) {
         shown = value == 0 ? "" : step_count(value, words, sizeof words);
     } else if (column == TIME) {
         shown = format_seconds(value, words);
@@ -134,6 +173,26 @@ static const char *heading(const void *of, unsigned column)
     return column == ACTIVATIONS && says_requests(of) ? "requested" : NULL;
 }
 
+// What compression makes of the layers is shown where it does something; where that is narrow, in the place of others.
+static bool says(const void *of, unsigned column, int pane_width)
+{
+    const step_view *step = of;
+    const bool compresses = step->has_ranks || step->has_masks;
+    switch (column) {
+    case WIDTH:
+        return compresses;
+    case RANK:
+        return step->has_ranks;
+    case SPARSITY:
+        return step->has_masks;
+    case FLOPS:
+    case SHARE:
+        return !compresses || pane_width >= ROOMY;
+    default:
+        return true;
+    }
+}
+
 static const table_source source = {
     .columns = columns,
     .column_count = sizeof columns / sizeof *columns,
@@ -143,6 +202,7 @@ static const table_source source = {
     .key = key,
     .version = version,
     .heading = heading,
+    .says = says,
     .empty = "The model has no layers.",
 };
 
@@ -186,13 +246,27 @@ static const char *totals_text(const step_view *step, char *text, size_t size)
     return text;
 }
 
+enum { ZEROS_MAX = 64 };
+
+// " · zeros 49.9% m": of all weights with masks, where the session stands; "" without.
+static const char *zeros_text(const step_view *step, char text[ZEROS_MAX])
+{
+    char share[FORMAT_MAX];
+    text[0] = '\0';
+    if (step->has_masks && step->feed->has_report && !isnan(step->feed->report.train.sparsity)) {
+        snprintf(text, ZEROS_MAX, " · zeros %s m", format_percent(step->feed->report.train.sparsity, share));
+    }
+    return text;
+}
+
 static void draw(const canvas *c, const pane_view *v)
 {
     const step_view *step = v->rows;
     const hr_step_plan *p = feed_step_plan(step->feed);
-    char text[256];
+    char text[256], zeros[ZEROS_MAX];
     bool focused = v->focused;
-    snprintf(text, sizeof text, "%zu layers · %s p", p == NULL ? 0 : p->layer_count, layer_unit(step).name);
+    snprintf(text, sizeof text, "%zu layers%s · %s p", p == NULL ? 0 : p->layer_count,
+             zeros_text(step, zeros), layer_unit(step).name);
     pane_table_rule(c, v, p == NULL ? "" : text);
     if (step_is_there(c, step->feed)) {
         paint_parts(c, 1, 1, c->area.w - 1, ROLE_FOCUS, totals_text(step, text, sizeof text));
@@ -228,6 +302,25 @@ static pane_request enter(const pane_view *v, void *own)
     return (pane_request){.kind = PANE_SHOWS_SCREEN, .screen = SCREEN_PROGRAM};
 }
 
+// What compression makes of a layer, in a sentence that begins with a blank; "" where it makes nothing of it.
+static const char *compression_text(const step_view *step, const hr_step_plan_layer *layer, char *text,
+                                    size_t size)
+{
+    char rank[24], reached[FORMAT_MAX], zeros[ZEROS_MAX];
+    text[0] = '\0';
+    if (layer->rank_in > 0) {
+        snprintf(text, size, " Its %" PRIu64 " units are made through rank %s.", layer->width,
+                 rank_text(layer, rank, sizeof rank));
+    } else if (!isnan(layer->sparsity)) {
+        zeros_text(step, zeros);
+        snprintf(text, size, " Of the weights of its %" PRIu64 " units, masks take %s in the end (p)%s%s.",
+                 layer->width, format_percent(layer->sparsity, reached),
+                 zeros[0] == '\0' ? "" : "; of all masked weights now:",
+                 zeros[0] == '\0' ? "" : zeros + sizeof " ·" - 1);
+    }
+    return text;
+}
+
 void model_say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
     const step_view *step = v->rows;
@@ -239,6 +332,7 @@ void model_say(const pane_view *v, char text[PANE_TEXT_MAX])
     }
     const hr_step_plan_layer *layer = &p->layers[row];
     char weights[HR_BYTES_TEXT_MAX], activations[HR_BYTES_TEXT_MAX], kept[HR_BYTES_TEXT_MAX];
+    char compression[200];
     if (says_requests(step)) {
         snprintf(text, PANE_TEXT_MAX,
                  "Blocks with a name of %s ask for %s in a step; what they are for is not recorded.",
@@ -248,10 +342,11 @@ void model_say(const pane_view *v, char text[PANE_TEXT_MAX])
     snprintf(text, PANE_TEXT_MAX,
              "Layer %s, a %s, has %" PRIu64
              " parameters in %s; a step makes %s of activations there, %s of which "
-             "backward keeps.",
+             "backward keeps.%s",
              hr_step_plan_text(p, layer->name), hr_step_plan_text(p, layer->kind), layer->parameters,
              hr_bytes_human(layer->parameter_bytes, weights),
-             hr_bytes_human(layer->activation_bytes, activations), hr_bytes_human(layer->saved_bytes, kept));
+             hr_bytes_human(layer->activation_bytes, activations), hr_bytes_human(layer->saved_bytes, kept),
+             compression_text(step, layer, compression, sizeof compression));
 }
 
 const pane_ops pane_layers = {.draw = draw,

@@ -78,7 +78,8 @@ typedef struct step_view {
     uint64_t highest;       // of all of them
     uint64_t largest;       // tensor
     uint64_t largest_layer; // parameters and activations
-    uint32_t *by_size;      // [tensor_count] tensors, largest first
+    bool has_ranks, has_masks; // some layer has: compress.low_rank and lora, compress.prune
+    uint32_t *by_size;         // [tensor_count] tensors, largest first
     // Tensors alive at an instruction, in that order.
     uint32_t *alive; // [tensor_count]
     size_t alive_count;

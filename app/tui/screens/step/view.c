@@ -31,6 +31,7 @@ static void forget_tables(step_view *v)
     v->alive_count = v->layer_tensors = v->layer_instrs = 0;
     v->alive_at = v->layer = v->jumped = HR_NO_ID;
     v->highest = v->largest = v->largest_layer = 0;
+    v->has_ranks = v->has_masks = false;
 }
 
 void step_view_deinit(step_view *v)
@@ -80,6 +81,8 @@ static bool make_tables(step_view *v, hr_step_plan *p)
     for (size_t k = 0; k < p->layer_count; k++) {
         const uint64_t bytes = step_layer_bytes(&p->layers[k]);
         v->largest_layer = bytes > v->largest_layer ? bytes : v->largest_layer;
+        v->has_ranks = v->has_ranks || p->layers[k].rank_in > 0;
+        v->has_masks = v->has_masks || !isnan(p->layers[k].sparsity);
     }
     return true;
 }
