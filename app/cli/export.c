@@ -12,8 +12,10 @@
 static hr_status take_request(const cli_args *args, hr_deploy_request *out, hr_err *err)
 {
     const char *word = args->value[APP_QUANTIZE];
-    *out = (hr_deploy_request){
-        .save = args->value[APP_SAVE], .out = args->value[APP_OUT], .replaces = cli_given(args, APP_FORCE)};
+    *out = (hr_deploy_request){.save = args->value[APP_SAVE],
+                               .out = args->value[APP_OUT],
+                               .replaces = cli_given(args, APP_FORCE),
+                               .ranks = cli_given(args, APP_RANKS)};
     const bool names_nothing = out->out != NULL && out->out[0] == '\0';
     if (args->words[0] == NULL || out->save == NULL || out->save[0] == '\0' || names_nothing) {
         (void)HR_FAIL(err, USAGE, "export needs %s",

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "app/cli/emit.h"
+#include "app/cli/export_ranks.h"
 #include "app/cli/say.h"
 
-enum { TENSORS_SHOWN = 12, CELL_TEXT_MAX = 32, NAME_COLUMNS = 28 };
+enum { TENSORS_SHOWN = 12, CELL_TEXT_MAX = 32, NAME_COLUMNS = 27 };
 
 static double sparsity_of(const hr_deploy_tensor *t)
 {
@@ -94,6 +95,9 @@ void export_print_json(const hr_deploy *d, const hr_deploy_request *request)
         emit_tensor(&e, &d->tensors[k]);
     }
     emit_end_array(&e);
+    if (request->ranks) {
+        export_emit_ranks(&e, d);
+    }
     emit_end_object(&e);
 }
 
@@ -186,7 +190,7 @@ static void print_tensor(const hr_deploy_tensor *t)
 {
     char bytes[SAY_COUNT_TEXT_MAX], deployed[SAY_COUNT_TEXT_MAX], error[CELL_TEXT_MAX];
     char name[NAME_COLUMNS + 1];
-    printf("  %-28s %6.1f %% %-7s %11s %11s %8s\n", short_name(t->name, name), 100 * sparsity_of(t), t->type,
+    printf("  %-27s %6.1f %% %-7s %11s %11s %9s\n", short_name(t->name, name), 100 * sparsity_of(t), t->type,
            say_count(t->bytes, bytes), say_count(t->deployed_bytes, deployed),
            error_text(t->max_error, error));
 }
@@ -203,7 +207,8 @@ static void print_tensors(const hr_deploy *d)
         order[k] = &d->tensors[k];
     }
     qsort(order, d->tensor_count, sizeof *order, larger);
-    printf("\n  %-28s %8s %-7s %11s %11s %8s\n", "tensor", "zeros", "as", "bytes", "deployed", "error");
+    printf("\n  %-27s %8s %-7s %11s %11s %9s\n", "tensor", "zeros", "dtype", "bytes", "deployed",
+           "max_error");
     for (size_t k = 0; k < d->tensor_count; k++) {
         if (k < TENSORS_SHOWN) {
             print_tensor(order[k]);
@@ -213,7 +218,7 @@ static void print_tensors(const hr_deploy *d)
     }
     if (d->tensor_count > TENSORS_SHOWN) {
         char bytes[SAY_COUNT_TEXT_MAX];
-        printf("  %-3zu smaller ones %*s\n", d->tensor_count - TENSORS_SHOWN, 52,
+        printf("  %-3zu smaller ones %*s\n", d->tensor_count - TENSORS_SHOWN, 51,
                say_count(rest_bytes, bytes));
     }
     free(order);
@@ -262,6 +267,9 @@ void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
     print_evaluation(d);
     print_layers(d);
     print_tensors(d);
+    if (request->ranks) {
+        export_print_ranks(d);
+    }
     putchar('\n');
     if (d->averaged) {
         puts("The weights are the averages that optimizer.ema holds, which evaluation uses.");

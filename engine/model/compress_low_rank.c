@@ -18,14 +18,6 @@
 
 #include "headroom/event.h"
 
-// What a layer's weights become. Both ranks are the same where there is no core.
-typedef struct ranks {
-    int64_t in, out;
-    uint64_t full, elements; // of the weights, of the factors
-    double break_even;       // rank at which both are as many
-    int64_t most;            // full rank
-} ranks;
-
 static bool has_core(const hr_shape *w)
 {
     return w->rank == 4 && w->dim[0] * w->dim[1] > 1;
@@ -36,16 +28,16 @@ static int64_t at_least_one(double rank)
     return rank >= 1 ? (int64_t)rank : 1;
 }
 
-static ranks of_two(const low_rank_choice *choice, double m, double n)
+static low_rank_ranks of_two(const low_rank_choice *choice, double m, double n)
 {
     const double even = m * n / (m + n);
     const int64_t rank = choice->rank > 0 ? choice->rank : at_least_one(choice->ratio * even);
-    return (ranks){.in = rank,
-                   .out = rank,
-                   .full = (uint64_t)(m * n),
-                   .elements = (uint64_t)rank * (uint64_t)(m + n),
-                   .break_even = even,
-                   .most = (int64_t)fmin(m, n)};
+    return (low_rank_ranks){.in = rank,
+                            .out = rank,
+                            .full = (uint64_t)(m * n),
+                            .elements = (uint64_t)rank * (uint64_t)(m + n),
+                            .break_even = even,
+                            .most = (int64_t)fmin(m, n)};
 }
 
 // Positive root of area·a²·C·F + a·(C² + F²) = share·area·C·F: of both channels the part a stays.
@@ -55,13 +47,13 @@ static double part_of(double area, double c, double f, double share)
     return (sqrt(linear * linear + 4 * square * square * share) - linear) / (2 * square);
 }
 
-static ranks of_three(const low_rank_choice *choice, const hr_shape *w)
+static low_rank_ranks of_three(const low_rank_choice *choice, const hr_shape *w)
 {
     const double area = (double)(w->dim[0] * w->dim[1]), c = (double)w->dim[2], f = (double)w->dim[3];
-    ranks r = {.in = choice->rank,
-               .out = choice->rank,
-               .full = (uint64_t)(area * c * f),
-               .most = (int64_t)fmin(c, f)};
+    low_rank_ranks r = {.in = choice->rank,
+                        .out = choice->rank,
+                        .full = (uint64_t)(area * c * f),
+                        .most = (int64_t)fmin(c, f)};
     if (choice->rank == 0) {
         const double part = part_of(area, c, f, choice->ratio);
         r.in = at_least_one(fmin(part * c, area * f));
@@ -74,14 +66,18 @@ static ranks of_three(const low_rank_choice *choice, const hr_shape *w)
     return r;
 }
 
-static ranks ranks_of(const compressor *c, uint32_t weights)
+low_rank_ranks low_rank_ranks_of(const low_rank_choice *choice, const hr_shape *w)
 {
-    const hr_shape *w = &c->b->params.data[weights].shape;
-    return has_core(w) ? of_three(&c->low_rank, w)
-                       : of_two(&c->low_rank, (double)w->dim[w->rank - 2], (double)w->dim[w->rank - 1]);
+    return has_core(w) ? of_three(choice, w)
+                       : of_two(choice, (double)w->dim[w->rank - 2], (double)w->dim[w->rank - 1]);
 }
 
-static bool shrinks(const ranks *r)
+static low_rank_ranks ranks_of(const compressor *c, uint32_t weights)
+{
+    return low_rank_ranks_of(&c->low_rank, &c->b->params.data[weights].shape);
+}
+
+bool low_rank_shrinks(const low_rank_ranks *r)
 {
     return r->in <= r->most && r->out <= r->most && r->elements < r->full;
 }
@@ -99,7 +95,7 @@ static hr_status refuse(const compressor *c, uint32_t largest, hr_err *err)
         hr_err_try(err, "-s compress.low_rank=none");
         return status;
     }
-    const ranks r = ranks_of(c, largest);
+    const low_rank_ranks r = ranks_of(c, largest);
     const char *name = c->b->params.data[largest].name;
     if (c->low_rank.rank > r.most) {
         status = HR_FAIL(
@@ -123,8 +119,8 @@ static bool choose(compressor *c)
     for (uint32_t n = 0; n < b->nodes.count; n++) {
         const model_node *node = &b->nodes.data[n];
         if (compress_is_product(node)) {
-            const ranks r = ranks_of(c, node->in[1].index);
-            c->gone[node->in[1].index] = shrinks(&r);
+            const low_rank_ranks r = ranks_of(c, node->in[1].index);
+            c->gone[node->in[1].index] = low_rank_shrinks(&r);
         }
     }
     for (uint32_t n = 0; n < b->nodes.count; n++) {
@@ -216,7 +212,7 @@ static void make_factors(compressor *c, uint32_t weights)
     const model_param p = c->b->params.data[weights];
     const hr_shape *w = &p.shape;
     const int64_t m = w->dim[w->rank - 2], n = w->dim[w->rank - 1];
-    const ranks r = ranks_of(c, weights);
+    const low_rank_ranks r = ranks_of(c, weights);
     const double variance = variance_of(&p), in = (double)r.in, out = (double)r.out;
     const hr_shape u = outer_shape(w, m, r.in), v = outer_shape(w, r.out, n);
     if (has_core(w)) {

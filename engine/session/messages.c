@@ -279,6 +279,9 @@ bool event_is_valid(const hr_event *e)
         return e->u.tune.reason < HR_TUNE_REASON_COUNT;
     case HR_EVENT_HEALTH:
         return is_text(e->u.health.layer, sizeof e->u.health.layer);
+    case HR_EVENT_RANK:
+        return e->u.rank.points <= HR_RANK_POINTS && e->u.rank.point <= e->u.rank.points &&
+               e->u.rank.rank <= e->u.rank.full;
     case HR_EVENT_NONE:
     case HR_EVENT_ALLOC:
     case HR_EVENT_FREE:

@@ -257,3 +257,29 @@ hr_status decompose_store(store *s, const hr_model *m, decomposed_list *list, hr
     }
     return status;
 }
+
+hr_status decompose_energy(const stored_tensor *weights, int64_t ranks, double *energy, hr_err *err)
+{
+    const int64_t *dim = weights->shape.dim;
+    const model_param core = {.name = weights->name};
+    task t = {.weights = weights,
+              .core = &core,
+              .area = dim[0] * dim[1],
+              .m = dim[2],
+              .n = dim[3],
+              .in = ranks,
+              .out = ranks};
+    hr_status status = HR_OK;
+    if (take_memory(&t)) {
+        store_values(weights, t.w);
+        status = make_three(&t, err);
+    } else {
+        status = HR_FAIL(err, NOMEM, "no host memory to decompose %s", weights->name);
+    }
+    memset(energy, 0, (size_t)(ranks * ranks) * sizeof *energy);
+    for (int64_t k = 0; status == HR_OK && k < t.area * ranks * ranks; k++) {
+        energy[k % (ranks * ranks)] += t.made[2][k] * t.made[2][k];
+    }
+    drop(&t);
+    return status;
+}

@@ -25,6 +25,11 @@ typedef VEC(decomposed) decomposed_list;
 // weights stay. Appends a row for each layer, in the model's order.
 HR_MUST_CHECK hr_status decompose_store(store *s, const hr_model *m, decomposed_list *list, hr_err *err);
 
+// Of a convolution's weights [kh, kw, channels, filters]: energy[a * ranks + b] is what row a and column b of the full Tucker-2
+// core have of all positions, squared; with a and b below r they sum to what rank r keeps. ranks: at most either channels.
+HR_MUST_CHECK hr_status decompose_energy(const stored_tensor *weights, int64_t ranks, double *energy,
+                                         hr_err *err);
+
 // "dense/weights_u" → "dense/weights". Returns name.
 const char *factor_weights_name(const char *factor, char name[HR_NAME_MAX]);
 

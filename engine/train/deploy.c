@@ -15,6 +15,7 @@
 #include "train/deploy_sizes.h"
 #include "train/engine_impl.h"
 #include "train/quantized.h"
+#include "train/ranks.h"
 #include "train/save_header.h"
 #include "train/save_write.h"
 #include "train/shrink.h"
@@ -36,6 +37,7 @@ void hr_deploy_deinit(hr_deploy *deploy)
     hr_free(deploy->tensors);
     hr_free(deploy->layers);
     hr_free(deploy->preset);
+    hr_free(deploy->ranks);
     *deploy = (hr_deploy){.tensors = NULL};
 }
 
@@ -445,6 +447,7 @@ static hr_status make(deploying *d, const hr_preset *preset, const hr_knobs *kno
     out->steps = d->e->steps;
     out->parameters = d->e->model->parameters;
     (void)text_copy(out->model, sizeof out->model, d->e->model->name);
+    HR_TRY(d->request->ranks ? ranks_of_deployed(d->e, out, err) : HR_OK);
     HR_TRY(strip(d, err));
     HR_TRY(weigh_trained(d, err));
     HR_TRY(shrink(d, preset, knobs, err));

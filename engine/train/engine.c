@@ -8,6 +8,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "train/failure_heap.h"
+#include "train/ranks.h"
 
 void engine_set_state(hr_engine *e, hr_engine_state state, const char *why)
 {
@@ -244,6 +245,18 @@ static hr_status save_as(hr_engine *e, const char *path, hr_err *err)
     return status;
 }
 
+static hr_status tell_ranks(hr_engine *e, const char *layer, hr_err *err)
+{
+    rank_list list = {NULL, 0, 0};
+    const hr_status status = ranks_of_layer(e, layer, true, &list, err);
+    for (size_t k = 0; k < list.count; k++) {
+        hr_event event = {.kind = HR_EVENT_RANK, .u.rank = list.data[k]};
+        trace_emit(&e->bus, &event);
+    }
+    vec_deinit(&list);
+    return status;
+}
+
 hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
 {
     switch ((hr_command_kind)c->kind) {
@@ -259,6 +272,8 @@ hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
         return turn_knob(e, c, err);
     case HR_COMMAND_SAVE:
         return c->text[0] != '\0' ? save_as(e, c->text, err) : save_if_wanted(e, err);
+    case HR_COMMAND_RANKS:
+        return tell_ranks(e, c->text, err);
     case HR_COMMAND_KEEP:
         return HR_OK;
     case HR_COMMAND_STOP:

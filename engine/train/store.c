@@ -99,22 +99,35 @@ uint64_t store_bytes(const build *b)
     return sum;
 }
 
+static hr_status take(store *s, const build *b, uint32_t id, hr_err *err)
+{
+    const tensor *t = &b->programs[BUILD_TRAIN]->tensors[id];
+    stored_tensor *copy = store_add(s, t->name, &t->shape, t->dtype, t->category);
+    if (copy == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a copy of %s, needed %" PRIu64 " B", t->name,
+                       t->bytes);
+    }
+    return read_tensor(b, t, executor_built_address(b->x, id), copy->data, err);
+}
+
 hr_status store_take(store *s, const build *b, hr_err *err)
 {
     const program *p = b->programs[BUILD_TRAIN];
     for (uint32_t k = 0; k < p->persistent_count; k++) {
-        const tensor *t = &p->tensors[k];
-        if (!is_kept(t)) {
-            continue;
-        }
-        stored_tensor *copy = store_add(s, t->name, &t->shape, t->dtype, t->category);
-        if (copy == NULL) {
-            return HR_FAIL(err, NOMEM, "no host memory for a copy of %s, needed %" PRIu64 " B", t->name,
-                           t->bytes);
-        }
-        HR_TRY(read_tensor(b, t, executor_built_address(b->x, k), copy->data, err));
+        HR_TRY(is_kept(&p->tensors[k]) ? take(s, b, k, err) : HR_OK);
     }
     return HR_OK;
+}
+
+hr_status store_take_one(store *s, const build *b, const char *name, hr_err *err)
+{
+    const program *p = b->programs[BUILD_TRAIN];
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        if (is_kept(&p->tensors[k]) && strcmp(p->tensors[k].name, name) == 0) {
+            return take(s, b, k, err);
+        }
+    }
+    return HR_FAIL(err, STATE, "what is built has no %s", name);
 }
 
 // ---- types ----------------------------------------------------------------------------------------------------

@@ -42,6 +42,8 @@ void store_values(const stored_tensor *t, double *values);
 uint64_t store_bytes(const build *b); // of what store_take copies
 // Copies weights, state and optimizer slots out of a build, in canonical order; not those of a teacher.
 HR_MUST_CHECK hr_status store_take(store *s, const build *b, hr_err *err);
+// The same of one tensor; STATE error where the build has none of that name.
+HR_MUST_CHECK hr_status store_take_one(store *s, const build *b, const char *name, hr_err *err);
 // Fills the build's persistent tensors: from the store where name and shape agree (types are converted), else
 // with the seeded initial values; optimizer slots that the store lacks are zero, averages the variables themselves. Those of a
 // teacher in the same way from `teacher`, under the names that they have in its own save.

@@ -24,11 +24,8 @@ static hr_status load(hr_err *err)
     return shared_library_need(&wanted, &state, &lapacke, err);
 }
 
-hr_status svd(double *a, int64_t m, int64_t n, double *u, double *s, double *vt, hr_err *err)
+static hr_status judge(int info, int rows, int columns, hr_err *err)
 {
-    HR_TRY(load(err));
-    const int rows = (int)m, columns = (int)n, k = rows < columns ? rows : columns;
-    const int info = lapacke.dgesdd(ROW_MAJOR, 'S', rows, columns, a, columns, s, u, k, vt, columns);
     if (info == 0) {
         return HR_OK;
     }
@@ -37,4 +34,21 @@ hr_status svd(double *a, int64_t m, int64_t n, double *u, double *s, double *vt,
                    : info > 0         ? "no convergence"
                                       : "no memory",
                    info);
+}
+
+hr_status svd(double *a, int64_t m, int64_t n, double *u, double *s, double *vt, hr_err *err)
+{
+    HR_TRY(load(err));
+    const int rows = (int)m, columns = (int)n, k = rows < columns ? rows : columns;
+    const int info = lapacke.dgesdd(ROW_MAJOR, 'S', rows, columns, a, columns, s, u, k, vt, columns);
+    return judge(info, rows, columns, err);
+}
+
+hr_status svd_values(double *a, int64_t m, int64_t n, double *s, hr_err *err)
+{
+    HR_TRY(load(err));
+    const int rows = (int)m, columns = (int)n;
+    double none[1]; // of vectors that are not asked for
+    const int info = lapacke.dgesdd(ROW_MAJOR, 'N', rows, columns, a, columns, s, none, rows, none, columns);
+    return judge(info, rows, columns, err);
 }

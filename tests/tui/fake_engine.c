@@ -135,6 +135,30 @@ static void put_note(hr_session *h, hr_event_kind kind, uint64_t count, const ch
     put(h, e);
 }
 
+// As if the weights' singular values were all the same.
+static void put_ranks(hr_session *h, const char *name)
+{
+    static const uint32_t ranks[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 63, 64};
+    const uint32_t count = sizeof ranks / sizeof *ranks, full = ranks[count - 1];
+    for (uint32_t i = 0; i < LAYERS; i++) {
+        for (uint32_t k = 0; k < count && strcmp(layers[i].name, name) == 0; k++) {
+            const uint64_t bytes = layers[i].weights_bytes * ranks[k] / full;
+            hr_event e = {.kind = HR_EVENT_RANK, .instr = HR_NO_ID};
+            e.u.rank = (hr_event_rank){.bytes = bytes,
+                                       .dense_bytes = layers[i].weights_bytes,
+                                       .error = sqrt(1 - (double)ranks[k] / full),
+                                       .break_even = 63.6,
+                                       .zeros = 0,
+                                       .layer = i,
+                                       .rank = ranks[k],
+                                       .full = full,
+                                       .point = k,
+                                       .points = count};
+            put(h, e);
+        }
+    }
+}
+
 static void put_memory(hr_session *h, hr_event_kind kind, const tensor *t, uint64_t allocated)
 {
     hr_event e = {.kind = (uint8_t)kind, .category = (uint8_t)t->category};
@@ -602,6 +626,9 @@ static void take_commands(hr_session *h)
             put_note(h, HR_EVENT_SAVED, 0, c->text);
             break;
         case HR_COMMAND_KEEP:
+            break;
+        case HR_COMMAND_RANKS:
+            put_ranks(h, c->text);
             break;
         case HR_COMMAND_QUIT:
             h->quits = true;

@@ -46,6 +46,73 @@ START_TEST(what_compression_makes_of_each_layer_is_a_column)
 }
 END_TEST
 
+static void slid(app *a)
+{
+    planned(a);
+    free(screen_text(a));
+    for (int k = 0; k < 5; k++) {
+        app_key(a, INPUT_DOWN);
+    }
+    screen_keys(a, "\t\t\t");
+    free(screen_text(a));
+    app_key(a, INPUT_ENTER);
+    screen_advance(a, 1);
+    free(screen_text(a));
+    for (int k = 0; k < 9; k++) {
+        app_key(a, INPUT_RIGHT);
+    }
+}
+
+START_TEST(a_slider_shows_bytes_against_error)
+{
+    golden_all("model-ranks", slid);
+}
+END_TEST
+
+static void expect_message(app *a, const char *words)
+{
+    ck_assert_msg(strstr(a->feed.message.text, words) != NULL, "%s", a->feed.message.text);
+}
+
+START_TEST(a_rank_is_asked_for_and_applied_by_keys_alone)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    slid(a);
+    ck_assert_int_eq(a->focus, PANE_RANKS);
+    ck_assert_uint_eq(a->feed.rank_count, 13);
+    ck_assert_uint_eq(a->feed.rank[table_selected(&a->table[PANE_RANKS])].rank, 32);
+    screen_keys(a, "a");
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_COMPRESS_LOW_RANK), "32");
+    screen_keys(a, "z");
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_COMPRESS_LOW_RANK), "none");
+    for (int k = 0; k < 9; k++) {
+        app_key(a, INPUT_RIGHT);
+    }
+    screen_keys(a, "a"); // the full rank
+    expect_message(a, "rank 64 makes nothing smaller");
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_COMPRESS_LOW_RANK), "none");
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(ranks_of_another_layer_or_model_are_not_shown)
+{
+    app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
+    slid(a);
+    screen_keys(a, "\t"); // back to the layers
+    app_key(a, INPUT_UP);
+    free(screen_text(a));
+    ck_assert_uint_eq(a->table[PANE_RANKS].count, 0);
+    app_key(a, INPUT_DOWN);
+    free(screen_text(a));
+    ck_assert_uint_eq(a->table[PANE_RANKS].count, 13);
+    app_turn(&a->feed, HR_KNOB_EXECUTION_MODE, "graph");
+    screen_advance(a, 3);
+    ck_assert_uint_eq(a->feed.rank_count, 0);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(without_a_step_plan_it_says_so)
 {
     app *a = screen_open(&(screen_look){.rows = 24, .columns = 80});
@@ -139,12 +206,14 @@ END_TEST
 
 START_TEST(every_heading_is_in_the_glossary_and_every_row_can_be_copied)
 {
-    static const pane_id panes[] = {PANE_ALIVE,  PANE_LISTING, PANE_TURNED,
-                                    PANE_LAYERS, PANE_LAYER,   PANE_WORK};
+    static const pane_id panes[] = {PANE_ALIVE, PANE_LISTING, PANE_TURNED, PANE_LAYERS,
+                                    PANE_LAYER, PANE_WORK,    PANE_RANKS};
     app *a = model_at(36, 120);
     app_turn(&a->feed, HR_KNOB_EXECUTION_MODE, "graph");
     screen_advance(a, 2);
     fake_step_plan_show(a);
+    ck_assert(feed_send_text(&a->feed, HR_COMMAND_RANKS, (hr_knob_id)0, "separable_conv2d"));
+    screen_advance(a, 1);
     screen_keys(a, "8");
     free(screen_text(a));
     screen_keys(a, "9");
@@ -193,7 +262,8 @@ START_TEST(every_pane_says_itself_in_a_sentence)
 END_TEST
 
 SUITE_MAIN("tui model screen", it_looks_as_agreed, what_compression_makes_of_each_layer_is_a_column,
-           without_a_step_plan_it_says_so, a_layers_tensors_and_instructions_are_all_of_its_own,
-           the_line_of_sums_adds_the_layers_up, sorting_by_activations_brings_the_largest_layer_up,
-           enter_leads_to_the_listing_and_to_the_timeline,
+           a_slider_shows_bytes_against_error, a_rank_is_asked_for_and_applied_by_keys_alone,
+           ranks_of_another_layer_or_model_are_not_shown, without_a_step_plan_it_says_so,
+           a_layers_tensors_and_instructions_are_all_of_its_own, the_line_of_sums_adds_the_layers_up,
+           sorting_by_activations_brings_the_largest_layer_up, enter_leads_to_the_listing_and_to_the_timeline,
            every_heading_is_in_the_glossary_and_every_row_can_be_copied, every_pane_says_itself_in_a_sentence)

@@ -74,6 +74,22 @@ static void follow_save(feed *f, const hr_event *e)
     }
 }
 
+// Points come together, the last of them with the others before it; another model has none.
+static void follow_ranks(feed *f, const hr_event *e)
+{
+    if (e->kind == HR_EVENT_BUILD) {
+        f->rank_count = 0;
+    } else if (e->kind == HR_EVENT_RANK && e->u.rank.point < e->u.rank.points &&
+               e->u.rank.points <= HR_RANK_POINTS) {
+        f->rank[e->u.rank.point] = e->u.rank;
+        f->rank_count = e->u.rank.point + 1 == e->u.rank.points ? e->u.rank.points : 0;
+        f->rank_step = e->step;
+    } else {
+        return;
+    }
+    f->rank_version++;
+}
+
 bool feed_drain_events(feed *f, bool *more)
 {
     hr_event events[EVENT_BATCH];
@@ -95,6 +111,7 @@ bool feed_drain_events(feed *f, bool *more)
                 f->stepped_is_old = true;
                 heap_record_knobs(&f->heap, &f->applied);
             }
+            follow_ranks(f, &events[i]);
             if (events[i].kind == HR_EVENT_SAVED) {
                 follow_save(f, &events[i]);
             }

@@ -83,6 +83,9 @@ typedef struct feed {
     hr_step_plan step_plan; // of a step under the knobs, as planned; owned
     bool has_step_plan;
     uint64_t step_plan_version;
+    hr_event_rank rank[HR_RANK_POINTS]; // of the layer last asked for, in order
+    uint32_t rank_count, rank_step;     // all of them have come; at which step
+    uint64_t rank_version;              // grows with each answer
     message message;
     bool ending; // the training was told to end, and saves first
     size_t knob; // of the panel, the selected one: whose neighbours are asked about first

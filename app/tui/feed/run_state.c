@@ -381,6 +381,7 @@ void run_state_feed(run_state *m, const hr_event *e)
     case HR_EVENT_HEALTH:
         on_health(m, &e->u.health);
         break;
+    case HR_EVENT_RANK:
     case HR_EVENT_NONE:
     case HR_EVENT_COUNT:
         break;

@@ -45,6 +45,7 @@ typedef enum pane_request_kind {
     PANE_OPENS_PRESET,  // text
     PANE_SHOWS_SCREEN,  // screen
     PANE_SELECTS_KNOB,  // knob
+    PANE_ASKS_RANKS,    // of the layer that text names, and says what was asked
     PANE_FREEZES,       // the view, and says text
     PANE_THAWS,
 } pane_request_kind;

@@ -161,6 +161,11 @@ bool act_for_pane(app *a, const pane_request *r)
     case PANE_TURNS_ALL:
         turn_all(a, r);
         return true;
+    case PANE_ASKS_RANKS:
+        if (feed_send_text(&a->feed, HR_COMMAND_RANKS, (hr_knob_id)0, r->text)) {
+            feed_say(&a->feed, MESSAGE_NOTE, "the ranks of %s are made between two steps", r->text);
+        }
+        return true;
     case PANE_OPENS_PRESET:
         app_open_preset(a, r->text);
         return true;

@@ -47,6 +47,7 @@ static const struct {
     [PANE_LAYERS] = {&pane_layers, offsetof(app, step)},
     [PANE_LAYER] = {&pane_layer, offsetof(app, step)},
     [PANE_WORK] = {&pane_work, offsetof(app, step)},
+    [PANE_RANKS] = {&pane_ranks, offsetof(app, step)},
 };
 
 const pane_ops *pane_ops_of(pane_id pane)

@@ -43,6 +43,7 @@
     X(LAYERS, "layers")                                                                                      \
     X(LAYER, "layer")                                                                                        \
     X(WORK, "instructions")                                                                                  \
+    X(RANKS, "ranks")                                                                                        \
     X(HEAP, "heap map")                                                                                      \
     X(EVENTS, "events")                                                                                      \
     X(BLOCK, "block")                                                                                        \

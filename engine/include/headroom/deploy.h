@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "headroom/event.h"
 #include "headroom/knobs.h"
 #include "headroom/preset.h"
 #include "headroom/report.h"
@@ -38,6 +39,7 @@ typedef struct hr_deploy_request {
     const char *out;  // where to write; NULL: nowhere, the report alone
     hr_quantize quantize;
     bool replaces; // whatever stands at `out`, but `save` itself
+    bool ranks;    // also what compress.low_rank would make of each layer
 } hr_deploy_request;
 
 // Bytes of tensors, of a safetensors file of them, and of that file behind gzip and zstd as their programs compress.
@@ -67,6 +69,12 @@ typedef struct hr_deploy_layer {
     uint64_t filters, deployed_filters;
 } hr_deploy_layer;
 
+// A point of a layer, in the order of layers and ranks.
+typedef struct hr_deploy_rank {
+    char layer[HR_NAME_MAX];
+    hr_event_rank at;
+} hr_deploy_rank;
+
 typedef struct hr_deploy {
     char model[64];
     hr_quantize quantize;
@@ -84,13 +92,15 @@ typedef struct hr_deploy {
     uint64_t parameters, deployed_parameters;
     char *
         preset; // where that of the narrower model was written, owned; NULL: nowhere, it is the same or nothing was
+    hr_deploy_rank *ranks; // where they were asked for; owned
+    size_t rank_count;
 } hr_deploy;
 
 // Filters that are 0 with all that follows them are not deployed: what is deployed is a narrower model, and its preset is written
 // beside request->out, "w.yaml" of "w.safetensors", under the same rule.
 //
 // Reads the save into an engine of these knobs without a teacher and with the save's own seed, evaluates, and writes request->out whole or not at all; the caller deinits *out.
-// SAVE: the save is none, of another model, or quantised and asked to be quantised again. WRITE: a file at `out` is the
+// DEPENDENCY: ranks without LAPACK. SAVE: the save is none, of another model, or quantised and asked to be quantised again. WRITE: a file at `out` is the
 // save itself, or none that was deployed, or cannot be written. The errors of a training's first build.
 HR_MUST_CHECK hr_status hr_deploy_run(const hr_preset *preset, const hr_knobs *knobs,
                                       const hr_deploy_request *request, hr_deploy *out, hr_err *err);

@@ -45,10 +45,11 @@ typedef enum hr_command_kind {
     HR_COMMAND_RUN,   // count: training steps to do from here; 0: as train.steps says
     HR_COMMAND_PAUSE, // after the current step
     HR_COMMAND_KNOB, // knob, text: takes effect before the next step; count 1: another follows, to be built together
-    HR_COMMAND_SAVE, // text: path; "" is train.save
-    HR_COMMAND_STOP, // finish the step, save when train.save is set, become IDLE with all steps done
-    HR_COMMAND_KEEP, // of a session: its autosave is brought up to date now; an engine alone has none
-    HR_COMMAND_QUIT, // STOP, and the loop around the engine ends
+    HR_COMMAND_SAVE,  // text: path; "" is train.save
+    HR_COMMAND_STOP,  // finish the step, save when train.save is set, become IDLE with all steps done
+    HR_COMMAND_KEEP,  // of a session: its autosave is brought up to date now; an engine alone has none
+    HR_COMMAND_RANKS, // text: a layer's name. Events RANK follow at once, up to its full rank
+    HR_COMMAND_QUIT,  // STOP, and the loop around the engine ends
 } hr_command_kind;
 
 typedef struct hr_command {

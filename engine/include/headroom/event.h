@@ -9,7 +9,7 @@
 
 #include "headroom/category.h"
 
-enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16 };
+enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16, HR_RANK_POINTS = 48 };
 
 // "None" where an id stands: of a tensor, an instruction, a layer, a parameter.
 #define HR_NO_ID UINT32_MAX
@@ -33,6 +33,7 @@ enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16 };
     X(HEALTH, "health")     /* health: one per layer whose gradients float16 would not hold */               \
     X(PIPELINE, "pipeline") /* stage: one per stage at step end */                                           \
     X(TUNE, "tune")         /* tune: pipeline.autotune decided something */                                  \
+    X(RANK, "rank")         /* rank: of one layer, one per rank (HR_COMMAND_RANKS) */                        \
     X(LOG, "log")           /* note: text; count = 1: a command line says it, too */
 
 typedef enum hr_event_kind {
@@ -129,6 +130,18 @@ typedef struct hr_event_health {
     char layer[32];
 } hr_event_health;
 
+// What a layer's weights would be as factors of `rank` (compress.low_rank): those that would not be fewer stay as they are.
+typedef struct hr_event_rank {
+    uint64_t bytes, dense_bytes; // as factors, and as they are
+    double error;           // |W - UV| / |W| in the Frobenius norm, of the weights at hand; NaN: not computed
+    double break_even;      // rank from which factors are no fewer; of several weights the largest
+    double zeros;           // share of the weights at hand that are zero; NaN: not known
+    uint32_t layer;         // of the model
+    uint32_t rank, full;    // full: the largest there is
+    uint32_t point, points; // which it is, of how many: ranks grow
+    uint32_t reserved;
+} hr_event_rank;
+
 typedef struct hr_event {
     uint16_t version;
     uint8_t kind;     // hr_event_kind
@@ -147,6 +160,7 @@ typedef struct hr_event {
         hr_event_tune tune;
         hr_event_scale scale;
         hr_event_health health;
+        hr_event_rank rank;
         struct {
             uint64_t count;
             char text[HR_EVENT_TEXT_MAX - 8];

@@ -48,9 +48,11 @@ static const table_column columns[] = {
 void place_model(layout *l, rect body, const layout_wish *wish)
 {
     (void)wish;
-    rect below = cut_bottom(&body, 8 + (body.h - 19) * 2 / 5);
+    const int extra = body.h - 19; // beyond what 80×24 leaves
+    rect below = cut_bottom(&body, 7 + extra * 2 / 5);
     l->pane[PANE_LAYER] = cut_left(&below, below.w * 5 / 8);
     l->pane[PANE_WORK] = below;
+    l->pane[PANE_RANKS] = cut_bottom(&body, 3 + extra * 2 / 5);
     l->pane[PANE_LAYERS] = body;
 }
 

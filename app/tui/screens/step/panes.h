@@ -9,7 +9,7 @@
 enum { TIMELINE_AXIS = 7, TIMELINE_COLUMNS_MAX = 512 };
 
 extern const pane_ops pane_stack, pane_minimap, pane_alive, pane_listing, pane_turned, pane_layers,
-    pane_layer, pane_work;
+    pane_layer, pane_work, pane_ranks;
 
 // One unit for the moments of a step plan, and one for its tensors: they are that much smaller.
 byte_unit step_unit(const step_view *step);
