@@ -371,7 +371,9 @@ static void print_deployed(const hr_report *r, const report_style *style, report
     static const hr_knob_id techniques[] = {HR_KNOB_COMPRESS_PRUNE, HR_KNOB_COMPRESS_LORA,
                                             HR_KNOB_COMPRESS_DISTILL, HR_KNOB_COMPRESS_LOW_RANK,
                                             HR_KNOB_COMPRESS_QUANTIZE};
-    const bool quantizes = r->deploy.deployed_bytes != r->deploy.stripped_bytes;
+    const bool less = r->deploy.deployed_bytes != r->deploy.stripped_bytes;
+    const bool quantizes = less && !hr_knob_is(style->knobs, HR_KNOB_COMPRESS_QUANTIZE, "none") &&
+                           !hr_knob_is(style->knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat");
     char value[HR_KNOB_TEXT_MAX];
     bool any = false;
     for (size_t k = 0; k < sizeof techniques / sizeof *techniques; k++) {
@@ -379,7 +381,10 @@ static void print_deployed(const hr_report *r, const report_style *style, report
     }
     if (any) {
         char note[64];
-        (void)snprintf(note, sizeof note, "weights and state%s%.4s", quantizes ? ", dense layers " : " alone",
+        (void)snprintf(note, sizeof note, "weights and state%s%.4s",
+                       quantizes ? ", dense layers "
+                       : less    ? " of the filters that stay"
+                                 : " alone",
                        quantizes ? hr_knob_text(style->knobs, HR_KNOB_COMPRESS_QUANTIZE) : "");
         bytes_row("deployed", r->deploy.deployed_bytes, own, note);
     }

@@ -198,8 +198,9 @@ static const hr_term terms[] = {
      .line = "what goes where the model is used: its weights, stripped or as whole numbers",
      .unit = ""},
     {.name = "deployed_bytes",
-     .line = "of a tensor, or of the model, as it is deployed: with whole numbers where compress.quantize "
-             "asks for them, and their scales",
+     .line = "of a tensor, or of the model, as deployed: without filters that are pruned in the end, and "
+             "with whole "
+             "numbers and scales where compress.quantize asks",
      .unit = "B"},
     {.name = "deployed_filters",
      .line = "filters of a layer that are deployed: without those that are 0 with all that follows them",

@@ -6,6 +6,9 @@
 #include "headroom/words.h"
 
 #include "base/quantize.h"
+#include "knobs/prune.h"
+#include "model/channels.h"
+#include "ops/prune.h"
 #include "program/draft.h"
 
 // ---- modes ----------------------------------------------------------------------------------------------------
@@ -77,18 +80,54 @@ static uint64_t bytes_of_parts(const hr_shape *shape, hr_quantize mode)
            (parts.zero.rank > 0 ? bytes_of(&parts.zero, HR_I8) : 0);
 }
 
-deployed_size deployed_size_of(const hr_model *model, const hr_knobs *knobs)
+// Filters of a kernel that are gone at the end of the schedule.
+static int64_t filters_gone(const hr_model *model, const model_channels *c, const prune_choice *choice,
+                            uint32_t kernel)
+{
+    const op_attr last = {.offset = 1,
+                          .count = 1,
+                          .stride_h = 1,
+                          .epsilon = choice->to,
+                          .momentum = choice->to,
+                          .base = 1.0,
+                          .rule = PRUNE_FILTERS};
+    const int64_t filters = model_filters(model, c, kernel);
+    const bool goes = filters > 0 && model->params[kernel].trainable;
+    return goes ? filters - (int64_t)prune_kept(&last, (uint64_t)filters, 1) : 0;
+}
+
+static hr_shape shape_left(const hr_model *model, const model_channels *c, const prune_choice *choice,
+                           uint32_t param)
+{
+    hr_shape left = model->params[param].shape;
+    for (uint32_t k = 0; k < c->parts.count; k++) {
+        const channel_part *part = &c->parts.data[k];
+        if (part->param == param) {
+            const int64_t rounds = model->params[param].shape.dim[part->axis] / part->pitch;
+            left.dim[part->axis] -= rounds * part->each * filters_gone(model, c, choice, part->kernel);
+        }
+    }
+    return left;
+}
+
+hr_status deployed_size_of(const hr_model *model, const hr_knobs *knobs, deployed_size *out, hr_err *err)
 {
     const hr_quantize mode = mode_of(knobs);
-    deployed_size size = {0, 0};
+    model_channels channels = {.may_go = NULL};
+    prune_choice choice;
     hr_dtype variables, compute;
     precision_types(knobs, &variables, &compute);
-    for (uint32_t k = 0; k < model->own_params; k++) {
+    (void)prune_choice_of(knobs, &choice);
+    const bool shrinks = choice.prunes && choice.structure == PRUNE_BY_FILTER;
+    const hr_status status = shrinks ? model_channels_of(model, &channels, err) : HR_OK;
+    *out = (deployed_size){0, 0};
+    for (uint32_t k = 0; k < model->own_params && status == HR_OK; k++) {
         const hr_shape *shape = &model->params[k].shape;
-        const uint64_t bytes = bytes_of(shape, variables);
+        const hr_shape left = shrinks ? shape_left(model, &channels, &choice, k) : *shape;
         const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(model, k);
-        size.stripped_bytes += bytes;
-        size.bytes += taken ? bytes_of_parts(shape, mode) : bytes;
+        out->stripped_bytes += bytes_of(shape, variables);
+        out->bytes += taken ? bytes_of_parts(&left, mode) : bytes_of(&left, variables);
     }
-    return size;
+    model_channels_deinit(&channels);
+    return status;
 }

@@ -18,10 +18,13 @@ void deployed_parts_of(const hr_shape *shape, hr_quantize mode, deployed_parts *
 
 typedef struct deployed_size {
     uint64_t stripped_bytes; // as trained
-    uint64_t bytes;          // as compress.quantize says; of qat, which trains for any of them, as trained
+    uint64_t
+        bytes; // as compress.quantize says; of qat, which trains for any of them, as trained. Without the filters that
+        // compress.prune_structure=filter has taken when its schedule is over (of filters with equal sums, more may stay)
 } deployed_size;
 
-// What `headroom export` finds that a save of this model, trained with these knobs, has in RAM.
-deployed_size deployed_size_of(const hr_model *model, const hr_knobs *knobs);
+// What `headroom export` finds that a save of this model, trained with these knobs, has in RAM. NOMEM error.
+HR_MUST_CHECK hr_status deployed_size_of(const hr_model *model, const hr_knobs *knobs, deployed_size *out,
+                                         hr_err *err);
 
 #endif

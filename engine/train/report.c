@@ -94,11 +94,13 @@ static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
     return HR_OK;
 }
 
-static void fill_deploy(const hr_engine *e, hr_report *r)
+static hr_status fill_deploy(const hr_engine *e, hr_report *r, hr_err *err)
 {
-    const deployed_size size = deployed_size_of(model_reported(e), &e->knobs);
+    deployed_size size;
+    HR_TRY(deployed_size_of(model_reported(e), &e->knobs, &size, err));
     r->deploy.stripped_bytes = size.stripped_bytes;
     r->deploy.deployed_bytes = size.bytes;
+    return HR_OK;
 }
 
 static int by_number(const void *a, const void *b)
@@ -451,8 +453,8 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
     fill_device(e, &r);
     fill_driver(e, &r);
     fill_train(e, &r);
-    fill_deploy(e, &r);
-    hr_status status = fill_model(e, &r, err);
+    hr_status status = fill_deploy(e, &r, err);
+    status = status == HR_OK ? fill_model(e, &r, err) : status;
     if (status == HR_OK && e->build != NULL) {
         r.evaluation.peak_in_use_bytes = e->eval.ever ? e->eval.peak_in_use_bytes : HR_NONE;
         status = fill_step(e, &r, err);

@@ -208,6 +208,31 @@ START_TEST(a_smaller_model_is_one_like_any_other)
 }
 END_TEST
 
+// Under a schedule that is over.
+START_TEST(a_plan_says_what_is_left)
+{
+    const hr_engine_options options = {.plan_only = true};
+    draw_model(_i);
+    hr_knobs knobs = train_words();
+    for (int mode = 0; mode < HR_QUANTIZE_COUNT; mode++) {
+        hr_err err = {0};
+        hr_engine *e = NULL;
+        const hr_quantize quantize = (hr_quantize)mode;
+        hr_deploy d = deployed(preset, &knobs, &(hr_deploy_request){.save = save_path, .quantize = quantize});
+        hr_knobs planned = knobs;
+        ck_assert_int_eq(hr_knobs_set(&planned, HR_KNOB_COMPRESS_QUANTIZE, hr_quantize_name(quantize), &err),
+                         HR_OK);
+        ck_assert_msg(hr_engine_create(preset, &planned, &options, &e, &err) == HR_OK, "%s", err.sentence);
+        hr_report r = report_of(e);
+        ck_assert_uint_eq(r.deploy.stripped_bytes, d.stripped.ram_bytes);
+        ck_assert_uint_eq(r.deploy.deployed_bytes, d.deployed.ram_bytes);
+        hr_report_deinit(&r);
+        hr_engine_destroy(e);
+        hr_deploy_deinit(&d);
+    }
+}
+END_TEST
+
 START_TEST(whole_numbers_are_made_of_what_is_left)
 {
     draw_model(1);
@@ -304,6 +329,7 @@ int main(void)
     tcase_add_checked_fixture(tests, open_preset, close_preset);
     tcase_add_loop_test(tests, a_smaller_model_gives_the_same_answers, 0, DRAWN);
     tcase_add_loop_test(tests, a_smaller_model_is_one_like_any_other, 0, DRAWN / 4);
+    tcase_add_loop_test(tests, a_plan_says_what_is_left, 0, DRAWN / 4);
     tcase_add_test(tests, whole_numbers_are_made_of_what_is_left);
     tcase_add_test(tests, a_preset_of_ones_own_is_not_written_over);
     tcase_add_test(tests, memory_that_is_short_leaves_nothing_behind);
