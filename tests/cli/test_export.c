@@ -369,6 +369,32 @@ START_TEST(the_text_is_no_wider_than_a_page)
 }
 END_TEST
 
+// Rows, sums and results of whole numbers take the same operations with every set of instructions that oneDNN may be kept to.
+START_TEST(int8_has_the_same_bits_with_fewer_instructions)
+{
+    static const char *const caps[] = {"SSE41", "AVX", "AVX2"};
+    char words[WORDS_MAX], setting[WORDS_MAX];
+    snprintf(words, sizeof words, "run mlp_tiny --steps 3 -s device.kind=cpu -s train.save=%s",
+             file_of("isa"));
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "export mlp_tiny -s device.kind=cpu --quantize int8 --json --save %s",
+             file_of("isa"));
+    json_t *d = program_json(words);
+    for (size_t k = 0; k < sizeof caps / sizeof *caps; k++) {
+        snprintf(setting, sizeof setting, "ONEDNN_MAX_CPU_ISA=%s", caps[k]);
+        o = program_run_with(setting, words);
+        assert_exit(&o, words, 0);
+        json_t *kept = assert_json(&o, words);
+        ck_assert_msg(evaluated(kept, "deployed", "loss") == evaluated(d, "deployed", "loss"), "%s", caps[k]);
+        json_decref(kept);
+        outcome_deinit(&o);
+    }
+    json_decref(d);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("export");
@@ -381,6 +407,7 @@ int main(void)
     tcase_add_test(all, the_text_of_a_plan_has_it_where_something_is_compressed);
     tcase_add_test(all, a_plan_of_a_run_that_trains_for_it_says_what_it_holds);
     tcase_add_loop_test(all, a_quantised_file_evaluates_as_the_report_says, 0, 3);
+    tcase_add_test(all, int8_has_the_same_bits_with_fewer_instructions);
     tcase_add_test(all, a_quantised_file_does_not_train);
     tcase_add_test(all, what_cannot_be_is_said_in_a_sentence);
     tcase_add_test(all, a_file_of_another_kind_stays_unless_it_is_forced);

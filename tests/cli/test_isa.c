@@ -44,6 +44,15 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
+// Of the evaluation with whole numbers.
+static double loss_of(const json_t *exported)
+{
+    const json_t *loss =
+        json_object_get(json_object_get(json_object_get(exported, "evaluation"), "deployed"), "loss");
+    ck_assert(json_is_number(loss));
+    return json_number_value(loss);
+}
+
 static int rank_of(const char *isa)
 {
     static const char *const ranks[] = {
@@ -102,6 +111,30 @@ START_TEST(what_the_user_set_is_respected)
 }
 END_TEST
 
+// The whole numbers of one save: sums are exact, and their scales and results take the same operations with every set.
+START_TEST(whole_number_evaluations_have_the_same_bits)
+{
+    static const char *const modes[] = {"int8", "int8_weights", "int4_weights"};
+    char words[2 * SETTING_MAX], save[SETTING_MAX];
+    (void)snprintf(save, sizeof save, "%s/int8.safetensors", program_home());
+    (void)snprintf(words, sizeof words, "run mlp_tiny -s device.kind=cpu --steps 3 -s train.save=%s", save);
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    (void)snprintf(words, sizeof words, "export mlp_tiny -s device.kind=cpu --json --save %s --quantize %s",
+                   save, modes[_i]);
+    json_t *here = program_json(words);
+    const double wanted = loss_of(here);
+    ck_assert(wanted != 0);
+    for (int k = 0; k < PROCESSORS; k++) {
+        json_t *other = json_on(k, "", words);
+        ck_assert_msg(loss_of(other) == wanted, "%s, %s", processors[k].name, modes[_i]);
+        json_decref(other);
+    }
+    json_decref(here);
+}
+END_TEST
+
 // Tiles where there is no palette, because the user says so: what the tests say of it.
 START_TEST(a_test_that_dies_names_who_computed_with_what)
 {
@@ -131,6 +164,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, a_run_is_of_the_instructions_that_are_there, 0, PROCESSORS);
     tcase_add_loop_test(tests, devices_and_doctor_say_what_was_decided_and_why, 0, PROCESSORS);
+    tcase_add_loop_test(tests, whole_number_evaluations_have_the_same_bits, 0, 3);
     tcase_add_test(tests, what_the_user_set_is_respected);
     tcase_add_test(tests, a_test_that_dies_names_who_computed_with_what);
     tcase_add_unchecked_fixture(tests, NULL, program_remove_home);
