@@ -17,12 +17,6 @@ static bool quantized(const hr_knobs *knobs)
     return !hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "none");
 }
 
-bool quantized_on_cuda(const hr_knobs *knobs)
-{
-    return quantized(knobs) && !hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat") &&
-           hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
-}
-
 bool quantized_as_a_framework(const hr_knobs *knobs)
 {
     return quantized(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");

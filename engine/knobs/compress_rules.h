@@ -8,7 +8,6 @@
 #include "headroom/knobs.h"
 
 bool pytorch_prunes(const hr_knobs *knobs);
-bool quantized_on_cuda(const hr_knobs *knobs);
 bool quantized_as_a_framework(const hr_knobs *knobs);
 bool strange_lora_targets(const hr_knobs *knobs);
 bool strange_low_rank(const hr_knobs *knobs);

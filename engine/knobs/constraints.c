@@ -599,10 +599,6 @@ static const hr_constraint constraints[] = {
      "checkpoint.strategy none, "
      "blocks, sqrt, every or list, had selective",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=blocks"},
-    {quantized_on_cuda,
-     "compress.quantize={compress.quantize} evaluates with kernels that device cuda does not have: needed "
-     "none or qat",
-     HR_KNOB_COMPRESS_QUANTIZE, "-s compress.quantize=none"},
     {quantized_as_a_framework,
      "compress.quantize has kernels of our own, and execution.as those of a framework: needed "
      "compress.quantize=none",

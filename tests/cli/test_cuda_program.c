@@ -97,14 +97,6 @@ static const configuration *chosen(size_t group)
     return least;
 }
 
-// Evaluations with whole numbers have no kernels here, and configurations are drawn for any device.
-static void leave_whole_numbers(hr_knobs *knobs)
-{
-    if (!hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat")) {
-        ck_assert_int_eq(hr_knobs_set(knobs, HR_KNOB_COMPRESS_QUANTIZE, "none", NULL), HR_OK);
-    }
-}
-
 START_TEST(the_plan_is_the_run)
 {
     const configuration *c = chosen((size_t)_i);
@@ -113,7 +105,6 @@ START_TEST(the_plan_is_the_run)
     hr_preset *preset = preset_of(c);
     hr_knobs knobs = knobs_on(preset, "cuda");
     configuration_apply(c, &knobs);
-    leave_whole_numbers(&knobs);
     const exactness found = exactness_without_refused(preset, knobs, &peak_bytes, why, sizeof why);
     ck_assert_msg(found == EXACTNESS_HOLDS, "%s: %s", configuration_text(c, text, sizeof text), why);
     ck_assert_uint_gt(peak_bytes, 0);

@@ -317,7 +317,8 @@ static void lower(one_op *p, instr i, op_device device, const op_query *q)
     target_answer answer = {0};
     hr_err err = {0};
     device.ops->target(device.context, &target);
-    const uint64_t limit = device.memory != NULL ? CARD_BYTES / 4 : UINT64_MAX;
+    const uint64_t usual = device.memory != NULL ? CARD_BYTES / 4 : UINT64_MAX;
+    const uint64_t limit = device.workspace_limit != 0 ? device.workspace_limit : usual;
     REQUIRE(target.ask(target.context, q, limit, &answer, &err) == HR_OK, "%s", err.sentence);
     instr lowered = i;
     for (uint32_t k = 0; k < answer.reorder_count; k++) {

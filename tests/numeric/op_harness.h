@@ -27,7 +27,8 @@ typedef struct op_memory op_memory;
 typedef struct op_device {
     const device_ops *ops;
     void *context;
-    op_memory *memory; // of a card: operands go there and come back. NULL: they lie in the host's
+    op_memory *memory;        // of a card: operands go there and come back. NULL: they lie in the host's
+    uint64_t workspace_limit; // 0: what is usual
 } op_device;
 
 op_device op_device_open(const device_ops *ops, uint32_t threads);

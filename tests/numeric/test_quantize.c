@@ -238,7 +238,9 @@ static op_trial bad_product(float bad, double where)
 }
 
 static const char *const devices[] = {"reference",
-#if HEADROOM_HAVE_ONEDNN
+#ifdef TEST_DEVICE
+                                      TEST_DEVICE
+#elif HEADROOM_HAVE_ONEDNN
                                       "cpu"
 #endif
 };
@@ -300,6 +302,11 @@ END_TEST
 
 int main(void)
 {
+#ifdef TEST_DEVICE
+    if (!test_device_is_there(test_device(TEST_DEVICE))) {
+        return TEST_SKIPPED;
+    }
+#endif
     Suite *suite = suite_create("quantize");
     TCase *all = tcase_create("weights");
     tcase_add_test(all, int8_weights_are_those_of_keras_to_the_bit);

@@ -452,7 +452,6 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "execution.as=pytorch", "execution.mode=graph"},
     {"device.vram=64MiB", "execution.as=pytorch", "precision.policy=bfloat16"},
     {"device.vram=64MiB", "execution.as=pytorch", "checkpoint.strategy=selective"},
-    {"device.kind=cuda", "device.vram=64MiB", "compress.quantize=int8"},
     {"device.vram=64MiB", "execution.as=pytorch", "compress.quantize=int4_weights"},
     {"device.vram=64MiB", "execution.as=pytorch", "offload.activations=on"},
     {"device.vram=64MiB", "execution.as=pytorch", "offload.optimizer=on"},

@@ -94,7 +94,25 @@ uint64_t product_workspace_bytes(const cuda_device *device, const product_shape 
 
 static cudaDataType_t data_type(uint32_t dtype)
 {
-    return dtype == HR_F16 ? CUDA_R_16F : dtype == HR_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    static const cudaDataType_t types[HR_DTYPE_COUNT] = {[HR_F32] = CUDA_R_32F,
+                                                         [HR_F16] = CUDA_R_16F,
+                                                         [HR_BF16] = CUDA_R_16BF,
+                                                         [HR_I8] = CUDA_R_8I,
+                                                         [HR_I32] = CUDA_R_32I};
+    return types[dtype];
+}
+
+static bool is_whole(const product_shape *s)
+{
+    return s->dtype == HR_I8;
+}
+
+static cublasComputeType_t compute_type(const product *p)
+{
+    const bool rounded = p->shape.dtype == HR_F32 && cuda_device_tf32(p->device);
+    return is_whole(&p->shape) ? CUBLAS_COMPUTE_32I
+           : rounded           ? CUBLAS_COMPUTE_32F_FAST_TF32
+                               : CUBLAS_COMPUTE_32F;
 }
 
 // Row-major [rows, stride] is column-major of `stride` a column.
@@ -181,14 +199,12 @@ static hr_status set_places(const product *p, CUdeviceptr vector, CUdeviceptr au
 static hr_status make_desc(product *p, hr_err *err)
 {
     const product_shape *s = &p->shape;
-    const bool rounded = s->dtype == HR_F32 && cuda_device_tf32(p->device);
     const int32_t turn_a = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                   turn_b = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     const uint32_t epilogue = epilogue_of(s);
-    HR_TRY(
-        cublaslt_check(cublaslt.cublasLtMatmulDescCreate(
-                           &p->desc, rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
-                       err, "a product of cuBLASLt"));
+    HR_TRY(cublaslt_check(
+        cublaslt.cublasLtMatmulDescCreate(&p->desc, compute_type(p), is_whole(s) ? CUDA_R_32I : CUDA_R_32F),
+        err, "a product of cuBLASLt"));
     HR_TRY(set_detail(p, CUBLASLT_MATMUL_DESC_TRANSA, &turn_a, sizeof turn_a, err));
     HR_TRY(set_detail(p, CUBLASLT_MATMUL_DESC_TRANSB, &turn_b, sizeof turn_b, err));
     if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) {
@@ -228,8 +244,9 @@ static hr_status set_preferences(const product *p, cublasLtMatmulPreference_t pr
                    b = alignment_of(s, s->dtype, s->outer_a, s->batch_a),
                    y = alignment_of(s, s->out_dtype, s->outer_y, s->batch_y);
     // Where k is cut into parts, these are added in float32: the other ways round every part to the type of y.
-    const uint32_t reductions =
-        s->out_dtype == HR_F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const uint32_t reductions = s->out_dtype == HR_F32 || is_whole(s)
+                                    ? CUBLASLT_REDUCTION_SCHEME_MASK
+                                    : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     HR_TRY(set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &p->workspace_bytes,
                           sizeof p->workspace_bytes, err));
     HR_TRY(set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
@@ -321,13 +338,16 @@ static const void *at(CUdeviceptr base, int64_t item, int64_t step, uint32_t dty
 hr_status product_run(const product *p, CUstream stream, const product_places *to, hr_err *err)
 {
     const product_shape *s = &p->shape;
+    const int32_t whole_alpha = 1, whole_beta = 0;
+    const void *alpha = is_whole(s) ? (const void *)&whole_alpha : &s->alpha;
+    const void *beta = is_whole(s) ? (const void *)&whole_beta : &s->beta;
     HR_TRY(set_places(p, to->vector, to->aux, err));
     for (int64_t k = 0; k < s->outer; k++) {
         const void *left = at(to->b, k, s->outer_b, s->dtype), *right = at(to->a, k, s->outer_a, s->dtype),
                    *added = at(to->c != 0 ? to->c : to->y, k, s->outer_y, s->out_dtype),
                    *result = at(to->y, k, s->outer_y, s->out_dtype);
-        HR_TRY(cublaslt_check(cublaslt.cublasLtMatmul(p->handle, p->desc, &s->alpha, left, p->a, right, p->b,
-                                                      &s->beta, added, p->y, (void *)(uintptr_t)result, p->y,
+        HR_TRY(cublaslt_check(cublaslt.cublasLtMatmul(p->handle, p->desc, alpha, left, p->a, right, p->b,
+                                                      beta, added, p->y, (void *)(uintptr_t)result, p->y,
                                                       &p->algo, (void *)(uintptr_t)to->workspace,
                                                       p->workspace_bytes, (cudaStream_t)stream),
                               err, "a product of cuBLASLt"));

@@ -5,6 +5,9 @@
 // cuBLASLt thinks in columns: it is told yᵀ = op(b)ᵀ · op(a)ᵀ, of the same memory. A product is reproducible: of one
 // library, one card and one stream with a workspace of its own, so no algorithm is ruled out (cuBLAS guide, "Results
 // reproducibility"). Rows that are no multiple of sixteen bytes are computed by slower algorithms.
+//
+// int8 matrices give int32 sums, which are exact: b stored [n,k], m, n, k and every stride multiples of four, alpha 1, beta 0, no
+// epilogue, as the library's whole-number kernels want it ("TN", cuBLAS guide, cublasLtMatmul).
 #ifndef DEVICE_CUDA_PRODUCT_H
 #define DEVICE_CUDA_PRODUCT_H
 
@@ -20,8 +23,8 @@ typedef enum product_sums { PRODUCT_SUMS_NONE, PRODUCT_SUMS_A, PRODUCT_SUMS_B } 
 typedef enum product_aux { PRODUCT_AUX_NONE, PRODUCT_AUX_WRITTEN, PRODUCT_AUX_READ } product_aux;
 
 typedef struct product_shape {
-    uint32_t dtype;                       // hr_dtype of a and b
-    uint32_t out_dtype;                   // of y; sums are float32 always
+    uint32_t dtype;                       // hr_dtype of a and b: real, or HR_I8
+    uint32_t out_dtype;                   // of y; sums are float32 always, of HR_I8 int32 as y is
     int64_t m, n, k;                      // y[m,n] = a[m,k] · b[k,n]
     bool transpose_a, transpose_b;        // stored [k,m], [n,k]
     int64_t stride_a, stride_b, stride_y; // elements from row to row as stored; 0: dense

@@ -292,4 +292,9 @@ static const cuda_impl impls[] = {
     PRODUCT(CONV2D_BWD_WEIGHTS, fits_convolution),
 };
 
+const cuda_impl *product_dense_row(void)
+{
+    return &impls[0];
+}
+
 const cuda_family cuda_family_products = CUDA_FAMILY(impls);

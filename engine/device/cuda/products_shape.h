@@ -20,4 +20,7 @@ product_use product_use_of(const op_query *q);
 // A convolution whose images are matrices as they lie: 1x1, stride 1, no padding, one group.
 bool product_is_pointwise(const op_query *q);
 
+// The row of dense layers, for who makes their weights in the workspace: `run` reads in, out, workspace and state alone.
+const cuda_impl *product_dense_row(void);
+
 #endif

@@ -16,12 +16,16 @@ typedef enum number {
     NUMBER_BF16,
     NUMBER_I32,
     NUMBER_U8,
+    NUMBER_I8,
     NUMBER_I64
 } number;
 
 static inline uint64_t number_bytes(number type)
 {
-    return type == NUMBER_I64 ? 8 : type == NUMBER_F32 || type == NUMBER_I32 ? 4 : type == NUMBER_U8 ? 1 : 2;
+    return type == NUMBER_I64                         ? 8
+           : type == NUMBER_F32 || type == NUMBER_I32 ? 4
+           : type == NUMBER_U8 || type == NUMBER_I8   ? 1
+                                                      : 2;
 }
 
 static inline double number_read(number type, const void *base, int64_t index)
@@ -41,6 +45,8 @@ static inline double number_read(number type, const void *base, int64_t index)
         return whole;
     case NUMBER_U8:
         return *at;
+    case NUMBER_I8:
+        return (int8_t)*at;
     default:
         memcpy(&half, at, sizeof half);
         return (double)(type == NUMBER_F16 ? float_of_f16(half) : float_of_bf16(half));

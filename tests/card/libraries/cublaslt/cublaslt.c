@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated libcublasLt.so.13 of the tests: products of float32 and two-byte matrices, with the checks of the real
+// The emulated libcublasLt.so.13 of the tests: products of float32, two-byte and int8 matrices, with the checks of the real
 // one and one more: a product runs with an algorithm that the heuristics gave for exactly it.
 #include <stddef.h>
 #include <stdlib.h>
@@ -301,6 +301,16 @@ static bool operands_lie(const problem *p, const algo_data *algo)
            (p->workspace_bytes == 0 || lies(p->workspace, p->workspace_bytes, VECTOR_BYTES));
 }
 
+// Of the scale's type.
+static float factor_of(const problem *p, const void *at)
+{
+    float real = 0;
+    int32_t whole = 0;
+    memcpy(&real, at, sizeof real);
+    memcpy(&whole, at, sizeof whole);
+    return p->whole ? (float)whole : real;
+}
+
 EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
                                      const void *a, cublasLtMatrixLayout_t layout_a, const void *b,
                                      cublasLtMatrixLayout_t layout_b, const void *beta, const void *c,
@@ -329,8 +339,8 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     memcpy(&p.b.at, &b, sizeof b);
     memcpy(&p.c.at, &c, sizeof c);
     p.d.at = d;
-    memcpy(&p.alpha, alpha, sizeof p.alpha);
-    memcpy(&p.beta, beta, sizeof p.beta);
+    p.alpha = factor_of(&p, alpha);
+    p.beta = factor_of(&p, beta);
     p.in_place = chosen.id == IN_PLACE;
     p.workspace = workspace;
     p.workspace_bytes = chosen.workspace_bytes;

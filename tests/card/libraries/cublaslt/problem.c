@@ -10,6 +10,10 @@ static number number_of(uint32_t type)
         return NUMBER_F16;
     case CUDA_R_16BF:
         return NUMBER_BF16;
+    case CUDA_R_8I:
+        return NUMBER_I8;
+    case CUDA_R_32I:
+        return NUMBER_I32;
     default:
         return NUMBER_NONE;
     }
@@ -61,8 +65,20 @@ static bool results_are_apart(const matrix *d, int64_t batch)
             (uint64_t)(d->batch * batch) <= (uint64_t)(d->row > d->column ? d->row : d->column));
 }
 
+// Whole-number kernels of a regular order: both operands along k ("TN"), sizes and strides of fours, sums as they are.
+static bool whole_is_served(const problem *p)
+{
+    enum { STEP = 4 };
+    return p->b.type == NUMBER_I8 && p->c.type == NUMBER_I32 && p->d.type == NUMBER_I32 && p->a.column == 1 &&
+           p->b.row == 1 && p->d.row == 1 && p->batch == 1 && p->epilogue == CUBLASLT_EPILOGUE_DEFAULT &&
+           (p->m | p->n | p->k | p->a.row | p->b.column | p->c.column | p->d.column) % STEP == 0;
+}
+
 static bool types_are_served(const problem *p)
 {
+    if (p->whole || p->a.type == NUMBER_I8 || p->d.type == NUMBER_I32) {
+        return p->whole && p->a.type == NUMBER_I8 && whole_is_served(p);
+    }
     return p->a.type == p->b.type && p->c.type == p->d.type &&
            (p->d.type == p->a.type || p->d.type == NUMBER_F32);
 }
@@ -124,10 +140,11 @@ static cublasStatus_t check_layouts(const desc_data *desc, const layout_data *co
             return CUBLAS_STATUS_NOT_SUPPORTED;
         }
     }
-    return (desc->compute == CUBLAS_COMPUTE_32F || desc->compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
+    const bool whole = desc->compute == CUBLAS_COMPUTE_32I;
+    return (whole || desc->compute == CUBLAS_COMPUTE_32F || desc->compute == CUBLAS_COMPUTE_32F_PEDANTIC ||
             desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32) &&
-                   desc->scale_type == CUDA_R_32F && desc->pointer_mode == CUBLASLT_POINTER_MODE_HOST &&
-                   desc->turn_c == CUBLAS_OP_N
+                   desc->scale_type == (whole ? CUDA_R_32I : CUDA_R_32F) &&
+                   desc->pointer_mode == CUBLASLT_POINTER_MODE_HOST && desc->turn_c == CUBLAS_OP_N
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_NOT_SUPPORTED;
 }
@@ -150,6 +167,7 @@ cublasStatus_t problem_read(const desc_data *desc, const layout_data *a, const l
     out->k = (int64_t)out->a.columns;
     out->batch = d->batch;
     out->tf32 = desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && out->a.type == NUMBER_F32;
+    out->whole = desc->compute == CUBLAS_COMPUTE_32I;
     out->epilogue = desc->epilogue;
     out->bias = desc->bias;
     out->bias_batch = desc->bias_batch;

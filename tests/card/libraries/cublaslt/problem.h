@@ -59,6 +59,7 @@ typedef struct problem {
     matrix a, b, c, d;
     int64_t m, n, k, batch;
     bool tf32;
+    bool whole;    // int8 matrices and int32 sums
     bool in_place; // parts of k are added up where the result lies, in its type
     uint32_t epilogue;
     float alpha, beta;

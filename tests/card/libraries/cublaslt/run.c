@@ -114,6 +114,9 @@ static void add_up(const problem *p, const double *rows, int64_t count)
 static double product_at(const problem *p, const double *a, const double *b)
 {
     float room = 0;
+    if (p->whole) {
+        return (double)p->alpha * product_sum(p, a, b);
+    }
     const double value = (double)p->alpha * (double)(float)product_sum(p, a, b);
     if (p->k % VECTOR == 0) {
         return value;
