@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "knobs/export.h"
+#include "knobs/prune.h"
 
 typedef enum framework { PYTORCH, KERAS, FRAMEWORKS } framework;
 
@@ -102,6 +103,36 @@ static const framework_row before_model[] = {
       "lora_alpha={lora_alpha})"}},
     {HR_KNOB_COMPRESS_LORA_ALPHA, "*", {"# lora_alpha of that", "# lora_alpha of that"}},
     {HR_KNOB_COMPRESS_LORA_TARGETS, "*", {"# target_modules of that", "# which layers"}},
+    {HR_KNOB_COMPRESS_PRUNE,
+     "constant*",
+     {"# torch.nn.utils.prune.l1_unstructured(layer, \"weight\", amount={prune_to}) of each layer makes such "
+      "a "
+      "mask\n# once; here masks are made again every {prune_frequency} updates",
+      "# behind the model, in Keras 2 (tf_keras): tfmot.sparsity.keras.prune_low_magnitude(\n"
+      "#     model, tfmot.sparsity.keras.ConstantSparsity({prune_to}, {prune_begin}, {prune_end}, "
+      "{prune_frequency}))"}},
+    {HR_KNOB_COMPRESS_PRUNE,
+     "polynomial*",
+     {"# torch.nn.utils.prune has no schedule: its masks are made once",
+      "# behind the model, in Keras 2 (tf_keras): tfmot.sparsity.keras.prune_low_magnitude(\n"
+      "#     model, tfmot.sparsity.keras.PolynomialDecay({prune_from}, {prune_to}, {prune_begin}, "
+      "{prune_end},\n#     power={prune_power}, frequency={prune_frequency}))"}},
+    {HR_KNOB_COMPRESS_PRUNE_STRUCTURE,
+     "block*",
+     {NULL, "# block_size=({prune_rows}, {prune_columns}) of that, block_pooling_type=\"AVG\""}},
+    {HR_KNOB_COMPRESS_PRUNE_STRUCTURE,
+     "filter",
+     {"# torch.nn.utils.prune.ln_structured(layer, \"weight\", amount={prune_to}, n=1, dim=0) instead",
+      NULL}},
+    {HR_KNOB_COMPRESS_QUANTIZE,
+     "qat",
+     {"# torch.ao.quantization has another scheme: its observers, ranges and levels differ",
+      "# behind the model, in Keras 2 (tf_keras): model = "
+      "tfmot.quantization.keras.quantize_model(model)"}},
+    {HR_KNOB_COMPRESS_QUANTIZE,
+     "int8",
+     {"# torch.ao.quantization has another scheme: its scales and roundings differ",
+      "# before an evaluation, of each Dense layer: layer.quantize(\"int8\")"}},
     {HR_KNOB_OFFLOAD_ACTIVATIONS,
      "on",
      {"offload = torch.autograd.graph.save_on_cpu(pin_memory=True)  # with offload: loss", NULL}},
@@ -188,6 +219,27 @@ static bool is_meant(const framework_row *row, const char *value)
     return begins ? strncmp(row->value, value, length - 1) == 0 : strcmp(row->value, value) == 0;
 }
 
+// A number of compress.prune or compress.prune_structure, defaults among them; false where it is none of them.
+static bool put_prune(const hr_knobs *knobs, const char *key, text *out)
+{
+    prune_choice c;
+    (void)prune_choice_of(knobs, &c);
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {{"prune_from", c.from},           {"prune_to", c.to},
+                   {"prune_begin", c.begin},         {"prune_end", c.end},
+                   {"prune_power", c.power},         {"prune_rows", c.rows},
+                   {"prune_frequency", c.frequency}, {"prune_columns", c.columns}};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        if (strcmp(key, numbers[k].key) == 0) {
+            text_append(out, "%.12g", numbers[k].value);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_name(const hr_knobs *knobs, const char *name, size_t length, text *out)
 {
     char key[64], value[HR_KNOB_TEXT_MAX];
@@ -206,6 +258,8 @@ static void put_name(const hr_knobs *knobs, const char *name, size_t length, tex
         text_append(out, "%s", hr_knob_format(knobs, id, value));
     } else if (row != NULL) {
         text_append(out, "%s", hr_knob_format(knobs, row->id, value));
+    } else {
+        (void)put_prune(knobs, key, out);
     }
 }
 
