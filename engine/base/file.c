@@ -95,6 +95,39 @@ static bool write_all(int fd, const char *from, size_t bytes)
     return true;
 }
 
+// ---- why a file cannot be written -------------------------------------------------------------------------------
+
+static const char *folder_of(const char *path, char folder[PATH_MAX])
+{
+    text_copy(folder, PATH_MAX, path);
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL) {
+        text_copy(folder, PATH_MAX, ".");
+    } else {
+        slash[slash == folder] = '\0'; // "/name" is in "/"
+    }
+    return folder;
+}
+
+// What helps against an errno of writing in `folder`; a full disk is the status' own default.
+static hr_status refuse_writing(const char *folder, int failure, hr_err *err)
+{
+    if (failure == EACCES || failure == EPERM) {
+        hr_err_try(err, "ls -ld '%s', or another folder", folder);
+    } else if (failure == EROFS) {
+        hr_err_try(err, "another folder: what '%s' lies on is read-only", folder);
+    } else if (failure == ENOENT || failure == ENOTDIR) {
+        hr_err_try(err, "mkdir -p '%s', or another folder", folder);
+    }
+    return HR_WRITE;
+}
+
+static hr_status refuse_target(const char *target, int failure, hr_err *err)
+{
+    char folder[PATH_MAX];
+    return refuse_writing(folder_of(target, folder), failure, err);
+}
+
 // ---- reading --------------------------------------------------------------------------------------------------
 
 static hr_status too_large(const char *path, uint64_t limit_bytes, hr_err *err)
@@ -227,7 +260,9 @@ hr_status file_open_nameless(const char *folder, uint64_t bytes, int *fd, hr_err
 {
     *fd = make_nameless(folder);
     if (*fd < 0) {
-        return HR_FAIL(err, WRITE, "%s: needed a folder that takes files, had: %s", folder, strerror(errno));
+        const int failure = errno;
+        (void)HR_FAIL(err, WRITE, "%s: needed a folder that takes files, had: %s", folder, strerror(failure));
+        return refuse_writing(folder, failure, err);
     }
     const int failure = set_aside(*fd, bytes);
     if (failure != 0) {
@@ -303,7 +338,9 @@ static hr_status resolve_target(file_writer *w, const char *path, hr_err *err)
     }
     if (exists &&
         (status.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0) { // the rename would succeed all the same
-        return HR_FAIL(err, WRITE, "%s: needed a file that may be written, it is read-only", path);
+        (void)HR_FAIL(err, WRITE, "%s: needed a file that may be written, it is read-only", path);
+        hr_err_try(err, "chmod u+w '%s', or another file", path);
+        return HR_WRITE;
     }
     if (exists && realpath(path, w->target) != NULL) {
         w->mode = status.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
@@ -314,18 +351,6 @@ static hr_status resolve_target(file_writer *w, const char *path, hr_err *err)
                        PATH_MAX - 1);
     }
     return HR_OK;
-}
-
-static const char *folder_of(const char *path, char folder[PATH_MAX])
-{
-    text_copy(folder, PATH_MAX, path);
-    char *slash = strrchr(folder, '/');
-    if (slash == NULL) {
-        text_copy(folder, PATH_MAX, ".");
-    } else {
-        slash[slash == folder] = '\0'; // "/name" is in "/"
-    }
-    return folder;
 }
 
 // False: it is too long.
@@ -358,7 +383,9 @@ static hr_status open_temporary(file_writer *w, hr_err *err)
         w->fd = -1;
     }
     if (w->fd < 0 || (w->mode != 0 && fchmod(w->fd, w->mode) != 0)) {
-        return HR_FAIL(err, WRITE, "%s: cannot be created: %s", w->target, strerror(errno));
+        const int failure = errno;
+        (void)HR_FAIL(err, WRITE, "%s: cannot be created: %s", w->target, strerror(failure));
+        return refuse_target(w->target, failure, err);
     }
     return HR_OK;
 }
@@ -421,7 +448,9 @@ hr_status file_writer_open(const char *path, file_writer **out, hr_err *err)
         char folder[PATH_MAX];
         w->folder_fd = open_file(folder_of(w->target, folder), O_RDONLY | O_DIRECTORY);
         if (w->folder_fd < 0) {
-            status = HR_FAIL(err, WRITE, "%s: its folder cannot be opened: %s", path, strerror(errno));
+            const int failure = errno;
+            (void)HR_FAIL(err, WRITE, "%s: its folder cannot be opened: %s", path, strerror(failure));
+            status = refuse_target(w->target, failure, err);
         }
     }
     if (status == HR_OK) {
@@ -438,7 +467,8 @@ hr_status file_writer_open(const char *path, file_writer **out, hr_err *err)
 
 static hr_status write_failed(const file_writer *w, hr_err *err)
 {
-    return HR_FAIL(err, WRITE, "%s: cannot be written: %s", w->target, strerror(w->failure));
+    (void)HR_FAIL(err, WRITE, "%s: cannot be written: %s", w->target, strerror(w->failure));
+    return refuse_target(w->target, w->failure, err);
 }
 
 // Passes `done` on, keeping the reason when it is false.

@@ -147,6 +147,7 @@ START_TEST(nothing_but_a_file_is_replaced)
     ck_assert_int_eq(file_writer_open(folder, &w, &err), HR_WRITE);
     ck_assert_int_eq(file_writer_open("/nowhere/at/all", &w, &err), HR_WRITE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "/nowhere/at/all"));
+    ck_assert_str_eq(err.hint, "mkdir -p '/nowhere/at', or another folder");
     char lengthy[5000];
     memset(lengthy, 'a', sizeof lengthy);
     lengthy[sizeof lengthy - 1] = '\0';
@@ -219,6 +220,7 @@ START_TEST(read_only_file_is_not_replaced)
     ck_assert_int_eq(chmod(path, 0444), 0);
     ck_assert_int_eq(file_writer_open(path, &w, &err), HR_WRITE);
     ck_assert_ptr_nonnull(strstr(err.sentence, "it is read-only"));
+    ck_assert_ptr_nonnull(strstr(err.hint, "chmod u+w '"));
     assert_content(path, "old", 3);
 }
 END_TEST
