@@ -253,9 +253,8 @@ static void print_written(const hr_deploy *d, const hr_deploy_request *request)
         say_foreign(stdout, d->preset, "");
         fputs(", which is PRESET then", stdout);
     }
-    puts(d->quantize == HR_QUANTIZE_NONE
-             ? ":\n`headroom export PRESET --save` evaluates it, train.resume trains on with fresh slots."
-             : ":\n`headroom export PRESET --save` evaluates it; it does not train.");
+    puts(":\n`headroom export PRESET --save` evaluates it,");
+    puts(d->quantize == HR_QUANTIZE_NONE ? "train.resume trains on with fresh slots." : "it does not train.");
 }
 
 void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
