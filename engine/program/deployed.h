@@ -20,7 +20,7 @@ typedef struct deployed_size {
     uint64_t stripped_bytes; // as trained
     uint64_t
         bytes; // as compress.quantize says; of qat, which trains for any of them, as trained. Without the filters that
-        // compress.prune_structure=filter has taken when its schedule is over (of filters with equal sums, more may stay)
+    // compress.prune_structure=filter has taken when its schedule is over (of filters with equal sums, more may stay)
 } deployed_size;
 
 // What `headroom export` finds that a save of this model, trained with these knobs, has in RAM. NOMEM error.
