@@ -4,7 +4,7 @@
 #include "base/shared_library.h"
 
 // lapacke.h of the reference LAPACKE with 32-bit integers, as Debian builds it.
-enum { ROW_MAJOR = 101, NOT_FINITE = -5 };
+enum { ROW_MAJOR = 101, NOT_FINITE = -5, NO_WORK_MEMORY = -1010, NO_TRANSPOSE_MEMORY = -1011 };
 typedef int dgesdd_call(int layout, char job, int m, int n, double *a, int lda, double *s, double *u, int ldu,
                         double *vt, int ldvt);
 
@@ -29,10 +29,13 @@ static hr_status judge(int info, int rows, int columns, hr_err *err)
     if (info == 0) {
         return HR_OK;
     }
+    if (info == NO_WORK_MEMORY || info == NO_TRANSPOSE_MEMORY) {
+        return HR_FAIL(err, NOMEM, "no host memory for LAPACK to decompose weights of %dx%d", rows, columns);
+    }
     return HR_FAIL(err, STATE, "LAPACK could not decompose weights of %dx%d: %s (info %d)", rows, columns,
                    info == NOT_FINITE ? "they are not finite"
                    : info > 0         ? "no convergence"
-                                      : "no memory",
+                                      : "it refuses its arguments",
                    info);
 }
 

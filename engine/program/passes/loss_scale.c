@@ -157,7 +157,7 @@ static hr_status add_read(draft *d, read_slot slot, uint32_t first, uint32_t sec
         return no_memory(err);
     }
     i->lane = HR_LANE_D2H;
-    i->attr.slot = slot;
+    i->attr.slot = (int32_t)slot;
     instr_in(i, first);
     if (second != HR_NO_ID) {
         instr_in(i, second);
