@@ -20,12 +20,6 @@ static bool is_attention(const compressor *c, const model_node *node)
            (strcmp(kind, "attention") == 0 || strcmp(kind, "window_attention") == 0);
 }
 
-static bool is_named(const compressor *c, const model_node *node, const char *names)
-{
-    const char *name = strrchr(c->b->params.data[node->in[1].index].name, '/') + 1;
-    return is_attention(c, node) && strstr(names, name) != NULL;
-}
-
 static bool is_dense(const compressor *c, const model_node *node)
 {
     return node->op == HR_OP_DENSE && strcmp(c->b->layers.data[node->layer].kind, "dense") == 0;
@@ -44,6 +38,12 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
+static bool is_named(const compressor *c, const model_node *node, const char *names)
+{
+    const char *name = strrchr(c->b->params.data[node->in[1].index].name, '/') + 1;
+    return is_attention(c, node) && is_listed(names, name);
+}
+
 static bool is_target(const compressor *c, const model_node *node)
 {
     if (!compress_is_product(node)) {
@@ -51,9 +51,9 @@ static bool is_target(const compressor *c, const model_node *node)
     }
     switch (c->lora.targets) {
     case LORA_QV:
-        return is_named(c, node, "query_weights value_weights");
+        return is_named(c, node, "query_weights,value_weights");
     case LORA_QKV:
-        return is_named(c, node, "query_weights key_weights value_weights");
+        return is_named(c, node, "query_weights,key_weights,value_weights");
     case LORA_ATTENTION:
         return is_attention(c, node);
     case LORA_DENSE:

@@ -9,7 +9,7 @@
 #include "headroom/status.h"
 
 // a[m][n] = u[m][k] · diag(s[k]) · vt[k][n], k = min(m, n), largest first; `a` is lost. DEPENDENCY error without LAPACKE, STATE
-// error where the numbers are not finite or do not converge.
+// error where the numbers are not finite or do not converge, NOMEM where LAPACK lacks host memory.
 HR_MUST_CHECK hr_status svd(double *a, int64_t m, int64_t n, double *u, double *s, double *vt, hr_err *err);
 
 // The same singular values alone, at a third of the cost.
