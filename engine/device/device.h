@@ -179,6 +179,8 @@ HR_MUST_CHECK hr_status device_find(const char *kind, const device_ops **out, hr
 // The hr_target.fuses of every device that fuses: ReLU and ReLU6 behind a product, a normalisation or an addition. One
 // answer, so that a plan of one device has the instructions of another; what a card's library can do besides is cuda's.
 bool device_fuses(void *context, hr_op op, hr_act act);
+// TARGET_MASKS of every device that fuses: updates that take each weight by itself.
+bool device_masks(hr_op op);
 
 extern const device_ops device_plan;
 extern const device_ops device_reference;

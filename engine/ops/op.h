@@ -328,7 +328,8 @@ enum {
               // PERMUTE, a copy in the order that there is
     OP_FLAG_TURNED = 8192, // LAYER_NORM, a DENSE that is JOINED: places come before samples in its input
     OP_FLAG_TURNED_BACK = 16384, // LAYER_NORM, DENSE, ATTENTION: and in its result's gradient
-    OP_FLAG_LOGITS = 2048,       // CAST, SOFTMAX_XENT: of logits, whose log-softmax has their own type
+    OP_FLAG_MASKED = 32768, // updates: a mask is behind the slots; the PRUNE behind such a one: ops/prune.h
+    OP_FLAG_LOGITS = 2048,  // CAST, SOFTMAX_XENT: of logits, whose log-softmax has their own type
 };
 
 // What READ brings to the host.

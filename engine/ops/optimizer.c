@@ -20,11 +20,12 @@ PER_ELEMENT(one_flop, 1)
 PER_ELEMENT(two_flops, 2)
 PER_ELEMENT(three_flops, 3)
 
-// `slots` tensors behind variable and gradient are updated with the variable; `finite` may stand behind them.
+// `slots` tensors behind variable and gradient are updated with the variable; a mask (OP_FLAG_MASKED) and `finite` may stand
+// behind them.
 #define UPDATE(text, slots, mask, cost, tiling)                                                              \
     {                                                                                                        \
         .name = (text), .traits = {COST_UPDATE, OP_COSTLY, OP_NO_ACT, (tiling)}, .min_in = 2 + (slots),      \
-        .max_in = 3 + (slots), .min_out = 1 + (slots), .max_out = 1 + (slots), .flops = (cost),              \
+        .max_in = 4 + (slots), .min_out = 1 + (slots), .max_out = 1 + (slots), .flops = (cost),              \
         .in_place = -1, .updates = (mask),                                                                   \
     }
 
@@ -81,12 +82,17 @@ const op_row op_row_ACCUMULATE = {.name = "accumulate",
                                   .max_out = 1,
                                   .in_place = -1,
                                   .updates = 0x1};
-// Of most updates: the mask is read, what it covers read and written.
+// Of most updates: the mask is read, what it covers read and written. Behind an update that masks there is nothing to do.
 static uint64_t prune_bytes(const op_query *q)
 {
     uint64_t bytes = 0, padding = 0;
     (void)operand_bytes(&q->in[0], &bytes, &padding);
-    return 3 * bytes;
+    return q->attr.flags & OP_FLAG_MASKED ? 0 : 3 * bytes;
+}
+
+static uint64_t prune_flops(const op_query *q)
+{
+    return q->attr.flags & OP_FLAG_MASKED ? 0 : op_in_elements(q, 0);
 }
 
 // Of the mask one value a filter is read.
@@ -103,7 +109,7 @@ const op_row op_row_PRUNE = {.name = "prune",
                              .max_in = 3,
                              .min_out = 2,
                              .max_out = 2,
-                             .flops = one_flop,
+                             .flops = prune_flops,
                              .bytes = prune_bytes,
                              .in_place = -1,
                              .updates = 0x3};

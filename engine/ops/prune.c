@@ -24,7 +24,13 @@ static bool has_turn(const op_attr *attr, uint64_t t)
 
 prune_act prune_act_at(const op_attr *attr, uint64_t update)
 {
-    return has_turn(attr, step_of(attr, update)) ? PRUNE_MAKE : attr->slot == 0 ? PRUNE_NOTHING : PRUNE_MASK;
+    const bool masked = attr->slot == 0 || (attr->flags & OP_FLAG_MASKED) != 0;
+    return has_turn(attr, step_of(attr, update)) ? PRUNE_MAKE : masked ? PRUNE_NOTHING : PRUNE_MASK;
+}
+
+bool update_masks_at(const op_attr *attr, uint64_t update)
+{
+    return (attr->flags & OP_FLAG_MASKED) != 0 && !has_turn(attr, step_of(attr, update));
 }
 
 double prune_sparsity(const op_attr *attr, uint64_t t)

@@ -21,6 +21,9 @@
 // PRUNE_CHANNELS follows: biases, gains, offsets and depthwise kernels behind a kernel, so that what a masked filter gives is 0 as far
 // as the next product. attr.axis is the mask's axis of filters. In the last dimension of w, in every attr.stride_w places, filter f has the
 // attr.count from attr.offset + f * attr.count on.
+// An update with OP_FLAG_MASKED masks as it writes: the mask is its operand behind the slots, and offset, count, stride_h, rule and
+// slot are those of the PRUNE behind it. Where that makes the mask anew it needs weights as they are, and the update lets them be. A PRUNE with
+// OP_FLAG_MASKED has nothing to do in all other updates.
 //
 // Absolute values are compared by their bits: a NaN is larger than everything. A pruned weight is +0, whatever it was.
 #ifndef OPS_PRUNE_H
@@ -44,6 +47,22 @@ typedef enum prune_act {
 } prune_act;
 
 prune_act prune_act_at(const op_attr *attr, uint64_t update);
+
+// Which operand of an update is its mask; 0: none.
+static inline uint32_t update_mask_operand(const op_query *q)
+{
+    return q->attr.flags & OP_FLAG_MASKED ? q->out_count + 1u : 0;
+}
+
+// Which operand of an update, the last one, may forbid it; 0: none.
+static inline uint32_t update_finite_operand(const op_query *q)
+{
+    const uint32_t last = q->out_count + (q->attr.flags & OP_FLAG_MASKED ? 2u : 1u);
+    return q->in_count > last ? last : 0;
+}
+
+// Does an update with a mask apply it in update `update`?
+bool update_masks_at(const op_attr *attr, uint64_t update);
 // The schedule's sparsity for update t, in double.
 double prune_sparsity(const op_attr *attr, uint64_t t);
 // As tfmot has it, rounded to float32 after each operation: which of two weights stays may hang on it.

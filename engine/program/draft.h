@@ -136,6 +136,9 @@ HR_MUST_CHECK hr_status draft_add_scaling(draft *d, hr_err *err);
 // Appends the masks of compress.prune, one for each kernel that has one. Called by build. CONSTRAINT error where a kernel cannot
 // have the structure, or no kernel is one.
 HR_MUST_CHECK hr_status draft_add_masks(draft *d, hr_err *err);
+// The update `i` of `param`, whose operands are there up to its slots, masks as it writes, where there is a mask and the target can.
+// Called by the optimizer.
+void draft_mask_update(const draft *d, uint32_t param, instr *i);
 hr_status pass_autodiff(draft *d, hr_err *err);
 hr_status pass_scale_loss(draft *d, hr_err *err);
 hr_status pass_unscale(draft *d, hr_err *err);

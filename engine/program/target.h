@@ -52,6 +52,7 @@ typedef enum target_absorption {
     TARGET_NORMALISES, // it normalises what it reads, with statistics that are there: its summand, or what it pools
     TARGET_UNPOOLS, // the gradient of a normalisation takes that of what was pooled behind it, and the index
     TARGET_WIDENS, // it writes the gradients of weights in float32, of two-byte operands, without rounding on the way
+    TARGET_MASKS, // an update masks what it writes (OP_FLAG_MASKED)
     TARGET_JOINS, // it takes queries, keys and values side by side in the rows of one sequence, and makes gradients so
 } target_absorption;
 

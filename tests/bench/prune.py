@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What masks cost in a step, by the times of its instructions (headroom run --times), all of one run: the machine's other
-work meets them alike. In most updates a mask is read and its kernel read and written, 12 bytes a float32 weight; beside it
+"""What masks cost in a step, by the times of its instructions (headroom run --times): what its updates and its pruning need more
+than the updates of the same step without masks, a run of which stands beside it. The least time of each instruction counts,
+so that the machine's other work is in neither. In most updates the update reads the mask, 4 bytes a float32 weight; beside it
 stands what the fastest large copy of this machine needs for as many bytes, measured in the same minute. A mask that is
 made anew in every update is the other end: the schedule's default makes one in a hundred."""
 import csv
@@ -17,27 +18,29 @@ THREADS = 2
 
 
 def times_of(preset, knobs, options):
-    """Seconds of all instructions, those of pruning, and their bytes; per step."""
+    """Least seconds of all instructions, and of updates with their pruning; bytes of the latter. Per step."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "times.csv")
         output_of([headroom_program(), "run", preset, *knob_words(knobs + options.set), "--steps",
                    "3" if options.quick else "7", "--times", path])
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-    pruning = [row for row in rows if row["name"].endswith("/prune")]
-    return [sum(int(row["took_ns"]) for row in some) / 1e9 for some in (rows, pruning)], \
-        sum(int(row["bytes_moved"]) for row in pruning)
+    updates = [row for row in rows if row["family"] == "update"]
+    return [sum(int(row["least_ns"]) for row in some) / 1e9 for some in (rows, updates)], \
+        sum(int(row["bytes_moved"]) for row in updates)
 
 
 def measure_case(preset, knobs, options):
     knobs = [*knobs, "device.kind=cpu", "device.vram=8GiB", "threads.count=%d" % THREADS]
     shares, seconds, made, moved = [], [], [], 0
     for _ in range(options.rounds):
-        (step, pruning), moved = times_of(preset, [*knobs, "compress.prune=" + APPLIED], options)
-        shares.append(pruning / step)
-        seconds.append(pruning)
-        (_, pruning), _ = times_of(preset, [*knobs, "compress.prune=" + MADE], options)
-        made.append(pruning)
+        (_, plain), without = times_of(preset, knobs, options)
+        (step, masked), moved = times_of(preset, [*knobs, "compress.prune=" + APPLIED], options)
+        shares.append((masked - plain) / step)
+        seconds.append(masked - plain)
+        moved -= without
+        (_, anew), _ = times_of(preset, [*knobs, "compress.prune=" + MADE], options)
+        made.append(anew - plain)
     return {"preset": preset, "knobs": knobs, "bytes_moved": moved, **figures(seconds, "prune_seconds"),
             **figures(shares, "share_of_step"), **figures(made, "made_anew_seconds")}
 

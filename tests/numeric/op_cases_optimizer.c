@@ -24,9 +24,27 @@ static void add_finite(op_draw *d, op_trial *t)
 static void draw_form(op_draw *d, op_trial *t)
 {
     if (op_draw_int(d, 0, 1) == 1) {
-        t->query.attr.flags = OP_FLAG_TORCH;
+        t->query.attr.flags |= OP_FLAG_TORCH;
         t->query.attr.epsilon = 1e-2;
     }
+}
+
+// Half of the updates have a mask, which is applied but where it is to be made anew.
+static void add_mask(op_draw *d, op_trial *t, const int64_t dims[OP_MAX_RANK])
+{
+    const uint32_t k = t->query.in_count;
+    if (op_draw_int(d, 0, 1) == 0) {
+        return;
+    }
+    op_draw_in(d, t, dims, 0.0, 1.0);
+    for (uint64_t i = 0; i < op_trial_in_count(t, k); i++) {
+        t->in[k][i] = (double)op_draw_int(d, 0, 1);
+    }
+    t->query.attr.flags |= OP_FLAG_MASKED;
+    t->query.attr.count = -1;
+    t->query.attr.offset = (int32_t)op_draw_int(d, 0, 5);
+    t->query.attr.stride_h = (int32_t)op_draw_int(d, 1, 3);
+    t->query.attr.slot = 1;
 }
 
 op_trial op_case_update(hr_op op, op_draw *d)
@@ -48,6 +66,7 @@ op_trial op_case_update(hr_op op, op_draw *d)
     for (uint32_t k = 0; k < slots; k++) {
         add_updated(d, &t, dims, k == 1 || rms ? 0.0 : -1.0, 1.0); // a second moment is not negative
     }
+    add_mask(d, &t, dims);
     add_finite(d, &t);
     return t;
 }

@@ -285,7 +285,9 @@ void half_tile_query(const half_tile_plan *cut, int64_t at, int64_t count, const
     const half_band band = cut->by_rows ? half_band_of(cut, at, count) : (half_band){0};
     *tile = *q;
     tile->attr.heads = 1;
-    tile->attr.offset = cut->group > 0 ? (int32_t)(at % cut->group) : 0;
+    if ((q->attr.flags & OP_FLAG_MASKED) == 0) { // else it is of a schedule, the same for all
+        tile->attr.offset = cut->group > 0 ? (int32_t)(at % cut->group) : 0;
+    }
     if (cut->heads.heads > 0) { // whose masks are drawn by their place
         tile->attr.offset = (int32_t)at;
         tile->attr.count = q->attr.heads;

@@ -10,6 +10,7 @@
 #include "cast.h"
 #include "cpu.h"
 #include "simd.h"
+#include "update.h"
 
 enum { GRAIN = 16384, DIGITS_MAX = 2048 };
 
@@ -256,6 +257,11 @@ CPU_HOT static void zero_halves(uint16_t *restrict w, const uint16_t *restrict m
     for (int64_t i = begin; i < end; i++) {
         w[i] = mask[i] != 0 ? w[i] : 0;
     }
+}
+
+void update_zero_masked(uint32_t *restrict w, const uint32_t *restrict mask, int64_t begin, int64_t end)
+{
+    zero_words(w, mask, begin, end);
 }
 
 static void zero_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)

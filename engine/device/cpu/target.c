@@ -60,7 +60,8 @@ static hr_status ask(void *context, const op_query *q, uint64_t workspace_limit,
 static bool absorbs(void *context, target_absorption what, hr_op op)
 {
     (void)context;
-    return what == TARGET_GRADIENT && op == HR_OP_SOFTMAX_XENT_STREAM;
+    return (what == TARGET_GRADIENT && op == HR_OP_SOFTMAX_XENT_STREAM) ||
+           (what == TARGET_MASKS && device_masks(op));
 }
 
 void cpu_fill_target(cpu_device *device, const char *name, hr_target *out)

@@ -6,9 +6,10 @@
 
 #include "base/workers.h"
 #include "cast.h"
+#include "ops/prune.h"
 #include "simd.h"
 
-enum { LINE_DOUBLES = 8, SQUARES_CHUNK = 4096 };
+enum { LINE_DOUBLES = 8, SQUARES_CHUNK = 4096, MASKED_CHUNK = 2048 };
 
 typedef struct job {
     float *w, *m, *v;
@@ -22,8 +23,8 @@ typedef struct job {
 
 bool update_is_skipped(const cpu_run *r)
 {
-    const op_query *q = r->query;
-    return q->in_count == q->out_count + 2u && *(const int32_t *)r->in[q->in_count - 1] == 0;
+    const uint32_t finite = update_finite_operand(r->query);
+    return finite != 0 && *(const int32_t *)r->in[finite] == 0;
 }
 
 float update_kept(const cpu_run *r)
@@ -148,9 +149,30 @@ static job job_of(const cpu_run *r)
                  .epsilon = (float)a->epsilon};
 }
 
+typedef struct masked_job {
+    const job *update;
+    workers_body body;
+    const uint32_t *mask;
+} masked_job;
+
+// What was updated is masked while it is near.
+static void masked_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const masked_job *j = argument;
+    for (int64_t first = begin; first < end; first += MASKED_CHUNK) {
+        const int64_t last = end - first < MASKED_CHUNK ? end : first + MASKED_CHUNK;
+        j->body(j->update, first, last, worker);
+        update_zero_masked((uint32_t *)j->update->w, j->mask, first, last);
+    }
+}
+
 static void run(const cpu_run *r, const job *j, workers_body body)
 {
-    workers_for_pieces(r->device->workers, cpu_elements_of(&r->query->in[0]), UPDATE_GRAIN, body, j);
+    const op_query *q = r->query;
+    const bool masks = update_masks_at(&q->attr, prune_update(r->io));
+    const masked_job m = {j, body, masks ? r->in[update_mask_operand(q)] : NULL};
+    workers_for_pieces(r->device->workers, cpu_elements_of(&q->in[0]), UPDATE_GRAIN,
+                       masks ? masked_body : body, masks ? (const void *)&m : j);
 }
 
 static void run_sgd(const cpu_run *r)

@@ -10,6 +10,8 @@ enum { UPDATE_GRAIN = 16384 };
 
 // The last operand says that the gradients of this step were not finite: nothing may change.
 bool update_is_skipped(const cpu_run *r);
+// w = 0 where the mask is, as bits. Defined by prune.c.
+void update_zero_masked(uint32_t *restrict w, const uint32_t *restrict mask, int64_t begin, int64_t end);
 // What decoupled weight decay leaves of a weight.
 float update_kept(const cpu_run *r);
 adam_step update_adam_step(const cpu_run *r);

@@ -8,6 +8,7 @@
 
 #include "kernels/update_args.h"
 #include "ops/adam.h"
+#include "ops/prune.h"
 
 enum { THREADS = 256, PACK_BYTES = 16 };
 
@@ -18,11 +19,12 @@ static void name_of(const op_query *q, char name[CUDA_NAME_MAX])
     (void)snprintf(name, CUDA_NAME_MAX, "%s_%s", op_name((hr_op)q->op), cuda_suffix(cuda_type(q)));
 }
 
-// Variable, gradient and slots share one type and one number of elements.
+// Variable, gradient, slots and mask share one type and one number of elements.
 static bool is_uniform(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    for (uint32_t k = 1; k <= q->out_count; k++) {
+    const uint32_t mask = update_mask_operand(q), last = mask != 0 ? mask : q->out_count;
+    for (uint32_t k = 1; k <= last; k++) {
         if (q->in[k].dtype != q->in[0].dtype || cuda_elements(&q->in[k]) != cuda_elements(&q->in[0])) {
             return false;
         }
@@ -45,14 +47,15 @@ static void fill_scalars(const op_query *q, const step_io *io, unsigned char slo
                               .epsilon = (float)step.epsilon,
                               .kept = (float)cuda_kept_of(q, io),
                               .momentum = (float)momentum,
-                              .keep = (float)(1.0 - momentum)};
+                              .keep = (float)(1.0 - momentum),
+                              .masks = update_masks_at(&q->attr, prune_update(io))};
     memcpy(slot, &s, sizeof s);
 }
 
 CUdeviceptr cuda_verdict_of(const cuda_run *r)
 {
-    const op_query *q = r->query;
-    return q->in_count == q->out_count + 2u ? r->in[q->in_count - 1] : 0;
+    const uint32_t finite = update_finite_operand(r->query);
+    return finite != 0 ? r->in[finite] : 0;
 }
 
 // Rates are scalars of each; the rest is one for all.
@@ -69,6 +72,8 @@ static update_item item_of(const cuda_run *r)
                         .g = (const void *)r->in[1],
                         .scalars = (const update_scalars *)r->scalars,
                         .count = (int64_t)cuda_elements(&r->query->in[0])};
+    const uint32_t mask = update_mask_operand(r->query);
+    item.mask = mask != 0 ? (const void *)r->in[mask] : NULL;
     for (uint32_t k = 0; k + 1 < r->query->out_count; k++) {
         item.slot[k] = (void *)r->in[2 + k];
     }

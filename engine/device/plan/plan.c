@@ -82,6 +82,12 @@ static hr_status target_answers(void *context, const op_query *q, uint64_t works
     return HR_OK;
 }
 
+static bool absorbs(void *context, target_absorption what, hr_op op)
+{
+    (void)context;
+    return what == TARGET_MASKS && device_masks(op);
+}
+
 static void plan_target(void *context, hr_target *out)
 {
     const char name[] = "plan"; // the estimates ask nothing of the card
@@ -89,7 +95,8 @@ static void plan_target(void *context, hr_target *out)
                        .key = hash64(name, sizeof name, 0),
                        .context = context,
                        .ask = target_answers,
-                       .fuses = device_fuses};
+                       .fuses = device_fuses,
+                       .absorbs = absorbs};
 }
 
 // ---- time -----------------------------------------------------------------------------------------------------

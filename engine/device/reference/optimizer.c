@@ -5,14 +5,26 @@
 
 #include "base/code8.h"
 #include "kernels.h"
+#include "ops/prune.h"
 
 static const double adafactor_clip = 1.0;
 
 // The last operand may say that the gradients of this step were not finite: then nothing changes.
 static bool is_skipped(const reference_call *call)
 {
-    const op_query *q = call->query;
-    return q->in_count == q->out_count + 2u && *(const int32_t *)call->in[q->in_count - 1] == 0;
+    const uint32_t finite = update_finite_operand(call->query);
+    return finite != 0 && *(const int32_t *)call->in[finite] == 0;
+}
+
+// The last of an update.
+static void mask_weights(const reference_call *call)
+{
+    double *w = call->in[0];
+    const double *mask = call->in[update_mask_operand(call->query)];
+    const bool masks = update_masks_at(&call->query->attr, prune_update(call->io));
+    for (uint64_t i = 0; masks && i < call->in_count[0]; i++) {
+        w[i] = mask[i] == 0.0 ? 0.0 : w[i];
+    }
 }
 
 // Decoupled weight decay: with the plain learning rate, before anything else.
@@ -36,6 +48,7 @@ void reference_sgd(const reference_call *call)
     for (uint64_t i = 0; i < call->in_count[0]; i++) {
         w[i] -= call->io->learning_rate * g[i];
     }
+    mask_weights(call);
 }
 
 void reference_momentum(const reference_call *call)
@@ -50,6 +63,7 @@ void reference_momentum(const reference_call *call)
         v[i] = call->query->attr.momentum * v[i] - call->io->learning_rate * g[i];
         w[i] += v[i];
     }
+    mask_weights(call);
 }
 
 void reference_rmsprop(const reference_call *call)
@@ -65,6 +79,7 @@ void reference_rmsprop(const reference_call *call)
         v[i] = a->beta1 * v[i] + (1.0 - a->beta1) * g[i] * g[i];
         w[i] -= call->io->learning_rate * g[i] / sqrt(v[i] + a->epsilon);
     }
+    mask_weights(call);
 }
 
 void reference_lion(const reference_call *call)
@@ -81,6 +96,7 @@ void reference_lion(const reference_call *call)
         w[i] -= call->io->learning_rate * (double)((direction > 0.0) - (direction < 0.0));
         m[i] = a->beta2 * m[i] + (1.0 - a->beta2) * g[i];
     }
+    mask_weights(call);
 }
 
 // ---- Adam -----------------------------------------------------------------------------------------------------
@@ -109,6 +125,7 @@ void reference_adam(const reference_call *call)
         v[i] += (g[i] * g[i] - v[i]) * (1.0 - a->beta2);
         w[i] -= adam_change(call, m[i], v[i]);
     }
+    mask_weights(call);
 }
 
 typedef struct coded_block {

@@ -20,6 +20,7 @@ static hr_status add_update(draft *d, uint32_t param, hr_err *err)
         instr_in(i, d->first_slot[param] + s);
         instr_out(i, d->first_slot[param] + s);
     }
+    draft_mask_update(d, param, i);
     if (d->scaling.dynamic) {
         instr_in(i, d->scaling.finite);
     }

@@ -2,6 +2,8 @@
 // Pass prune (compress.prune), behind the optimizer: one PRUNE for each kernel that has a mask, and one for its average where there
 // is one, behind all updates. So weights are masked whenever nobody computes: evaluations and saves see zeros where they will
 // be, and the forward pass of the next step has the weights that tfmot gives it, which makes and applies masks as a step begins.
+// Where the optimizer's kernel can, the update masks as it writes (TARGET_MASKS), and PRUNE has its turns alone.
+//
 // What tfmot does before the first step of all stands in front of the step, where the schedule has a turn there.
 //
 // Prunable is what tfmot's registry names: kernels of dense layers and convolutions (grouped, not depthwise), tables of embeddings,
@@ -174,6 +176,34 @@ static op_attr schedule_of(const draft *d, const prune_choice *c, uint32_t param
                      .axis = axis_of(d, c, param)};
 }
 
+// An update of float32 whose kernel masks leaves to PRUNE the turns on which a mask is made. Not where each instruction shall be seen
+// by itself.
+static bool update_masks(const draft *d, uint32_t param)
+{
+    const optimizer_rule *rule = optimizer_rule_for(d->knobs, &d->model->params[param].shape);
+    return d->mask[param] != HR_NO_ID && d->tensors.data[d->param_tensor[param]].dtype == HR_F32 &&
+           d->gradient[d->param_tensor[param]] != HR_NO_ID && !d->tensorflow &&
+           !hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "off") &&
+           target_absorbs(d->target, TARGET_MASKS, rule->op);
+}
+
+void draft_mask_update(const draft *d, uint32_t param, instr *i)
+{
+    prune_choice c;
+    if (!update_masks(d, param)) {
+        return;
+    }
+    (void)prune_choice_of(d->knobs, &c);
+    const op_attr schedule = schedule_of(d, &c, param);
+    i->attr.offset = schedule.offset;
+    i->attr.count = schedule.count;
+    i->attr.stride_h = schedule.stride_h;
+    i->attr.rule = schedule.rule;
+    i->attr.slot = 1;
+    i->attr.flags |= OP_FLAG_MASKED;
+    instr_in(i, d->mask[param]);
+}
+
 static instr *add_prune(draft *d, instr_list *list, hr_phase phase, uint32_t param, uint32_t of)
 {
     instr *i = draft_instr(d, list, HR_OP_PRUNE, phase, d->model->params[param].layer);
@@ -204,8 +234,9 @@ static hr_status add_behind(draft *d, const op_attr *attr, uint32_t param, uint3
 static hr_status add_for_kernel(draft *d, const prune_choice *c, uint32_t param, hr_err *err)
 {
     op_attr attr = schedule_of(d, c, param);
+    attr.flags = update_masks(d, param) ? OP_FLAG_MASKED : 0;
     HR_TRY(add_behind(d, &attr, param, d->param_tensor[param], err));
-    attr.stride_h = 0;
+    attr.stride_h = attr.flags = 0;
     const optimizer_rule *rule = optimizer_rule_for(d->knobs, &d->model->params[param].shape);
     const uint32_t average = d->first_slot[param] + optimizer_slot_count(rule);
     return optimizer_averages(d->knobs) ? add_behind(d, &attr, param, average, err) : HR_OK;

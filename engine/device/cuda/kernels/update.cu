@@ -68,7 +68,7 @@ struct ema_rule {
 
 // Elements from `at` on: N of them at once.
 template <typename T, int N, int SLOTS, typename RULE>
-__device__ __forceinline__ void update_at(const update_item &a, const RULE &rule, int64_t at)
+__device__ __forceinline__ void update_at(const update_item &a, const RULE &rule, int64_t at, bool masks)
 {
     typedef pack<T, N> piece;
     piece w = *reinterpret_cast<const piece *>(static_cast<const T *>(a.w) + at), slot[UPDATE_SLOTS];
@@ -91,6 +91,13 @@ __device__ __forceinline__ void update_at(const update_item &a, const RULE &rule
             slot[k].at[i] = narrow<T>(state[k]);
         }
     }
+    if (masks) {
+        const piece mask = *reinterpret_cast<const piece *>(static_cast<const T *>(a.mask) + at);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            w.at[i] = widen(mask.at[i]) == 0.0f ? narrow<T>(0.0f) : w.at[i];
+        }
+    }
     *reinterpret_cast<piece *>(static_cast<T *>(a.w) + at) = w;
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) {
@@ -108,12 +115,13 @@ __device__ __forceinline__ void update_all(const update_args &a)
     const group_place here(a.blocks);
     const update_item &item = a.item[here.item];
     const RULE rule{a, *item.scalars};
+    const bool masks = item.mask != nullptr && item.scalars->masks != 0;
     const int64_t packs = item.count / n;
     for (int64_t i = here.thread; i < packs; i += here.width) {
-        update_at<T, n, SLOTS>(item, rule, i * n);
+        update_at<T, n, SLOTS>(item, rule, i * n, masks);
     }
     for (int64_t i = packs * n + here.thread; i < item.count; i += here.width) {
-        update_at<T, 1, SLOTS>(item, rule, i);
+        update_at<T, 1, SLOTS>(item, rule, i, masks);
     }
 }
 

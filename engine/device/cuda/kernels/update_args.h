@@ -14,12 +14,14 @@ typedef struct update_scalars {
     float rate, epsilon;  // Adam's: ops/adam.h
     float kept;           // of a weight, behind its decay
     float momentum, keep; // EMA: of the average, of the variable
+    int32_t masks;        // is the mask applied?
 } update_scalars;
 
 typedef struct update_item {
     void *w;       // EMA: the average
     const void *g; // EMA: the variable
     void *slot[UPDATE_SLOTS];
+    const void *mask; // where it is 0 the weight is; NULL: none
     const update_scalars *scalars;
     int64_t count;
 } update_item;
