@@ -256,6 +256,8 @@
       "dense_int8") /* x[...,I], q, scale, [b[O]] → y[...,O]: rows of x as int8, too; attr.act */                  \
     X(DENSE_INT8_WEIGHTS, "dense_int8_weights") /* x, q, scale, [b] → y */                                         \
     X(DENSE_INT4_WEIGHTS, "dense_int4_weights") /* x, q, scale, zero, [b] → y */                                   \
+    X(DEQUANTIZE,                                                                                                    \
+      "dequantize") /* q, scale, [zero] → w: frozen weights as real numbers; attr.rule; ops/held.h */              \
     X(PRUNE_CHANNELS,                                                                                                \
       "prune_channels") /* =w, mask of a kernel: w = 0 at what is of filters that it has at 0; \
                                      see ops/prune.h */
@@ -297,7 +299,7 @@ typedef struct op_attr {
     int32_t count; // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
     int32_t heads; // ATTENTION…; of a tile of it `offset` is its first head, `count` the heads of a sample
     int32_t flags; // OP_FLAG_…
-    int32_t rule;  // RELATIVE_BIAS: op_relative_rule; PERMUTE: the order of axes
+    int32_t rule;  // RELATIVE_BIAS: op_relative_rule; PERMUTE: the order of axes; DEQUANTIZE: held_as
     int32_t experts, choices, slots; // ROUTE, DISPATCH: experts, those of a token, slots of an expert
     uint64_t salt;                   // DROPOUT, DROP_PATH, ATTENTION with a rate: of the layer's name
     double epsilon, momentum;        // normalisations, MOMENTUM, EMA; FOCAL: the weight of what is there

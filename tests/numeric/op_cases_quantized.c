@@ -2,6 +2,7 @@
 // Trials of dense layers with whole-number weights: odd depths and widths, blocks of int4 that are not whole.
 #include "base/quantize.h"
 #include "numeric/op_draw.h"
+#include "ops/held.h"
 
 op_trial op_case_quantize(hr_op op, op_draw *d)
 {
@@ -42,5 +43,30 @@ op_trial op_case_quantized(hr_op op, op_draw *d)
         op_draw_in(d, &t, DIMS(out), -1.0, 1.0);
     }
     op_trial_infer_out(&t, 1);
+    return t;
+}
+
+// Weights of two or four dimensions, of odd sizes, some larger than what a kernel makes at once.
+op_trial op_case_held(hr_op op, op_draw *d)
+{
+    op_trial t = op_trial_make(op, (op_attr){.rule = (int32_t)op_draw_int(d, HELD_INT8, HELD_NF4)});
+    const int64_t columns = op_draw_int(d, 0, 7) == 0 ? 1025 : op_draw_int(d, 1, 4 * d->size);
+    const int64_t *const dims = op_draw_int(d, 0, 1) == 0 ? DIMS(op_draw_int(d, 1, 140), columns)
+                                                          : DIMS(3, 2, op_draw_int(d, 1, 30), columns);
+    hr_shape shape = {.rank = 0};
+    while (shape.rank < OP_MAX_RANK && dims[shape.rank] > 0) {
+        shape.dim[shape.rank] = dims[shape.rank];
+        shape.rank++;
+    }
+    held_parts parts;
+    held_parts_of(&shape, (held_as)t.query.attr.rule, &parts);
+    const bool whole = t.query.attr.rule == HELD_INT8;
+    draw_whole(d, &t, (hr_dtype)parts.part[0].dtype, parts.part[0].shape.dim, whole ? -127 : 0,
+               whole ? 127 : 255);
+    op_draw_in(d, &t, parts.part[1].shape.dim, 0.01, 90.0);
+    if (parts.count > 2) {
+        draw_whole(d, &t, HR_I8, parts.part[2].shape.dim, -8, 7);
+    }
+    op_trial_add_out(&t, HR_F32, shape.dim);
     return t;
 }

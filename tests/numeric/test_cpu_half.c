@@ -143,6 +143,7 @@ static const hr_op operations[] = {
     HR_OP_DROPOUT,
     HR_OP_DROP_PATH,
     HR_OP_FAKE_QUANT_WEIGHTS,
+    HR_OP_DEQUANTIZE,
     HR_OP_FAKE_QUANT,
     HR_OP_TRACK_RANGE,
     HR_OP_EMBEDDING,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nf4.h"
 #include "base/quantize.h"
 #include "numeric/fixture.h"
 #include "numeric/op_harness.h"
@@ -300,6 +301,54 @@ START_TEST(devices_make_the_same_of_weights_that_are_not_finite)
 }
 END_TEST
 
+// ---- nf4 ------------------------------------------------------------------------------------------------------
+
+static uint64_t read_floats(const json_t *root, const char *key, float *to)
+{
+    const json_t *list = json_object_get(root, key);
+    for (size_t k = 0; k < json_array_size(list); k++) {
+        to[k] = strtof(json_string_value(json_array_get(list, k)), NULL);
+    }
+    return json_array_size(list);
+}
+
+// Values, a block of tiny ones, a block of zeros, and a last block that is not whole.
+START_TEST(nf4_is_that_of_bitsandbytes_to_the_bit)
+{
+    static float w[ROOM], scale[ROOM], theirs[ROOM], back[ROOM];
+    static uint8_t q[ROOM];
+    json_t *root = fixture_open("nf4.json");
+    const json_t *bytes = json_object_get(root, "q");
+    const uint64_t count = read_floats(root, "values", w);
+    ck_assert_uint_eq(read_floats(root, "levels", theirs), NF4_LEVELS);
+    ck_assert_mem_eq(theirs, nf4_levels, sizeof nf4_levels);
+    quantize_nf4(w, count, q, scale);
+    ck_assert_uint_eq(read_floats(root, "scale", theirs), nf4_blocks(count));
+    ck_assert_mem_eq(theirs, scale, nf4_blocks(count) * sizeof *scale);
+    ck_assert_uint_eq(json_array_size(bytes), nf4_bytes(count));
+    for (size_t k = 0; k < nf4_bytes(count); k++) {
+        ck_assert_int_eq(q[k], json_integer_value(json_array_get(bytes, k)));
+    }
+    dequantize_nf4(q, scale, count, back);
+    ck_assert_uint_eq(read_floats(root, "back", theirs), count);
+    for (uint64_t k = 0; k < count; k++) {
+        ck_assert_msg(theirs[k] == back[k], "%llu: %a, theirs %a", (unsigned long long)k, (double)back[k],
+                      (double)theirs[k]);
+    }
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(nf4_of_a_block_that_is_not_finite_is_nan)
+{
+    float w[NF4_BLOCK + 2] = {[3] = INFINITY, [NF4_BLOCK] = 1}, scale[2], back[NF4_BLOCK + 2];
+    uint8_t q[NF4_BLOCK / 2 + 1];
+    quantize_nf4(w, NF4_BLOCK + 2, q, scale);
+    dequantize_nf4(q, scale, NF4_BLOCK + 2, back);
+    ck_assert(isnan(back[0]) && isnan(back[3]) && back[NF4_BLOCK] == 1);
+}
+END_TEST
+
 int main(void)
 {
 #ifdef TEST_DEVICE
@@ -318,6 +367,8 @@ int main(void)
     tcase_add_loop_test(all, what_is_not_finite_comes_back_as_nan, 0, 3);
     tcase_add_loop_test(all, a_row_that_is_not_finite_gives_nan, 0, 3 * DEVICES);
     tcase_add_loop_test(all, devices_make_the_same_of_weights_that_are_not_finite, 0, 3);
+    tcase_add_test(all, nf4_is_that_of_bitsandbytes_to_the_bit);
+    tcase_add_test(all, nf4_of_a_block_that_is_not_finite_is_nan);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -110,6 +110,7 @@ extern const cpu_impl cpu_multiply_broadcast;
 extern const cpu_impl cpu_zeros, cpu_concat, cpu_slice, cpu_slice_bwd, cpu_stack, cpu_reduce, cpu_reduce_bwd;
 extern const cpu_impl cpu_zero_pad, cpu_zero_pad_bwd, cpu_upsample, cpu_upsample_bwd, cpu_permute, cpu_roll;
 extern const cpu_impl cpu_drop_path, cpu_drop_path_bwd;
+extern const cpu_impl cpu_dequantize;
 extern const cpu_impl cpu_fake_quant, cpu_fake_quant_bwd, cpu_fake_quant_weights, cpu_track_range;
 extern const cpu_impl cpu_resize; // ADAPTIVE_POOL too, both ways
 extern const cpu_impl cpu_avg_pool, cpu_avg_pool_bwd;

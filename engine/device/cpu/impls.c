@@ -178,6 +178,7 @@ static const cpu_impl *const table[HR_OP_COUNT][MAX_IMPLS] = {
     [HR_OP_DENSE_INT8] = {&cpu_dense_int8},
     [HR_OP_DENSE_INT8_WEIGHTS] = {&cpu_dense_weights},
     [HR_OP_DENSE_INT4_WEIGHTS] = {&cpu_dense_weights},
+    [HR_OP_DEQUANTIZE] = {&cpu_dequantize},
 };
 
 static bool is_convolution(uint32_t op)

@@ -97,6 +97,7 @@ static const reference_row rows[HR_OP_COUNT] = {
     [HR_OP_DENSE_INT8] = {reference_dense_int8, 0},
     [HR_OP_DENSE_INT8_WEIGHTS] = {reference_dense_weights, 0},
     [HR_OP_DENSE_INT4_WEIGHTS] = {reference_dense_weights, 0},
+    [HR_OP_DEQUANTIZE] = {reference_dequantize, 0},
     [HR_OP_EXPERT_DENSE] = {reference_expert_dense, 0},
     [HR_OP_EXPERT_DENSE_BWD_DATA] = {reference_expert_dense_bwd_data, 0},
     [HR_OP_EXPERT_DENSE_BWD_WEIGHTS] = {reference_expert_dense_bwd_weights, 0},
