@@ -2,6 +2,7 @@
 // compress.lora as models and programs: which parameters there are and which are trained, by the formulas and by the counts that
 // PEFT prints; that gradients, optimizer state, sums and averages are of these alone; that nothing is computed for the rest.
 #include <check.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,27 @@ START_TEST(published_counts_are_ours)
         ck_assert_msg(trained == rows[k].trained, "%s %s %s: %llu", rows[k].model, rows[k].rank,
                       rows[k].targets, (unsigned long long)trained);
     }
+}
+END_TEST
+
+// tests/bench/peers/peft_counts.py: what PEFT itself trains.
+START_TEST(counts_of_peft_are_ours)
+{
+    json_t *root = json_load_file("tests/bench/results/peft_counts.json", 0, NULL);
+    const json_t *rows = json_object_get(root, "rows"), *row;
+    size_t k;
+    ck_assert_uint_ge(json_array_size(rows), 9);
+    json_array_foreach((json_t *)(uintptr_t)rows, k, row)
+    {
+        char rank[32];
+        const char *model = json_string_value(json_object_get(row, "model"));
+        (void)snprintf(rank, sizeof rank, "compress.lora=%lld",
+                       (long long)json_integer_value(json_object_get(row, "rank")));
+        ck_assert_msg(trained_of(model, rank, "compress.lora_targets=qv") ==
+                          (uint64_t)json_integer_value(json_object_get(row, "trainable")),
+                      "%s %s", model, rank);
+    }
+    json_decref(root);
 }
 END_TEST
 
@@ -339,6 +361,7 @@ int main(void)
     Suite *suite = suite_create("lora");
     TCase *tcase = tcase_create("lora");
     tcase_add_test(tcase, published_counts_are_ours);
+    tcase_add_test(tcase, counts_of_peft_are_ours);
     tcase_add_test(tcase, a_model_with_adapters_is_a_model_and_the_base_in_it_is_frozen);
     tcase_add_test(tcase, the_adapter_stands_beside_its_layer);
     tcase_add_test(tcase, of_a_convolution_the_second_product_is_of_single_pixels);
