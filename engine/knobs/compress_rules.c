@@ -22,6 +22,22 @@ bool quantized_as_a_framework(const hr_knobs *knobs)
     return quantized(knobs) && !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
 }
 
+static bool holds_base(const hr_knobs *knobs)
+{
+    return hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA) &&
+           !hr_knob_is(knobs, HR_KNOB_COMPRESS_LORA_BASE, "none");
+}
+
+bool held_and_quantized(const hr_knobs *knobs)
+{
+    return holds_base(knobs) && quantized(knobs);
+}
+
+bool held_on_cuda(const hr_knobs *knobs)
+{
+    return holds_base(knobs) && hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
+}
+
 bool strange_lora_targets(const hr_knobs *knobs)
 {
     lora_choice lora;
@@ -44,6 +60,11 @@ bool adapts_as_another(const hr_knobs *knobs)
 {
     return hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA) &&
            !hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "headroom");
+}
+
+bool empty_teacher(const hr_knobs *knobs)
+{
+    return hr_knob_text(knobs, HR_KNOB_COMPRESS_DISTILL)[0] == '\0';
 }
 
 static bool distils(const hr_knobs *knobs)

@@ -667,6 +667,14 @@ static const hr_constraint constraints[] = {
      "compress.lora_targets is auto, qv, qkv, attention, dense, conv, all or list:LAYER,LAYER: had "
      "{compress.lora_targets}",
      HR_KNOB_COMPRESS_LORA_TARGETS, "-s compress.lora_targets=auto"},
+    {held_and_quantized,
+     "compress.lora_base={compress.lora_base} holds weights as whole numbers that compress.quantize would "
+     "make "
+     "of real ones: needed one, had both",
+     HR_KNOB_COMPRESS_QUANTIZE, "-s compress.quantize=none"},
+    {held_on_cuda,
+     "compress.lora_base={compress.lora_base} needs a kernel that device cuda does not have: needed none",
+     HR_KNOB_COMPRESS_LORA_BASE, "-s compress.lora_base=none"},
     {strange_low_rank,
      "compress.low_rank is none, a rank from 1 to 65536 or ratio:X with X above 0 and below 1: had "
      "{compress.low_rank}",
@@ -678,6 +686,8 @@ static const hr_constraint constraints[] = {
      "execution.as has no rules for adapters, whose factor PEFT multiplies elsewhere: compress.lora needed "
      "execution.as=headroom, had {execution.as}",
      HR_KNOB_EXECUTION_AS, "-s execution.as=headroom"},
+    {empty_teacher, "compress.distill is a preset's name or file, self or none: had nothing",
+     HR_KNOB_COMPRESS_DISTILL, "-s compress.distill=none"},
     {distils_by_rules,
      "compress.distill has a teacher in the step, and how long a framework's step holds what that makes is "
      "not written down: "

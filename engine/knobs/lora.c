@@ -8,6 +8,8 @@ static const char *const words[] = {
     [LORA_DENSE] = "dense", [LORA_CONV] = "conv", [LORA_ALL] = "all",
 };
 
+static const char *const bases[LORA_BASE_COUNT] = {"none", "int8", "int4", "nf4"};
+
 bool lora_of(const hr_knobs *knobs, lora_choice *out)
 {
     static const char list[] = "list:";
@@ -18,6 +20,10 @@ bool lora_of(const hr_knobs *knobs, lora_choice *out)
     }
     if (out->rank > 0 && hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA_ALPHA)) {
         out->scale = hr_knob_real(knobs, HR_KNOB_COMPRESS_LORA_ALPHA) / (double)out->rank;
+    }
+    while (out->rank > 0 && out->base + 1 < LORA_BASE_COUNT &&
+           !hr_knob_is(knobs, HR_KNOB_COMPRESS_LORA_BASE, bases[out->base])) {
+        out->base++;
     }
     for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
         if (strcmp(text, words[k]) == 0) {

@@ -18,10 +18,20 @@ typedef enum lora_targets {
     LORA_LIST
 } lora_targets;
 
+// In the order of held_as (ops/held.h).
+typedef enum lora_base {
+    LORA_BASE_NONE,
+    LORA_BASE_INT8,
+    LORA_BASE_INT4,
+    LORA_BASE_NF4,
+    LORA_BASE_COUNT
+} lora_base;
+
 typedef struct lora_choice {
     int64_t rank; // 0: none
     double scale; // alpha over the rank
     lora_targets targets;
+    lora_base base;   // what the weights beside adapters are held as
     const char *list; // of LORA_LIST: names with commas between, in the knobs
 } lora_choice;
 

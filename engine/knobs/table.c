@@ -830,7 +830,8 @@ static const hr_knob_row rows[] = {
             "weights read, through activations, norms by batch, pooling, flattening and concatenation. What is added to another result, given "
             "to attention or to the loss keeps all of them. Biases, gains and depthwise kernels behind a filter become zero with it. Training is "
             "as large as before, with masks as large as the kernels; `headroom export --strip` takes the filters out, and writes a smaller model that is faster.",
-        .applies = "with compress.prune constant and polynomial"},
+        .applies = "with compress.prune constant and polynomial",
+        .needs = {{"!none", HR_KNOB_COMPRESS_PRUNE}}},
     ROW(COMPRESS_LORA, INT, "", "rank")
         .steps = {"none", "4", "8", "16", "32", "64"},
         .min = 1, .max = 65536, .models = true,
@@ -840,7 +841,8 @@ static const hr_knob_row rows[] = {
             "(alpha / R)·(x·A)·B. A and B alone are trained; every other parameter is frozen: it has no gradient, no "
             "optimizer state, no sum and no cast of a gradient, and below the first adapter nothing is computed backward. "
             "Running statistics of a batch norm keep moving, as PyTorch's do in train(). The activations stay: gradients go "
-            "through frozen layers, and in eager mode the tape records them. A begins uniform within 1 over the root of "
+            "through frozen layers, and in eager mode the tape records them, and both terms of each sum y beside: two tensors of y's size for each adapter, "
+            "which in GPT-2 (24 of them, batch 8) are 1.1 GiB more and eat what frozen weights save. In graph mode they are not kept. A begins uniform within 1 over the root of "
             "its features, B with zeros, as in PEFT; of a convolution A has the kernel, B is 1x1. A rank above a layer's "
             "full is allowed and pointless. A save of the model without adapters can be resumed: its weights are the base.",
         .applies = "with a model that multiplies by weights"},
@@ -851,7 +853,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Between A and B stands alpha / R. rank is Keras' default, a factor of 1 whatever the rank is: turning the rank turns "
             "nothing else. PEFT's default is 8.",
-        .applies = "with compress.lora"},
+        .applies = "with compress.lora",
+        .needs = {{"!none", HR_KNOB_COMPRESS_LORA}}},
     ROW(COMPRESS_LORA_TARGETS, TEXT, "auto", "")
         .models = true,
         .line = "auto, qv, qkv, attention, dense, conv, all or list:LAYER,LAYER",
@@ -860,7 +863,22 @@ static const hr_knob_row rows[] = {
             "adapter of its own; GPT-2's c_attn in PEFT has one A for the three. attention: its output too. dense: layers of that kind. conv: convolutions without groups. all: every product with "
             "weights of its own, gates of an LSTM too; a table of an embedding that serves as the output layer is none. "
             "list: the layers that are named. auto: qv, dense in a model without attention, conv in one without either.",
-        .applies = "with compress.lora"},
+        .applies = "with compress.lora",
+        .needs = {{"!none", HR_KNOB_COMPRESS_LORA}}},
+    ROW(COMPRESS_LORA_BASE, CHOICE, "none", "")
+        .choices = {"none", "int8", "int4", "nf4"},
+        .models = true,
+        .line = "what frozen weights beside adapters are held as: QLoRA",
+        .explanation =
+            "Weights that an adapter stands beside (compress.lora_targets; all for what QLoRA does) stay on the device as whole numbers and "
+            "scales: int8 and int4 as Keras quantises them (a scale for each unit; a scale and a zero point for 128 rows of a unit), nf4 as "
+            "bitsandbytes (16 quantiles of a normal distribution times the largest of 64 weights that follow one another as they lie here; "
+            "scales are float32, not quantised once more). Each product forward, and each gradient of an input backward, makes them into a "
+            "temporary of the type that is computed in, which goes with it: that is what the largest layer adds to the peak, and time. "
+            "Only adapters have gradients, slots and casts. They are made of the seeded values, or of the save that is "
+            "resumed; a save holds them as they are, and goes on with the same word alone. For device.kind reference, cpu and plan.",
+        .applies = "with compress.lora",
+        .needs = {{"!none", HR_KNOB_COMPRESS_LORA}}},
     ROW(COMPRESS_LOW_RANK, TEXT, "none", "")
         .steps = {"none", "ratio:0.75", "ratio:0.5", "ratio:0.25", "ratio:0.1"}, .models = true,
         .line = "none, a rank or ratio:X: weights become products of thin factors",
@@ -889,7 +907,8 @@ static const hr_knob_row rows[] = {
         .explanation =
             "loss = alpha times the student's loss from labels + (1 - alpha) times the distance from the teacher. 0 learns from the teacher "
             "alone.",
-        .applies = "with compress.distill"},
+        .applies = "with compress.distill",
+        .needs = {{"!none", HR_KNOB_COMPRESS_DISTILL}}},
     ROW(COMPRESS_DISTILL_TEMPERATURE, REAL, "3", "")
         .models = true,
         .min = 0.01, .max = 1000,
@@ -897,13 +916,15 @@ static const hr_knob_row rows[] = {
         .explanation =
             "More makes the teacher's answer softer, so that also what it finds less likely is learned. The distance is multiplied by the "
             "temperature's square, which keeps its gradient as large as the labels'.",
-        .applies = "with compress.distill"},
+        .applies = "with compress.distill",
+        .needs = {{"!none", HR_KNOB_COMPRESS_DISTILL}}},
     ROW(COMPRESS_DISTILL_WEIGHTS, TEXT, "", "")
         .line = "saved file with the teacher's weights",
         .explanation =
             "A save of a training of the teacher (train.save). \"\" takes what the teacher's preset names in train.resume; where it names "
             "nothing the teacher has seeded initial values, which teach nothing: good for bytes only. A plan needs none.",
-        .applies = "with compress.distill"},
+        .applies = "with compress.distill",
+        .needs = {{"!none", HR_KNOB_COMPRESS_DISTILL}}},
     ROW(COMPRESS_DISTILL_CACHE, CHOICE, "off", "")
         .choices = OFF_ON,
         .models = true,
@@ -912,7 +933,8 @@ static const hr_knob_row rows[] = {
             "Its logits of all training samples stay in host memory, 4 bytes for each class of each sample, and come with the batch: no step "
             "holds the teacher's weights or what it makes. The answers are made in a heap of their own, which is gone before the first "
             "step. Images that pipeline.augment changes have no one answer.",
-        .applies = "with compress.distill"},
+        .applies = "with compress.distill",
+        .needs = {{"!none", HR_KNOB_COMPRESS_DISTILL}}},
     ROW(COMPRESS_QUANTIZE, CHOICE, "none", "")
         .choices = {"none", "int8_weights", "int8", "int4_weights", "qat"},
         .line = "evaluate with whole-number weights as deployed, or train for them",

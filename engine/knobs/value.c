@@ -418,7 +418,8 @@ bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id)
     bool acts = !hr_knob_is_size(id) || hr_knob_is_set(knobs, id);
     for (int k = 0; k < HR_KNOB_NEEDS_MAX && row->needs[k].words != NULL && acts; k++) {
         char value[HR_KNOB_TEXT_MAX];
-        acts = has_word(row->needs[k].words, hr_knob_format(knobs, row->needs[k].knob, value));
+        const char *words = row->needs[k].words, *had = hr_knob_format(knobs, row->needs[k].knob, value);
+        acts = words[0] == '!' ? !has_word(words + 1, had) : has_word(words, had);
     }
     return acts;
 }

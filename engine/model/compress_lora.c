@@ -186,6 +186,7 @@ static uint32_t adapt(compressor *c, const model_node *node)
     const op_attr none = {.kernel_h = 0};
     const bool conv = node->op == HR_OP_CONV2D;
     if (c->made[weights][0] == HR_NO_ID) {
+        c->b->params.data[weights].held = (held_as)c->lora.base;
         make_adapter(c, weights);
     }
     const model_node first =

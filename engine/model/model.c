@@ -155,5 +155,5 @@ bool model_param_is_dense(const hr_model *model, uint32_t param)
             }
         }
     }
-    return read && model->params[param].shape.rank == 2;
+    return read && model->params[param].shape.rank == 2 && model->params[param].held == HELD_REAL;
 }

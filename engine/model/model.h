@@ -18,6 +18,7 @@
 #include "headroom/preset.h"
 #include "headroom/status.h"
 
+#include "ops/held.h"
 #include "ops/op.h"
 
 // What names of a teacher's layers, values and parameters begin with.
@@ -49,6 +50,7 @@ typedef struct model_param {
     hr_category category; // WEIGHTS, or STATE (running statistics)
     bool trainable;
     bool adapter; // of compress.lora: what was trained without it lacks this
+    held_as held; // of its base, which does not train (compress.lora_base)
     model_factor factor;
     model_init init;
     double init_scale;
@@ -141,7 +143,7 @@ uint32_t model_data_slots(const hr_model *model);
 // One image, or its pixels flat, and one class: what sources of images have bytes for.
 bool model_takes_images(const hr_model *model);
 
-// Is it a matrix [I,O] that dense layers alone read, as it lies? Those are what compress.quantize is about.
+// Is it a matrix [I,O] of real numbers that dense layers alone read, as it lies? Those are what compress.quantize is about.
 bool model_param_is_dense(const hr_model *model, uint32_t param);
 
 // Writes the seeded initial values of parameter `index` (float32, plain layout) to values[0..elements).

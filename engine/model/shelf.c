@@ -136,13 +136,21 @@ void model_shelf_give_back(model_shelf *shelf, const hr_model *model)
 
 // ---- weights of one and of the other ----------------------------------------------------------------------------
 
-static bool has_param(const hr_model *m, const model_param *wanted)
+// Real weights go on as whole numbers, and whole numbers as what they are.
+static bool goes_on_as(held_as from, held_as to)
+{
+    return from == HELD_REAL || from == to;
+}
+
+// With `begins` it is `m` that is gone on from.
+static bool has_param(const hr_model *m, const model_param *wanted, bool begins)
 {
     bool has = false;
     for (uint32_t k = 0; k < m->own_params && !has; k++) {
         const model_param *p = &m->params[k];
         has = strcmp(p->name, wanted->name) == 0 && p->shape.rank == wanted->shape.rank &&
-              memcmp(p->shape.dim, wanted->shape.dim, p->shape.rank * sizeof p->shape.dim[0]) == 0;
+              memcmp(p->shape.dim, wanted->shape.dim, p->shape.rank * sizeof p->shape.dim[0]) == 0 &&
+              (begins ? goes_on_as(p->held, wanted->held) : goes_on_as(wanted->held, p->held));
     }
     return has;
 }
@@ -152,7 +160,7 @@ static const char *first_lacking(const hr_model *from, const hr_model *to, bool 
 {
     for (uint32_t k = 0; k < from->own_params; k++) {
         const model_param *p = &from->params[k];
-        if (!(begin && p->adapter) && !has_param(to, p)) {
+        if (!(begin && p->adapter) && !has_param(to, p, begin)) {
             return p->name;
         }
     }

@@ -37,6 +37,7 @@ static const struct {
     {pass_checkpoint, skip, skip},
     {pass_joined, skip, skip},
     {pass_keep, skip, skip},
+    {pass_dequantize, pass_dequantize, skip},
     {pass_framework, skip, skip},
     {pass_read, pass_read, skip},
     {pass_accumulate, skip, skip},
@@ -201,17 +202,19 @@ static hr_status finish(draft *d, program **out, hr_err *err)
 static hr_status start(draft *d, hr_err *err)
 {
     d->param_tensor = hr_calloc(d->model->param_count + 1u, sizeof *d->param_tensor);
+    d->first_part = hr_calloc(d->model->param_count + 1u, sizeof *d->first_part);
     d->first_slot = hr_calloc(d->model->param_count + 1u, sizeof *d->first_slot);
     d->accumulator = hr_calloc(d->model->param_count + 1u, sizeof *d->accumulator);
     d->pack = hr_calloc(d->model->param_count + 1u, sizeof *d->pack);
     d->mask = hr_calloc(d->model->param_count + 1u, sizeof *d->mask);
     d->value_tensor = hr_calloc(d->model->value_count, sizeof *d->value_tensor);
     d->layer_names = arena_take(&d->names, d->model->layer_count, sizeof *d->layer_names);
-    if (d->param_tensor == NULL || d->first_slot == NULL || d->accumulator == NULL || d->pack == NULL ||
-        d->mask == NULL || d->value_tensor == NULL || d->layer_names == NULL) {
+    if (d->param_tensor == NULL || d->first_part == NULL || d->first_slot == NULL || d->accumulator == NULL ||
+        d->pack == NULL || d->mask == NULL || d->value_tensor == NULL || d->layer_names == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a program of %u operations", d->model->node_count);
     }
     memset(d->pack, 1, d->model->param_count);
+    memset(d->first_part, 0xff, d->model->param_count * sizeof *d->first_part);
     memset(d->mask, 0xff, d->model->param_count * sizeof *d->mask);
     for (uint32_t k = 0; k < d->model->layer_count; k++) {
         d->layer_names[k] = draft_name(d, d->model->layers[k].name);
@@ -250,6 +253,7 @@ static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_m
     vec_deinit(&d.instrs);
     arena_deinit(&d.names);
     hr_free(d.param_tensor);
+    hr_free(d.first_part);
     hr_free(d.first_slot);
     hr_free(d.accumulator);
     hr_free(d.pack);

@@ -80,6 +80,21 @@ static uint64_t bytes_of_parts(const hr_shape *shape, hr_quantize mode)
            (parts.zero.rank > 0 ? bytes_of(&parts.zero, HR_I8) : 0);
 }
 
+// As it is trained, or held beside adapters.
+static uint64_t held_bytes(const model_param *p, hr_dtype variables)
+{
+    uint64_t sum = 0;
+    held_parts parts;
+    if (p->held == HELD_REAL) {
+        return bytes_of(&p->shape, variables);
+    }
+    held_parts_of(&p->shape, p->held, &parts);
+    for (uint32_t k = 0; k < parts.count; k++) {
+        sum += bytes_of(&parts.part[k].shape, (hr_dtype)parts.part[k].dtype);
+    }
+    return sum;
+}
+
 // Filters of a kernel that are gone at the end of the schedule.
 static int64_t filters_gone(const hr_model *model, const model_channels *c, const prune_choice *choice,
                             uint32_t kernel)
@@ -124,9 +139,10 @@ hr_status deployed_size_of(const hr_model *model, const hr_knobs *knobs, deploye
     for (uint32_t k = 0; k < model->own_params && status == HR_OK; k++) {
         const hr_shape *shape = &model->params[k].shape;
         const hr_shape left = shrinks ? shape_left(model, &channels, &choice, k) : *shape;
+        const uint64_t bytes = held_bytes(&model->params[k], variables);
         const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(model, k);
-        out->stripped_bytes += bytes_of(shape, variables);
-        out->bytes += taken ? bytes_of_parts(&left, mode) : bytes_of(&left, variables);
+        out->stripped_bytes += bytes;
+        out->bytes += taken ? bytes_of_parts(&left, mode) : shrinks ? bytes_of(&left, variables) : bytes;
     }
     model_channels_deinit(&channels);
     return status;

@@ -59,7 +59,8 @@ hr_status draft_tensor(draft *d, const char *name, const op_operand *like, hr_ca
                   .category = category,
                   .storage = *id,
                   .layer = layer,
-                  .param = HR_NO_ID};
+                  .param = HR_NO_ID,
+                  .held = HR_NO_ID};
     return draft_measure(t, err);
 }
 

@@ -52,7 +52,9 @@ typedef struct draft {
     uint32_t ahead;       // batches held ahead (pipeline.device_prefetch), 0 in an evaluation
     uint32_t first_ahead; // tensor of slot 0 in the batch that comes next; then slot by slot, batch by batch
     uint32_t *param_tensor; // [model->param_count]
-    uint32_t *first_slot;   // [model->param_count] of a trainable one: its first optimizer slot
+    uint32_t
+        *first_part; // [model->param_count] of one that is held as whole numbers: its first part; HR_NO_ID
+    uint32_t *first_slot; // [model->param_count] of a trainable one: its first optimizer slot
     uint8_t *
         pack; // [model->param_count] how many variables PyTorch has as one with it, where it is the first; 0: it is not
     uint32_t *accumulator;  // [model->param_count] of a trainable one under batch.accumulate: its sum
@@ -148,6 +150,7 @@ hr_status pass_checkpoint(draft *d, hr_err *err);
 hr_status pass_dedup(draft *d, hr_err *err);
 hr_status pass_joined(draft *d, hr_err *err);
 hr_status pass_keep(draft *d, hr_err *err);
+hr_status pass_dequantize(draft *d, hr_err *err);
 hr_status pass_framework(draft *d, hr_err *err);
 hr_status pass_read(draft *d, hr_err *err);
 hr_status pass_accumulate(draft *d, hr_err *err);

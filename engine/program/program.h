@@ -37,6 +37,8 @@ typedef struct tensor {
     uint64_t offset;  // where in them this one begins, of one that lies beside others there
     uint32_t layer;   // index into the model's layers, HR_NO_ID
     uint32_t param;   // index into the model's params for weights, gradients, slots; HR_NO_ID
+    uint32_t
+        held; // the parameter that is held as whole numbers of which this is a part (ops/held.h); HR_NO_ID
     uint8_t device;
     bool persistent;
     bool saved;          // kept from forward to backward

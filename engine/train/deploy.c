@@ -14,6 +14,7 @@
 #include "program/optimizer_rules.h"
 #include "train/deploy_sizes.h"
 #include "train/engine_impl.h"
+#include "train/held.h"
 #include "train/quantized.h"
 #include "train/ranks.h"
 #include "train/save_header.h"
@@ -143,6 +144,7 @@ static hr_status strip(deploying *d, hr_err *err)
             return HR_FAIL(err, NOMEM, "no host memory for a copy of %s", m->params[k].name);
         }
         to->category = m->params[k].category;
+        HR_TRY(held_copy_scales(&d->saved, &m->params[k], &d->stripped, err));
     }
     return HR_OK;
 }
@@ -412,6 +414,14 @@ static hr_status check_request(const deploying *d, hr_err *err)
         (void)HR_FAIL(err, SAVE, "%s has %s weights already: needed those that were trained",
                       d->request->save, hr_quantize_name(d->e->quantized));
         hr_err_try(err, "--save FILE with the save that it was made of");
+        return HR_SAVE;
+    }
+    const bool held = hr_knob_is_set(&d->e->knobs, HR_KNOB_COMPRESS_LORA) &&
+                      !hr_knob_is(&d->e->knobs, HR_KNOB_COMPRESS_LORA_BASE, "none");
+    if (held && d->request->quantize != HR_QUANTIZE_NONE) {
+        (void)HR_FAIL(err, SAVE, "%s has the base of its adapters as %s: needed --quantize none",
+                      d->request->save, hr_knob_text(&d->e->knobs, HR_KNOB_COMPRESS_LORA_BASE));
+        hr_err_try(err, "--quantize none");
         return HR_SAVE;
     }
     return HR_OK;

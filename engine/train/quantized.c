@@ -6,6 +6,7 @@
 
 #include "base/quantize.h"
 #include "program/deployed.h"
+#include "train/held.h"
 
 enum { QUANTIZED_NAME_BYTES = 256 };
 
@@ -90,6 +91,7 @@ hr_status quantized_make(const store *from, const hr_model *m, hr_quantize mode,
         } else if (w != NULL && store_add_as(to, p->name, w, w->dtype) == NULL) {
             return no_memory(p->name, err);
         }
+        HR_TRY(held_copy_scales(from, p, to, err));
     }
     return HR_OK;
 }
@@ -146,6 +148,7 @@ hr_status quantized_back(const store *from, const hr_model *m, hr_quantize mode,
         } else if (t != NULL && store_add_as(to, p->name, t, t->dtype) == NULL) {
             return no_memory(p->name, err);
         }
+        HR_TRY(held_copy_scales(from, p, to, err));
     }
     return HR_OK;
 }

@@ -12,6 +12,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "train/engine_impl.h"
+#include "train/held.h"
 #include "train/quantized.h"
 #include "train/save_header.h"
 #include "train/save_write.h"
@@ -244,6 +245,20 @@ static hr_status check_factors(const save_file *f, const store *s, const model_p
     return HR_SAVE;
 }
 
+// Of a base that was trained with adapters as whole numbers.
+static hr_status check_real(const save_file *f, const stored_tensor *t, hr_err *err)
+{
+    if (t == NULL || dtype_is_real(t->dtype)) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, SAVE, "%s has %s as whole numbers of another compress.lora_base than this model's",
+                  f->path, t->name);
+    if (!f->of_teacher) {
+        hr_err_try(err, "%s", save_text(f->metadata, SAVE_SHAPED_KEY));
+    }
+    return HR_SAVE;
+}
+
 // Every weight and running statistic of the model, or of its teacher, must be there in its shape; adapters may be missing and then
 // begin. Slots may be missing (another optimizer); tensors that the program has no use for are passed over.
 static hr_status check_against_model(const save_file *f, const store *s, hr_err *err)
@@ -255,6 +270,10 @@ static hr_status check_against_model(const save_file *f, const store *s, hr_err 
         if (t == NULL && m->params[k].factor == MODEL_FACTOR_NONE && !f->of_teacher) {
             HR_TRY(check_factors(f, s, &m->params[k], err));
         }
+        if (m->params[k].held != HELD_REAL && held_is_there(s, &m->params[k])) {
+            continue;
+        }
+        HR_TRY(check_real(f, t, err));
         if (t == NULL ? !m->params[k].adapter : !shape_equal(&t->shape, &m->params[k].shape)) {
             char needed[64];
             char had[64] = "nothing";

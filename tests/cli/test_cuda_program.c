@@ -105,6 +105,7 @@ START_TEST(the_plan_is_the_run)
     hr_preset *preset = preset_of(c);
     hr_knobs knobs = knobs_on(preset, "cuda");
     configuration_apply(c, &knobs);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_COMPRESS_LORA_BASE, "none", NULL), HR_OK); // not on cuda
     const exactness found = exactness_without_refused(preset, knobs, &peak_bytes, why, sizeof why);
     ck_assert_msg(found == EXACTNESS_HOLDS, "%s: %s", configuration_text(c, text, sizeof text), why);
     ck_assert_uint_gt(peak_bytes, 0);

@@ -22,6 +22,12 @@ START_TEST(a_plan_is_the_run_with_adapters)
          "optimizer.ema=0.9"},
         {"execution.mode=eager", "compress.lora_targets=all", "precision.policy=mixed_bfloat16",
          "batch.accumulate=2"},
+        {"execution.mode=eager", "compress.lora_targets=all", "compress.lora_base=nf4",
+         "precision.policy=mixed_bfloat16"},
+        {"execution.mode=graph", "compress.lora_targets=all", "compress.lora_base=int8",
+         "checkpoint.strategy=blocks"},
+        {"execution.mode=graph", "compress.lora_targets=auto", "compress.lora_base=int4",
+         "batch.accumulate=2"},
     };
     enum { WAYS = sizeof ways / sizeof *ways };
     hr_preset_entry *entries = NULL;

@@ -157,6 +157,7 @@ static const turning turnings[] = {
     {HR_KNOB_COMPRESS_LORA, {NULL}, "none", "2"},
     {HR_KNOB_COMPRESS_LORA_ALPHA, {"compress.lora=2"}, "rank", "16"},
     {HR_KNOB_COMPRESS_LORA_TARGETS, {"compress.lora=2"}, "auto", "conv"},
+    {HR_KNOB_COMPRESS_LORA_BASE, {"compress.lora=2"}, "none", "nf4"},
     {HR_KNOB_COMPRESS_DISTILL, {NULL}, "none", "TEACHER"},
     {HR_KNOB_COMPRESS_DISTILL_ALPHA, {"compress.distill=TEACHER"}, "0.5", "0.9"},
     {HR_KNOB_COMPRESS_DISTILL_TEMPERATURE, {"compress.distill=TEACHER"}, "3", "1"},

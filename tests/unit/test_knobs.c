@@ -182,13 +182,19 @@ START_TEST(what_a_knob_needs_is_what_its_sentence_says)
         hr_knobs met = knobs;
         for (int n = 0; n < HR_KNOB_NEEDS_MAX && rows[k].needs[n].words != NULL; n++) {
             const hr_knob_row *other = &rows[rows[k].needs[n].knob];
+            const bool each_but = rows[k].needs[n].words[0] == '!';
             char words[128], *rest = NULL;
-            snprintf(words, sizeof words, "%s", rows[k].needs[n].words);
+            snprintf(words, sizeof words, "%s", each_but ? "" : rows[k].needs[n].words);
             ck_assert_msg(rows[k].applies != NULL && strstr(rows[k].applies, other->key) != NULL, "%s",
                           rows[k].key);
             for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
                 ck_assert_msg(strstr(rows[k].applies, word) != NULL, "%s %s", rows[k].key, word);
                 ck_assert_int_eq(hr_knobs_set(&met, other->id, word, &err), HR_OK);
+            }
+            if (each_but) { // a value that is none of them
+                ck_assert_msg(!hr_knob_acts(&met, rows[k].id), "%s", rows[k].key);
+                const char *value = other->steps[0] == NULL ? "self" : other->steps[1];
+                ck_assert_int_eq(hr_knobs_set(&met, other->id, value, &err), HR_OK);
             }
             for (int c = 0; other->choices[c] != NULL; c++) { // a word that it takes beside these
                 hr_knobs to = met;
@@ -470,9 +476,12 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "execution.as=tensorflow", "optimizer.kind=adam8bit"},
     {"device.vram=64MiB", "optimizer.implementation=fused", "optimizer.kind=rmsprop"},
     {"device.vram=64MiB", "compress.lora=4", "compress.lora_targets=nose"},
+    {"device.vram=64MiB", "compress.lora=4", "compress.lora_base=nf4", "compress.quantize=int8"},
+    {"device.vram=64MiB", "compress.lora=4", "compress.lora_base=nf4", "device.kind=cuda"},
     {"device.vram=64MiB", "compress.low_rank=ratio:1"},
     {"device.vram=64MiB", "compress.lora=4", "compress.low_rank=4"},
     {"device.vram=64MiB", "compress.lora=4", "execution.as=pytorch"},
+    {"device.vram=64MiB", "compress.distill="},
     {"device.vram=64MiB", "compress.distill=self", "execution.as=pytorch"},
     {"device.vram=64MiB", "compress.distill=self", "compress.distill_cache=on", "pipeline.augment=flip"},
     {"device.vram=64MiB", "compress.distill=self", "compress.distill_cache=on", "precision.policy=bfloat16"},

@@ -102,6 +102,7 @@
     X(COMPRESS_LORA, "compress.lora")                                                                        \
     X(COMPRESS_LORA_ALPHA, "compress.lora_alpha")                                                            \
     X(COMPRESS_LORA_TARGETS, "compress.lora_targets")                                                        \
+    X(COMPRESS_LORA_BASE, "compress.lora_base")                                                              \
     X(COMPRESS_LOW_RANK, "compress.low_rank")                                                                \
     X(COMPRESS_DISTILL, "compress.distill")                                                                  \
     X(COMPRESS_DISTILL_ALPHA, "compress.distill_alpha")                                                      \
@@ -168,9 +169,9 @@ typedef struct hr_knob_row {
     const char *explanation; // a paragraph
     const char *allocator;   // the only allocator.kind of a replay that it concerns; NULL: any
     const char *applies;     // sentence: when it applies; NULL always
-    // Without which it does nothing: each knob has one of these words. What the sentence says beside it is not here.
+    // Without which it does nothing: each knob has one of these words, or none of them. What the sentence says beside it is not here.
     struct {
-        const char *words; // "adam adamw"; NULL: no more of them
+        const char *words; // "adam adamw", or "!none": each but these; NULL: no more of them
         hr_knob_id knob;
     } needs[HR_KNOB_NEEDS_MAX];
 } hr_knob_row;

@@ -27,12 +27,49 @@ static const char *param_name(draft *d, const model_param *param)
     return averaged ? draft_suffixed(d, param->name, OPTIMIZER_EMA_SLOT) : draft_name(d, param->name);
 }
 
+// Of weights that are held as whole numbers: the parts stay, and what reads the weights reads what pass dequantize makes.
+static hr_status add_held(draft *d, uint32_t k, hr_err *err)
+{
+    const model_param *param = &d->model->params[k];
+    held_parts parts;
+    held_parts_of(&param->shape, param->held, &parts);
+    d->first_part[k] = d->tensors.count;
+    for (uint32_t n = 0; n < parts.count; n++) {
+        const char *suffix = parts.suffix[n];
+        const char *name =
+            suffix == NULL ? draft_name(d, param->name) : draft_suffixed(d, param->name, suffix);
+        uint32_t id = 0;
+        HR_TRY(draft_tensor(d, name, &parts.part[n], param->category, param->layer, &id, err));
+        d->tensors.data[id].held = k;
+    }
+    return HR_OK;
+}
+
+// What stands for them until pass dequantize: nobody makes it.
+static hr_status add_stand_ins(draft *d, hr_err *err)
+{
+    for (uint32_t k = 0; k < d->model->param_count; k++) {
+        if (d->first_part[k] == HR_NO_ID) {
+            continue;
+        }
+        const model_param *param = &d->model->params[k];
+        const op_operand o = {.shape = param->shape, .dtype = d->compute, .layout = HR_LAYOUT_PLAIN};
+        HR_TRY(draft_tensor(d, draft_suffixed(d, param->name, "real"), &o, HR_CATEGORY_TEMPORARIES,
+                            param->layer, &d->param_tensor[k], err));
+    }
+    return HR_OK;
+}
+
 static hr_status add_params(draft *d, hr_category category, hr_err *err)
 {
     const uint32_t count = d->mode == PROGRAM_EVALUATE ? d->model->own_params : d->model->param_count;
     for (uint32_t k = 0; k < count; k++) {
         const model_param *param = &d->model->params[k];
         if (param->category != category) {
+            continue;
+        }
+        if (param->held != HELD_REAL) {
+            HR_TRY(add_held(d, k, err));
             continue;
         }
         op_operand o = with_real_type(d, &param->shape, HR_F32);
@@ -452,6 +489,7 @@ hr_status pass_build(draft *d, hr_err *err)
     const hr_model *m = d->model;
     memset(d->value_tensor, 0xff, m->value_count * sizeof *d->value_tensor);
     HR_TRY(add_persistent(d, err));
+    HR_TRY(add_stand_ins(d, err));
     for (uint32_t k = 0; d->mode != PROGRAM_FEED || d->ahead == 0 ? k < slots_here(d) : false; k++) {
         HR_TRY(add_input_copy(d, m->slots[k].value, (int32_t)k, err));
     }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/held.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PART_NAME_BYTES = 256 };
+
+static void name_part(const model_param *p, const char *suffix, char name[PART_NAME_BYTES])
+{
+    (void)snprintf(name, PART_NAME_BYTES, "%s%s%s", p->name, suffix == NULL ? "" : ":",
+                   suffix == NULL ? "" : suffix);
+}
+
+static const stored_tensor *find_part(const store *s, const model_param *p, const held_parts *parts,
+                                      uint32_t k)
+{
+    char name[PART_NAME_BYTES];
+    name_part(p, parts->suffix[k], name);
+    const stored_tensor *t = store_find(s, name);
+    const op_operand *part = &parts->part[k];
+    return t != NULL && t->dtype == part->dtype && shape_equal(&t->shape, &part->shape) ? t : NULL;
+}
+
+static const stored_tensor *find_real(const store *s, const model_param *p)
+{
+    const stored_tensor *t = store_find(s, p->name);
+    return t != NULL && dtype_is_real(t->dtype) && shape_equal(&t->shape, &p->shape) ? t : NULL;
+}
+
+bool held_is_there(const store *s, const model_param *p)
+{
+    held_parts parts;
+    held_parts_of(&p->shape, p->held, &parts);
+    bool all = true;
+    for (uint32_t k = 0; k < parts.count; k++) {
+        all = all && find_part(s, p, &parts, k) != NULL;
+    }
+    return all || find_real(s, p) != NULL;
+}
+
+hr_status held_copy_scales(const store *s, const model_param *p, store *to, hr_err *err)
+{
+    held_parts parts = {.count = 0};
+    if (p->held != HELD_REAL) {
+        held_parts_of(&p->shape, p->held, &parts);
+    }
+    for (uint32_t k = 1; k < parts.count; k++) {
+        char name[PART_NAME_BYTES];
+        name_part(p, parts.suffix[k], name);
+        const stored_tensor *t = find_part(s, p, &parts, k);
+        if (t == NULL) {
+            return HR_FAIL(err, SAVE, "%s as %s lacks its %s", p->name, held_name(p->held), parts.suffix[k]);
+        }
+        if (store_add_as(to, name, t, t->dtype) == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for %s", name);
+        }
+    }
+    return HR_OK;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights that are held as whole numbers (compress.lora_base) in a store. In a store and a save the parts have the
+// names of their tensors: NAME, NAME:scale, NAME:zero. Engine's thread.
+#ifndef TRAIN_HELD_H
+#define TRAIN_HELD_H
+
+#include "model/model.h"
+#include "train/store.h"
+
+// Does the store have what parameter p begins with or goes on from: its parts, or real weights to make them of?
+bool held_is_there(const store *s, const model_param *p);
+// Appends what stands beside its numbers, which the caller copies: scales and zero points. NOMEM error; SAVE where one is missing.
+HR_MUST_CHECK hr_status held_copy_scales(const store *s, const model_param *p, store *to, hr_err *err);
+
+#endif

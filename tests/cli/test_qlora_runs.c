@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// compress.lora_base in runs: adapters learn beside whole numbers on both devices, which stay what they were; saves hold them and go on
+// bit for bit; real weights of a save become them; and they become nothing else.
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "short_runs.h"
+
+static const char *const bases[] = {"compress.lora_base=int8", "compress.lora_base=int4", "compress.lora_base=nf4"};
+enum { BASES = sizeof bases / sizeof *bases };
+
+static char save[64], save_pair[96], resume_pair[96];
+
+static void name_save(void)
+{
+    (void)snprintf(save, sizeof save, "/tmp/headroom-qlora-%ld.safetensors", (long)getpid());
+    (void)snprintf(save_pair, sizeof save_pair, "train.save=%s", save);
+    (void)snprintf(resume_pair, sizeof resume_pair, "train.resume=%s", save);
+}
+
+static void remove_save(void)
+{
+    unlink(save);
+}
+
+// Fewer bytes of weights, nearly the base's loss at first, less of it at last, and the same on the judge.
+START_TEST(adapters_learn_beside_whole_numbers)
+{
+    const char *const pairs[] = {"compress.lora=4", "compress.lora_targets=all", "optimizer.learning_rate=0.01",
+                                 "pipeline.resident=on", bases[_i], NULL};
+    const char *const judge[] = {"compress.lora=4", "compress.lora_targets=all", "optimizer.learning_rate=0.01",
+                                 "pipeline.resident=on", bases[_i], "device.kind=reference", NULL};
+    const char *const real[] = {"compress.lora=4", "compress.lora_targets=all", NULL};
+    hr_report held = train("gpt2_124m_tiny", 12, pairs), judged = train("gpt2_124m_tiny", 12, judge);
+    hr_report plain = train("gpt2_124m_tiny", 1, real);
+    ck_assert_double_lt(fabs(held.train.loss_first - plain.train.loss_first), 0.02);
+    ck_assert_double_ne(held.train.loss_first, plain.train.loss_first);
+    ck_assert_double_lt(held.train.loss_last, 0.98 * held.train.loss_first);
+    ck_assert_double_lt(fabs(held.train.loss_last - judged.train.loss_last), 1e-4);
+    ck_assert_uint_lt(held.memory.static_bytes, plain.memory.static_bytes);
+    ck_assert_uint_eq(held.model.parameters, plain.model.parameters);
+    hr_report_deinit(&held);
+    hr_report_deinit(&judged);
+    hr_report_deinit(&plain);
+}
+END_TEST
+
+START_TEST(a_run_beside_whole_numbers_goes_on_bit_for_bit)
+{
+    hr_report half = train("gpt2_124m_tiny", 3, (const char *[]){save_pair, "compress.lora=4", bases[_i], NULL});
+    hr_report on = train("gpt2_124m_tiny", 6, (const char *[]){resume_pair, "compress.lora=4", bases[_i], NULL});
+    hr_report whole = train("gpt2_124m_tiny", 6, (const char *[]){"compress.lora=4", bases[_i], NULL});
+    ck_assert_str_eq(on.train.weights_sha256, whole.train.weights_sha256);
+    hr_report_deinit(&half);
+    hr_report_deinit(&on);
+    hr_report_deinit(&whole);
+}
+END_TEST
+
+START_TEST(whole_numbers_become_nothing_else)
+{
+    hr_report had = train("gpt2_124m_tiny", 2, (const char *[]){save_pair, "compress.lora=4", bases[_i], NULL});
+    hr_report_deinit(&had);
+    for (int other = -1; other < BASES; other++) {
+        if (other == _i) {
+            continue;
+        }
+        const char *word = other < 0 ? "compress.lora_base=none" : bases[other];
+        hr_engine *e = start("gpt2_124m_tiny", (const char *[]){resume_pair, "compress.lora=4", word, NULL});
+        advance(e, 1);
+        const hr_err *err = hr_engine_error(e);
+        ck_assert_int_eq(err->status, HR_SAVE);
+        ck_assert_msg(strstr(err->sentence, "as whole numbers of another compress.lora_base") != NULL, "%s",
+                      err->sentence);
+        ck_assert_msg(strstr(err->hint, bases[_i]) != NULL, "%s", err->hint);
+        hr_engine_destroy(e);
+    }
+}
+END_TEST
+
+// What a save of the base has is what is made whole numbers of: not the seeded values.
+START_TEST(real_weights_of_a_save_become_whole_numbers)
+{
+    hr_report base =
+        train("gpt2_124m_tiny", 20, (const char *[]){save_pair, "optimizer.learning_rate=0.01", NULL});
+    hr_report real = train("gpt2_124m_tiny", 21, (const char *[]){resume_pair, "compress.lora=4", NULL});
+    hr_report held =
+        train("gpt2_124m_tiny", 21, (const char *[]){resume_pair, "compress.lora=4", bases[_i], NULL});
+    ck_assert_double_lt(fabs(held.train.loss_first - real.train.loss_first), 0.05);
+    ck_assert_double_ne(held.train.loss_first, real.train.loss_first);
+    hr_report_deinit(&base);
+    hr_report_deinit(&real);
+    hr_report_deinit(&held);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("qlora runs");
+    TCase *tc = tcase_create("runs");
+    tcase_set_timeout(tc, 300);
+    tcase_add_unchecked_fixture(tc, name_save, remove_save);
+    tcase_add_loop_test(tc, adapters_learn_beside_whole_numbers, 0, BASES);
+    tcase_add_loop_test(tc, a_run_beside_whole_numbers_goes_on_bit_for_bit, 0, BASES);
+    tcase_add_loop_test(tc, whole_numbers_become_nothing_else, 0, BASES);
+    tcase_add_loop_test(tc, real_weights_of_a_save_become_whole_numbers, 0, BASES);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
