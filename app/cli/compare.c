@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "app/cli/cli.h"
 #include "app/cli/emit.h"
 #include "app/cli/say.h"
@@ -35,6 +37,46 @@ static const char *verdict(const compare_side sides[2], char text[VERDICT_MAX])
     return cause[0] == NULL && cause[1] == NULL
                ? measures_verdict(&sides[0].measures, &sides[1].measures, text, VERDICT_MAX)
                : measures_verdict_oom(cause[0], cause[1], text, VERDICT_MAX);
+}
+
+// What a technique costs is one thing, what it saves another: they are of different times.
+static bool compresses_otherwise(const compare_side sides[2])
+{
+    bool any = false;
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        any = any || (differs(sides, (hr_knob_id)id) &&
+                      strncmp(hr_knob_rows(NULL)[id].key, "compress.", strlen("compress.")) == 0);
+    }
+    for (int side = 0; side < 2; side++) {
+        const double *value = sides[side].measures.value;
+        any = any && !isnan(value[MEASURE_PEAK] + value[MEASURE_DEPLOYED]);
+    }
+    return any;
+}
+
+static const char *bytes_text(const compare_side *side, measure_id id, char text[HR_BYTES_TEXT_MAX])
+{
+    return hr_bytes_human((uint64_t)side->measures.value[id], text);
+}
+
+// "While it trains b holds 60.97 MiB at the peak (a 58.32 MiB). Where the model is used it is 2.65 MiB, as a is."
+static const char *phases(const compare_side sides[2], char text[VERDICT_MAX])
+{
+    char peak[2][HR_BYTES_TEXT_MAX], deployed[2][HR_BYTES_TEXT_MAX], other[HR_BYTES_TEXT_MAX + 16];
+    for (int side = 0; side < 2; side++) {
+        bytes_text(&sides[side], MEASURE_PEAK, peak[side]);
+        bytes_text(&sides[side], MEASURE_DEPLOYED, deployed[side]);
+    }
+    const bool same = sides[0].measures.value[MEASURE_DEPLOYED] == sides[1].measures.value[MEASURE_DEPLOYED];
+    if (same) {
+        (void)snprintf(other, sizeof other, ", as a is");
+    } else {
+        (void)snprintf(other, sizeof other, " (a %s)", deployed[0]);
+    }
+    (void)snprintf(text, VERDICT_MAX,
+                   "While it trains b holds %s at the peak (a %s). Where the model is used it is %s%s.",
+                   peak[1], peak[0], deployed[1], other);
+    return text;
 }
 
 // ---- as text --------------------------------------------------------------------------------------------------
@@ -99,6 +141,9 @@ static void print_text(const compare_side sides[2])
     }
     putchar('\n');
     say_paragraph(verdict(sides, text), 0);
+    if (compresses_otherwise(sides)) {
+        say_paragraph(phases(sides, text), 0);
+    }
 }
 
 // ---- as JSON --------------------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ static void print_time(const hr_report *r)
     report_source letter = report_source_of_time(r);
     char seconds[REPORT_SECONDS_TEXT_MAX];
     if (isnan(s) && !r->step.measured && was_built(r) && strcmp(r->device.kind, "cpu") == 0) {
-        puts("  step time            unknown: headroom doctor --calibrate measures this machine once");
+        puts("  step time            unknown: headroom doctor --calibrate measures it");
     }
     if (isnan(s) || s <= 0) {
         return;
@@ -404,7 +404,7 @@ static void print_bill(const hr_report *r, const report_style *style)
     bytes_row("largest free", m->largest_free_bytes, sum, "");
     printf("  %-20s %12.4f %c\n", "fragmentation", m->fragmentation, sum);
     puts("\nmemory of a step");
-    bytes_row("static", m->static_bytes, own, "weights, gradients, optimizer, casts, state");
+    bytes_row("static", m->static_bytes, own, "weights, gradients, slots, casts, state");
     print_deployed(r, style, own);
     bytes_row("saved for backward", m->saved_for_backward_bytes, own, "");
     if (m->library_saved_bytes > 0) {
@@ -428,11 +428,11 @@ static void print_tensors(const hr_report *r, const report_style *style)
     if (m->at_peak.phase != HR_PHASE_BUILD) {
         printf(", instruction %" PRIu32, m->at_peak.instruction);
     }
-    printf("; %s%zu of %zu tensors\n", shown < count ? "the largest " : "", shown, count);
+    printf("\n  %s%zu of %zu tensors\n", shown < count ? "the largest " : "", shown, count);
     for (size_t k = 0; k < shown; k++) {
         const hr_report_tensor *t = &m->at_peak.tensors[k];
         char human[HR_BYTES_TEXT_MAX];
-        printf("  %c %12s  %-8s %-18s %s\n", hr_category_letter(t->category), hr_bytes_human(t->bytes, human),
+        printf("  %c %10s  %-8s %-18s %s\n", hr_category_letter(t->category), hr_bytes_human(t->bytes, human),
                t->dtype, t->shape, t->name);
     }
 }

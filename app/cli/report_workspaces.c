@@ -185,7 +185,7 @@ void report_print_workspaces(const hr_report *r, report_source source)
     for (uint32_t k = 0; k < m->workspace_count && is_worth_naming(m, &m->workspaces[k]); k++) {
         const hr_report_workspace *w = &m->workspaces[k];
         char human[HR_BYTES_TEXT_MAX];
-        printf("  T %12s %c  %-24s %s, instruction %" PRIu32 "\n", hr_bytes_human(w->bytes, human), source,
+        printf("  T %10s %c  %-24s %s, instruction %" PRIu32 "\n", hr_bytes_human(w->bytes, human), source,
                w->implementation, w->name, w->instruction);
     }
     if (is_worth_naming(m, &m->at_peak.workspace)) {

@@ -126,12 +126,15 @@ START_TEST(what_is_compressed_is_told_of_in_both_phases)
 {
     static const struct {
         const char *other;
-        bool strips, deploys; // is another row
-        const char *verdict;
+        bool strips, deploys;         // is another row
+        const char *verdict, *phases; // NULL: none
     } cases[] = {
-        {"compress.quantize=int8", false, true, "b deploys 1.98 MiB less (-74.7%)."},
-        {"compress.prune=constant:0.5", false, false, "b needs 2.65 MiB more at the peak"},
-        {"compress.low_rank=32", true, true, " less (-"},
+        {"compress.quantize=int8", false, true, "b deploys 1.98 MiB less (-74.7%).",
+         "Where the model is used it is 687.2 KiB (a 2.65 MiB)."},
+        {"compress.prune=constant:0.5", false, false, "b needs 2.65 MiB more at the peak",
+         "Where the model is used it is 2.65 MiB, as a is."},
+        {"compress.low_rank=32", true, true, " less (-", "While it trains b holds "},
+        {"batch.size=64", false, false, " less at the peak (-", NULL},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char words[WORDS_MAX];
@@ -142,6 +145,12 @@ START_TEST(what_is_compressed_is_told_of_in_both_phases)
         ck_assert_msg((strstr(o.out, "\ndeployed_bytes ") != NULL) == cases[k].deploys, "%s", o.out);
         ck_assert_msg(strstr(o.out, cases[k].verdict) != NULL, "%s", o.out);
         ck_assert_msg((strstr(o.out, "deploys ") != NULL) == cases[k].deploys, "%s", o.out);
+        char *one_line = strstr(o.out, "While it trains");
+        ck_assert_msg((one_line != NULL) == (cases[k].phases != NULL), "%s", o.out);
+        for (char *at = one_line; at != NULL && *at != '\0'; at++) {
+            *at = *at == '\n' ? ' ' : *at;
+        }
+        ck_assert_msg(one_line == NULL || strstr(one_line, cases[k].phases) != NULL, "%s", o.out);
         outcome_deinit(&o);
     }
 }

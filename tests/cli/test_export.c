@@ -358,7 +358,8 @@ END_TEST
 START_TEST(the_text_is_no_wider_than_a_page)
 {
     char words[WORDS_MAX];
-    snprintf(words, sizeof words, "export demo -s batch.size=32 --save %s --quantize int8", trained());
+    snprintf(words, sizeof words, "export demo -s batch.size=32 --save %s --quantize int8 --ranks",
+             trained());
     outcome o = program_run(words);
     assert_exit(&o, words, 0);
     ck_assert_ptr_nonnull(strstr(o.out, "703,676"));

@@ -174,7 +174,11 @@ static void draw_beside(const canvas *c, int y, role r, const char *key, const c
     key_width = key_width < KEY_MIN ? KEY_MIN : key_width;
     paint_tail(c, y, KEY_X, key_width, r, key);
     int x = KEY_X + key_width + 1;
-    paint_right(c, y, x, width - x, r, shown);
+    if (glyphs_width(c->glyphs, shown) > width - x) { // its end says as much as its beginning
+        paint_middle(c, y, x, width - x, r, shown);
+    } else {
+        paint_right(c, y, x, width - x, r, shown);
+    }
 }
 
 static void draw_below(const canvas *c, int y, role r, const char *key, const char *shown, int rows)
