@@ -224,19 +224,31 @@ static void add_entry(scanner *s, const tensor_name *name)
     }
 }
 
+// A save of headroom says so of each slot and state ("category:NAME").
+static void set_aside(scanner *s, const tensor_name *key)
+{
+    static const char prefix[] = "category:";
+    const uint32_t length = sizeof prefix - 1;
+    if (s->status == HR_OK && key->bytes > length && memcmp(key->text, prefix, length) == 0) {
+        keep_status(s, tensors_set_aside(s->t, key->text + length, key->bytes - length));
+    }
+}
+
 // Texts by texts, as the library asks for.
-static void skip_metadata(scanner *s)
+static void read_metadata(scanner *s)
 {
     expect(s, '{', "behind __metadata__");
     if (accept(s, '}')) {
         return;
     }
     do {
-        (void)text_of(s, "of a key of __metadata__");
+        const tensor_name key = text_of(s, "of a key of __metadata__");
+        set_aside(s, &key);
         expect(s, ':', "behind a key");
         (void)text_of(s, "of a value of __metadata__");
     } while (s->status == HR_OK && accept(s, ','));
     expect(s, '}', "behind __metadata__");
+    tensors_sort_aside(s->t);
 }
 
 // ---- the header -----------------------------------------------------------------------------------------------
@@ -256,7 +268,7 @@ static void read_tensors(scanner *s)
             char shown[TENSOR_NAME_SHOWN + 1];
             refuse(s, "needed a tensor's name without a backslash, had '%s'", tensor_shown(&key, shown));
         } else if (is_word(&key, "__metadata__")) {
-            skip_metadata(s);
+            read_metadata(s);
         } else if (s->status == HR_OK) {
             add_entry(s, &key);
         }

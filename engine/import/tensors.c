@@ -27,6 +27,38 @@ hr_status tensors_open(tensors *t, int fd)
 void tensors_deinit(tensors *t)
 {
     vec_deinit(&t->places);
+    vec_deinit(&t->aside);
+}
+
+// ---- what the file says is no weight --------------------------------------------------------------------------
+
+hr_status tensors_set_aside(tensors *t, const char *name, uint32_t bytes)
+{
+    uint64_t *hash = vec_push(&t->aside);
+    if (hash == NULL) {
+        return HR_FAIL(t->err, NOMEM, "%.200s: no memory for the names of slots", t->path);
+    }
+    *hash = hash64(name, bytes, 0);
+    return HR_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void tensors_sort_aside(tensors *t)
+{
+    if (t->aside.count > 1) {
+        qsort(t->aside.data, t->aside.count, sizeof *t->aside.data, by_number);
+    }
+}
+
+static bool is_aside(const tensors *t, uint64_t hash)
+{
+    return t->aside.count > 0 &&
+           bsearch(&hash, t->aside.data, t->aside.count, sizeof *t->aside.data, by_number) != NULL;
 }
 
 const char *tensor_shown(const tensor_name *name, char out[TENSOR_NAME_SHOWN + 1])
@@ -143,7 +175,7 @@ hr_status tensors_add(tensors *t, const tensor_name *name, const tensor_type *ty
     sum->elements += elements;
     sum->bytes += of_blocks;
     t->bytes += of_blocks;
-    t->parameters += type->real && !is_buffer(name) ? elements : 0;
+    t->parameters += type->real && !is_buffer(name) && !is_aside(t, place->hash) ? elements : 0;
     *bytes = of_blocks;
     return HR_OK;
 }

@@ -37,9 +37,10 @@ typedef struct tensors {
     const char *path; // borrowed
     hr_err *err;
     VEC(tensor_place) places;
+    VEC(uint64_t) aside; // of names that no optimizer trains, as the file says itself: their hashes, sorted
     tensor_sum sums[TENSOR_TYPES]; // in the order of their first coming
     uint32_t sum_count;
-    uint64_t parameters; // elements of real tensors that are no buffers
+    uint64_t parameters; // elements of real tensors that are no buffers, and not aside
     uint64_t bytes;      // of all
     uint64_t file_bytes;
     uint64_t data_bytes; // from where all data begin to where the last of them end
@@ -55,6 +56,10 @@ typedef struct tensor_name {
 // Starts zeroed but for path and err. The size of the open file: READ error where it is none.
 HR_MUST_CHECK hr_status tensors_open(tensors *t, int fd);
 void tensors_deinit(tensors *t);
+
+// The file says of a name that it is a slot or state. Known to tensors_add behind tensors_sort_aside. NOMEM.
+HR_MUST_CHECK hr_status tensors_set_aside(tensors *t, const char *name, uint32_t bytes);
+void tensors_sort_aside(tensors *t);
 
 // A tensor of `elements`, its data at `begin`. *bytes are those of its data. PRESET, NOMEM.
 HR_MUST_CHECK hr_status tensors_add(tensors *t, const tensor_name *name, const tensor_type *type,

@@ -301,6 +301,19 @@ START_TEST(what_safetensors_cannot_say_is_refused)
 }
 END_TEST
 
+START_TEST(slots_and_state_of_a_save_are_no_parameters)
+{
+    static const char header[] =
+        "{\"__metadata__\":{\"category:w:mask\":\"state\",\"category:w:m\":\"optimizer\"},"
+        "\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},"
+        "\"w:m\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[12,24]},"
+        "\"w:mask\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[24,36]}}";
+    ck_assert_int_eq(read_safetensors(header, 36), HR_OK);
+    ck_assert_uint_eq(weights.parameters, 3);
+    ck_assert_uint_eq(weights.types[0].elements, 9);
+}
+END_TEST
+
 // A round of hash64.
 #define HASH_1 UINT64_C(0xBF58476D1CE4E5B9)
 #define HASH_2 UINT64_C(0x94D049BB133111EB)
@@ -492,6 +505,7 @@ int main(void)
     tcase_add_test(t, sizes_that_overflow_are_refused);
     tcase_add_test(t, headers_that_say_too_much_are_refused);
     tcase_add_loop_test(t, what_safetensors_cannot_say_is_refused, 0, sizeof wrong / sizeof *wrong);
+    tcase_add_test(t, slots_and_state_of_a_save_are_no_parameters);
     tcase_add_test(t, a_name_that_stands_twice_is_found_behind_another_of_its_hash);
     tcase_add_test(t, a_file_cut_in_its_data_is_read_and_in_its_header_refused);
     tcase_add_test(t, a_header_alone_is_the_preset_of_its_file_with_a_note);

@@ -27,7 +27,7 @@ typedef struct hr_weights {
     uint32_t type_count;
 } hr_weights;
 
-// parameters: elements that an optimizer trains. READ error when the file cannot be read; PRESET, one sentence, where it is no such
+// parameters: elements that an optimizer trains, which slots and state of a save of headroom are not. READ error when the file cannot be read; PRESET, one sentence, where it is no such
 // file, has a header that is cut, or contradicts itself; NOMEM. Any thread.
 HR_MUST_CHECK hr_status hr_weights_read(const char *path, hr_weights *out, hr_err *err);
 
