@@ -51,7 +51,7 @@
     X(SAVE, 0, "save", "FILE", "what was trained: a file that train.save wrote")                             \
     X(STRIP, 0, "strip", NULL, "weights and running statistics alone: so it is always")                      \
     X(QUANTIZE, 0, "quantize", "MODE", "weights of dense layers as int8, int8_weights or int4_weights")      \
-    X(RANKS, 0, "ranks", NULL, "of each layer: bytes and error of its weights as factors of a lower rank")     \
+    X(RANKS, 0, "ranks", NULL, "of each layer: bytes and error of its weights as factors of a lower rank")   \
     X(OUT, 'o', "out", "FILE", "write it there; without it, only say what it would be")                      \
     X(FORCE, 0, "force", NULL, "replace whatever file is there")
 

@@ -10,7 +10,8 @@
 
 #include "short_runs.h"
 
-static const char *const bases[] = {"compress.lora_base=int8", "compress.lora_base=int4", "compress.lora_base=nf4"};
+static const char *const bases[] = {"compress.lora_base=int8", "compress.lora_base=int4",
+                                    "compress.lora_base=nf4"};
 enum { BASES = sizeof bases / sizeof *bases };
 
 static char save[64], save_pair[96], resume_pair[96];
@@ -30,10 +31,19 @@ static void remove_save(void)
 // Fewer bytes of weights, nearly the base's loss at first, less of it at last, and the same on the judge.
 START_TEST(adapters_learn_beside_whole_numbers)
 {
-    const char *const pairs[] = {"compress.lora=4", "compress.lora_targets=all", "optimizer.learning_rate=0.01",
-                                 "pipeline.resident=on", bases[_i], NULL};
-    const char *const judge[] = {"compress.lora=4", "compress.lora_targets=all", "optimizer.learning_rate=0.01",
-                                 "pipeline.resident=on", bases[_i], "device.kind=reference", NULL};
+    const char *const pairs[] = {"compress.lora=4",
+                                 "compress.lora_targets=all",
+                                 "optimizer.learning_rate=0.01",
+                                 "pipeline.resident=on",
+                                 bases[_i],
+                                 NULL};
+    const char *const judge[] = {"compress.lora=4",
+                                 "compress.lora_targets=all",
+                                 "optimizer.learning_rate=0.01",
+                                 "pipeline.resident=on",
+                                 bases[_i],
+                                 "device.kind=reference",
+                                 NULL};
     const char *const real[] = {"compress.lora=4", "compress.lora_targets=all", NULL};
     hr_report held = train("gpt2_124m_tiny", 12, pairs), judged = train("gpt2_124m_tiny", 12, judge);
     hr_report plain = train("gpt2_124m_tiny", 1, real);
@@ -51,8 +61,10 @@ END_TEST
 
 START_TEST(a_run_beside_whole_numbers_goes_on_bit_for_bit)
 {
-    hr_report half = train("gpt2_124m_tiny", 3, (const char *[]){save_pair, "compress.lora=4", bases[_i], NULL});
-    hr_report on = train("gpt2_124m_tiny", 6, (const char *[]){resume_pair, "compress.lora=4", bases[_i], NULL});
+    hr_report half =
+        train("gpt2_124m_tiny", 3, (const char *[]){save_pair, "compress.lora=4", bases[_i], NULL});
+    hr_report on =
+        train("gpt2_124m_tiny", 6, (const char *[]){resume_pair, "compress.lora=4", bases[_i], NULL});
     hr_report whole = train("gpt2_124m_tiny", 6, (const char *[]){"compress.lora=4", bases[_i], NULL});
     ck_assert_str_eq(on.train.weights_sha256, whole.train.weights_sha256);
     hr_report_deinit(&half);
@@ -63,7 +75,8 @@ END_TEST
 
 START_TEST(whole_numbers_become_nothing_else)
 {
-    hr_report had = train("gpt2_124m_tiny", 2, (const char *[]){save_pair, "compress.lora=4", bases[_i], NULL});
+    hr_report had =
+        train("gpt2_124m_tiny", 2, (const char *[]){save_pair, "compress.lora=4", bases[_i], NULL});
     hr_report_deinit(&had);
     for (int other = -1; other < BASES; other++) {
         if (other == _i) {

@@ -74,10 +74,10 @@ typedef struct step_view {
     int zoom; // 0: the whole step; above: its 2^zoom-th part; below: the run, history level −1 − zoom
     step_window window;
     // Made once per step plan.
-    uint64_t *height;       // [instr_count] in_use; where it is not known what is asked for
-    uint64_t highest;       // of all of them
-    uint64_t largest;       // tensor
-    uint64_t largest_layer; // parameters and activations
+    uint64_t *height;          // [instr_count] in_use; where it is not known what is asked for
+    uint64_t highest;          // of all of them
+    uint64_t largest;          // tensor
+    uint64_t largest_layer;    // parameters and activations
     bool has_ranks, has_masks; // some layer has: compress.low_rank and lora, compress.prune
     uint32_t *by_size;         // [tensor_count] tensors, largest first
     // Tensors alive at an instruction, in that order.
