@@ -457,10 +457,10 @@ static hr_status make(deploying *d, const hr_preset *preset, const hr_knobs *kno
     out->steps = d->e->steps;
     out->parameters = d->e->model->parameters;
     (void)text_copy(out->model, sizeof out->model, d->e->model->name);
-    HR_TRY(d->request->ranks ? ranks_of_deployed(d->e, out, err) : HR_OK);
     HR_TRY(strip(d, err));
     HR_TRY(weigh_trained(d, err));
     HR_TRY(shrink(d, preset, knobs, err));
+    HR_TRY(d->request->ranks ? ranks_of_deployed(d->e, out, err) : HR_OK);
     const hr_model *m = d->e->model;
     out->deployed_parameters = m->parameters;
     HR_TRY(quantized_make(&d->left, m, out->quantize, &d->deployed, err));

@@ -60,6 +60,13 @@ static hr_status refuse(const hr_model *m, uint32_t layer, hr_err *err)
 {
     const char *name = m->layers[layer].name;
     for (uint32_t k = 0; k < m->own_params; k++) {
+        if (m->params[k].layer == layer && m->params[k].held != HELD_REAL) {
+            (void)HR_FAIL(err, STATE,
+                          "weights of layer %.64s are whole numbers (compress.lora_base): needed real ones",
+                          name);
+            hr_err_try(err, "-s compress.lora_base=none");
+            return HR_STATE;
+        }
         if (m->params[k].layer == layer && m->params[k].factor != MODEL_FACTOR_NONE) {
             (void)HR_FAIL(err, STATE, "layer %.64s is made of factors already (compress.low_rank)", name);
             hr_err_try(err, "-s compress.low_rank=none");
@@ -76,7 +83,7 @@ static hr_status find_parts(curve *c, hr_err *err)
     const hr_model *m = c->e->model;
     for (uint32_t k = 0; k < m->own_params; k++) {
         const model_param *p = &m->params[k];
-        if (p->layer != c->layer || p->adapter || p->factor != MODEL_FACTOR_NONE ||
+        if (p->layer != c->layer || p->adapter || p->factor != MODEL_FACTOR_NONE || p->held != HELD_REAL ||
             !products_alone_read(m, k)) {
             continue;
         }

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/host_mem.h"
+#include "train/held.h"
 
 #define SHRINK_MARK "# Written by headroom export: "
 
@@ -183,11 +184,14 @@ static bool shrink_one(const shrinking *s, uint32_t param, const stored_tensor *
 hr_status shrink_weights(const shrinking *s, const store *weights, store *to, hr_err *err)
 {
     for (uint32_t k = 0; k < s->model->own_params; k++) {
-        const char *name = s->model->params[k].name;
-        const stored_tensor *from = store_find(weights, name);
-        if (from != NULL && !shrink_one(s, k, from, to)) {
-            return HR_FAIL(err, NOMEM, "no host memory for what stays of %s", name);
+        const model_param *p = &s->model->params[k];
+        const stored_tensor *from = store_find(weights, p->name);
+        const bool whole = p->held != HELD_REAL; // what stands beside adapters keeps its filters
+        if (from != NULL &&
+            (whole ? store_add_as(to, p->name, from, from->dtype) == NULL : !shrink_one(s, k, from, to))) {
+            return HR_FAIL(err, NOMEM, "no host memory for what stays of %s", p->name);
         }
+        HR_TRY(held_copy_scales(weights, p, to, err));
     }
     return HR_OK;
 }

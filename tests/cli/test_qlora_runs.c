@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "headroom/deploy.h"
+
 #include "short_runs.h"
 
 static const char *const bases[] = {"compress.lora_base=int8", "compress.lora_base=int4",
@@ -111,6 +113,43 @@ START_TEST(real_weights_of_a_save_become_whole_numbers)
 }
 END_TEST
 
+static hr_deploy deployed(const char *from, const char *to, const char *base, bool ranks)
+{
+    const hr_deploy_request request = {.save = from, .out = to, .ranks = ranks, .replaces = true};
+    hr_deploy d = {.tensors = NULL};
+    hr_err err = {0};
+    hr_preset *preset = open_model("gpt2_124m_tiny");
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    set_all(&knobs, (const char *[]){"compress.lora=4", base, NULL});
+    ck_assert_msg(hr_deploy_run(preset, &knobs, &request, &d, &err) == HR_OK, "%s", err.sentence);
+    hr_preset_close(preset);
+    return d;
+}
+
+// Whole numbers are deployed with their scales: the same loss, fewer bytes, and of what is real alone ranks are told.
+START_TEST(whole_numbers_are_deployed_as_they_are_held)
+{
+    char stripped[96];
+    (void)snprintf(stripped, sizeof stripped, "%s.stripped.safetensors", save);
+    hr_report had =
+        train("gpt2_124m_tiny", 2, (const char *[]){save_pair, "compress.lora=4", bases[_i], NULL});
+    hr_deploy first = deployed(save, stripped, bases[_i], true);
+    hr_deploy again = deployed(stripped, NULL, bases[_i], false);
+    ck_assert_double_eq(first.before.loss, again.before.loss);
+    ck_assert_uint_eq(first.stripped.ram_bytes, had.deploy.stripped_bytes);
+    ck_assert_uint_eq(again.save.ram_bytes, first.stripped.ram_bytes);
+    ck_assert_uint_gt(first.rank_count, 0);
+    hr_report on =
+        train("gpt2_124m_tiny", 4, (const char *[]){"compress.lora=4", bases[_i], resume_pair, NULL});
+    ck_assert(isfinite(on.train.loss_last));
+    unlink(stripped);
+    hr_deploy_deinit(&first);
+    hr_deploy_deinit(&again);
+    hr_report_deinit(&had);
+    hr_report_deinit(&on);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("qlora runs");
@@ -121,6 +160,7 @@ int main(void)
     tcase_add_loop_test(tc, a_run_beside_whole_numbers_goes_on_bit_for_bit, 0, BASES);
     tcase_add_loop_test(tc, whole_numbers_become_nothing_else, 0, BASES);
     tcase_add_loop_test(tc, real_weights_of_a_save_become_whole_numbers, 0, BASES);
+    tcase_add_loop_test(tc, whole_numbers_are_deployed_as_they_are_held, 0, BASES);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
