@@ -16,8 +16,8 @@ typedef enum number {
     NUMBER_BF16,
     NUMBER_I32,
     NUMBER_U8,
-    NUMBER_I8,
-    NUMBER_I64
+    NUMBER_I64,
+    NUMBER_I8 // the last: which engines the emulated cuDNN has is drawn of these
 } number;
 
 static inline uint64_t number_bytes(number type)
