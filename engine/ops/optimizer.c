@@ -82,7 +82,8 @@ const op_row op_row_ACCUMULATE = {.name = "accumulate",
                                   .max_out = 1,
                                   .in_place = -1,
                                   .updates = 0x1};
-// Of most updates: the mask is read, what it covers read and written. Behind an update that masks there is nothing to do.
+// Of most updates: the mask is read, what it covers read and written. Behind an update that masks there is nothing to
+// do but on the turns that make a mask, one update in `frequency`: that is not counted.
 static uint64_t prune_bytes(const op_query *q)
 {
     uint64_t bytes = 0, padding = 0;

@@ -8,6 +8,7 @@
 #include "headroom/event.h"
 
 #include "base/text.h"
+#include "device/device.h"
 #include "ops/prune.h"
 #include "program/compile.h"
 #include "program/compile_starved.h"
@@ -30,6 +31,15 @@ static bool fuses_nothing(void *context, hr_op op, hr_act act)
 }
 
 static const hr_target target = {.name = "nothing", .key = 21, .ask = ask_nothing, .fuses = fuses_nothing};
+
+static bool masks_updates(void *context, target_absorption what, hr_op op)
+{
+    (void)context;
+    return what == TARGET_MASKS && device_masks(op);
+}
+
+static const hr_target masking = {
+    .name = "masking", .key = 22, .ask = ask_nothing, .fuses = fuses_nothing, .absorbs = masks_updates};
 
 static hr_knobs knobs_of(const char *const *pairs)
 {
@@ -55,15 +65,20 @@ static hr_model *shipped(const char *path)
     return model;
 }
 
-static program *compiled(const hr_model *model, program_mode mode, const char *const *pairs)
+static program *compiled_for(const hr_target *on, const hr_model *model, program_mode mode,
+                             const char *const *pairs)
 {
     program *p = NULL;
     hr_err err = {0};
     const hr_knobs knobs = knobs_of(pairs);
-    ck_assert_msg(program_compile(model, &knobs, mode, BATCH, &target, &p, &err) == HR_OK, "%s",
-                  err.sentence);
+    ck_assert_msg(program_compile(model, &knobs, mode, BATCH, on, &p, &err) == HR_OK, "%s", err.sentence);
     ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
     return p;
+}
+
+static program *compiled(const hr_model *model, program_mode mode, const char *const *pairs)
+{
+    return compiled_for(&target, model, mode, pairs);
 }
 
 static uint32_t tensor_named(const program *p, const char *name)
@@ -233,6 +248,40 @@ START_TEST(a_first_turn_stands_in_front_of_the_step)
 }
 END_TEST
 
+// ---- updates that mask -------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *pair;
+    unsigned masked;
+} updates[] = {
+    {"optimizer.kind=adam", 4},         {"optimizer.kind=sgd", 4},        {"optimizer.kind=lion", 4},
+    {"optimizer.fused_backward=on", 4}, {"batch.accumulate=3", 4},        {"optimizer.ema=0.9", 4},
+    {"optimizer.kind=adafactor", 0},    {"precision.policy=bfloat16", 0}, {"execution.fuse=off", 0},
+    {"execution.as=tensorflow", 0},
+};
+
+// As many updates mask as there are PRUNE that leave it to them; an average has its own.
+START_TEST(updates_of_float32_mask_where_the_kernel_can)
+{
+    hr_model *model = shipped("presets/models/cifar10_separable_cnn_tiny.yaml");
+    program *p = compiled_for(&masking, model, PROGRAM_TRAIN,
+                              (const char *const[]){"compress.prune=constant:0.5", updates[_i].pair, NULL});
+    unsigned masked = 0, turns = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        const bool marked = (i->attr.flags & OP_FLAG_MASKED) != 0;
+        masked += marked && i->op != HR_OP_PRUNE;
+        turns += marked && i->op == HR_OP_PRUNE;
+        ck_assert(!marked || i->op == HR_OP_PRUNE ||
+                  text_ends_in(p->tensors[i->in[i->in_count - 1]].name, ":mask"));
+    }
+    ck_assert_uint_eq(masked, updates[_i].masked);
+    ck_assert_uint_eq(turns, updates[_i].masked);
+    program_destroy(p);
+    model_destroy(model);
+}
+END_TEST
+
 // ---- what is refused, and what fails ----------------------------------------------------------------------------
 
 #define IMAGES(layers)                                                                                       \
@@ -307,6 +356,8 @@ int main(void)
     tcase_add_test(all, masks_of_the_cifar_model_are_2780032_bytes);
     tcase_add_loop_test(all, a_kernel_is_pruned_once_behind_its_update, 0, sizeof ways / sizeof *ways);
     tcase_add_loop_test(all, a_first_turn_stands_in_front_of_the_step, 0, 2);
+    tcase_add_loop_test(all, updates_of_float32_mask_where_the_kernel_can, 0,
+                        sizeof updates / sizeof *updates);
     tcase_add_loop_test(all, what_cannot_be_pruned_is_refused, 0, sizeof refusals / sizeof *refusals);
     tcase_add_test(all, each_allocation_may_fail);
     suite_add_tcase(suite, all);
