@@ -251,7 +251,7 @@ static void print_written(const hr_deploy *d, const hr_deploy_request *request)
     if (d->preset != NULL) {
         fputs(",\nand its narrower model to ", stdout);
         say_foreign(stdout, d->preset, "");
-        fputs(", which is PRESET then", stdout);
+        fputs(", which is PRESET then\n(with --trust where what it extends lies in another folder)", stdout);
     }
     puts(":\n`headroom export PRESET --save` evaluates it,");
     puts(d->quantize == HR_QUANTIZE_NONE ? "train.resume trains on with fresh slots." : "it does not train.");
@@ -260,8 +260,12 @@ static void print_written(const hr_deploy *d, const hr_deploy_request *request)
 void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
 {
     char steps[SAY_COUNT_TEXT_MAX];
-    printf("%s after %s steps, deployed with %s weights\n\n", d->model, say_count(d->steps, steps),
-           d->quantize == HR_QUANTIZE_NONE ? "float" : hr_quantize_name(d->quantize));
+    printf("%s after %s steps, deployed ", d->model, say_count(d->steps, steps));
+    if (d->quantize == HR_QUANTIZE_NONE) {
+        puts("as trained\n");
+    } else {
+        printf("with %s weights\n\n", hr_quantize_name(d->quantize));
+    }
     print_sizes(d);
     print_evaluation(d);
     print_layers(d);

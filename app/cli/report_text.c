@@ -383,7 +383,7 @@ static void print_deployed(const hr_report *r, const report_style *style, report
         char note[64];
         (void)snprintf(note, sizeof note, "weights and state%s%.4s",
                        quantizes ? ", dense layers "
-                       : less    ? " of the filters that stay"
+                       : less    ? ", filters that stay"
                                  : " alone",
                        quantizes ? hr_knob_text(style->knobs, HR_KNOB_COMPRESS_QUANTIZE) : "");
         bytes_row("deployed", r->deploy.deployed_bytes, own, note);

@@ -20,7 +20,7 @@ enum {
     WORDS = sizeof(hr_event) / sizeof(uint64_t),
     CACHE_LINE_BYTES = 64,
     MAX_EVENTS = 1 << 20, // 109 MB: a reader's pages are its own process's, whichever process made the ring
-    RING_VERSION = 1,
+    RING_VERSION = 2,
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL
 };
 

@@ -704,6 +704,11 @@ hr_preset *preset_hold(const hr_preset *preset)
     return preset->self;
 }
 
+const char *preset_file(const hr_preset *preset, uint32_t k)
+{
+    return k < preset->files.count ? yaml_name(preset->files.data[k]) : NULL;
+}
+
 const yaml_node *preset_model(const hr_preset *preset, yaml_file **file)
 {
     *file = preset->model_file;

@@ -20,6 +20,9 @@ typedef struct preset_widths {
 // Those of the model and of what extends it, from the base to the derived: a later one counts.
 const preset_widths *preset_model_widths(const hr_preset *preset, uint32_t *count);
 
+// The files that it was read from, the one that was asked for first; NULL behind the last.
+const char *preset_file(const hr_preset *preset, uint32_t k);
+
 // One holder more: the preset stays until each has closed it (hr_preset_close). Any thread.
 hr_preset *preset_hold(const hr_preset *preset);
 

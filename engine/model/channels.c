@@ -198,7 +198,7 @@ static void walk_norm(walk *w, const model_node *node)
     for (uint32_t k = 1; k < node->in_count && k < OWN; k++) {
         add_parts(w, node->in[0].index, node->in[k], CHANNEL_FOLLOWS, 0, 1);
     }
-    if (node->in_count > OWN) {
+    if (node->in_count != OWN) { // without a gain and an offset 0 does not stay 0
         keep_inputs(w, node, 0);
     }
     pass_on(w, node);

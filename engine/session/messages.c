@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/messages.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/host_mem.h"
@@ -252,6 +253,18 @@ bool get_count(const wire_message *m, uint64_t *count)
 
 // ---- records of the ring --------------------------------------------------------------------------------------
 
+static bool is_share_or_unknown(double value)
+{
+    return isnan(value) || (value >= 0 && value <= 1);
+}
+
+static bool is_rank(const hr_event_rank *r)
+{
+    return r->points <= HR_RANK_POINTS && r->point < r->points && r->rank >= 1 && r->rank <= r->full &&
+           isfinite(r->break_even) && r->break_even >= 0 && is_share_or_unknown(r->zeros) &&
+           (isnan(r->error) || (isfinite(r->error) && r->error >= 0));
+}
+
 static bool is_text(const char *words, size_t size)
 {
     return memchr(words, '\0', size) != NULL;
@@ -280,8 +293,7 @@ bool event_is_valid(const hr_event *e)
     case HR_EVENT_HEALTH:
         return is_text(e->u.health.layer, sizeof e->u.health.layer);
     case HR_EVENT_RANK:
-        return e->u.rank.points <= HR_RANK_POINTS && e->u.rank.point <= e->u.rank.points &&
-               e->u.rank.rank <= e->u.rank.full;
+        return is_rank(&e->u.rank);
     case HR_EVENT_NONE:
     case HR_EVENT_ALLOC:
     case HR_EVENT_FREE:

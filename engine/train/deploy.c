@@ -230,12 +230,20 @@ static hr_status describe(deploying *d, hr_err *err)
     for (uint32_t k = 0; k < m->own_params; k++) {
         hr_deploy_tensor *t = &d->out->tensors[k];
         const stored_tensor *w = store_find(&d->stripped, m->params[k].name);
+        const held_as held = m->params[k].held;
         const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(m, k);
         (void)text_copy(t->name, sizeof t->name, m->params[k].name);
-        t->type = !taken ? dtype_name(w->dtype) : mode == HR_QUANTIZE_INT4_WEIGHTS ? "int4" : "int8";
-        (void)shape_elements(&w->shape, &t->elements);
-        t->zeros = count_zeros(w, t->elements);
-        t->bytes = w->bytes;
+        t->type = held != HELD_REAL                  ? held_name(held)
+                  : !taken                           ? dtype_name(w->dtype)
+                  : mode == HR_QUANTIZE_INT4_WEIGHTS ? "int4"
+                                                     : "int8";
+        (void)shape_elements(held != HELD_REAL ? &m->params[k].shape : &w->shape, &t->elements);
+        if (held == HELD_REAL) {
+            t->zeros = count_zeros(w, t->elements);
+        } else {
+            HR_TRY(held_zeros(&d->stripped, &m->params[k], &t->zeros, err));
+        }
+        t->bytes = bytes_of_all(&d->stripped, t->name);
         t->deployed_bytes = bytes_of_all(&d->deployed, t->name);
         t->max_error = taken && !d->out->was_quantized
                            ? largest_error(store_find(&d->left, t->name), store_find(&d->back, t->name))
@@ -321,12 +329,32 @@ static bool is_one_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+// A name that is extended is looked for beside the file first: of that name itself it would lead back to it.
+static bool extends_itself(const char *path, const char *words)
+{
+    char line[160];
+    const char *slash = strrchr(path, '/'), *stem = slash == NULL ? path : slash + 1;
+    (void)snprintf(line, sizeof line, "\nextends: %.*s\n", (int)strcspn(stem, "."), stem);
+    return strstr(words, line) != NULL;
+}
+
+static bool is_needed(const deploying *d, const hr_preset *preset, const char *path)
+{
+    bool needed = is_one_file(path, d->request->save) || extends_itself(path, d->words.data);
+    const char *file = NULL;
+    for (uint32_t k = 0; (file = preset_file(preset, k)) != NULL; k++) {
+        needed = needed || is_one_file(path, file);
+    }
+    return needed;
+}
+
 // Found out now, not behind the evaluations.
 static hr_status check_preset(const deploying *d, const hr_preset *preset, const char *path, hr_err *err)
 {
     file_writer *w = NULL;
-    if (is_one_file(path, hr_preset_path(preset))) {
-        (void)HR_FAIL(err, WRITE, "%s is the preset itself: needed another file to write", path);
+    if (is_needed(d, preset, path)) {
+        (void)HR_FAIL(err, WRITE, "%s: needed a file beside those that the preset and the save are read from",
+                      path);
         hr_err_try(err, "-o ANOTHER.safetensors");
         return HR_WRITE;
     }
@@ -348,7 +376,6 @@ static hr_status write_preset_words(deploying *d, const hr_preset *preset, const
         if (d->out->preset == NULL) {
             return HR_FAIL(err, NOMEM, "no host memory for the path of a preset");
         }
-        HR_TRY(check_preset(d, preset, d->out->preset, err));
     }
     const shrunk_preset p = {.preset = preset,
                              .knobs = knobs,
@@ -356,6 +383,7 @@ static hr_status write_preset_words(deploying *d, const hr_preset *preset, const
                              .layer_count = d->out->layer_count,
                              .path = d->out->preset != NULL ? d->out->preset : nowhere};
     HR_TRY(shrink_preset(&p, &d->words, err));
+    HR_TRY(d->out->preset != NULL ? check_preset(d, preset, d->out->preset, err) : HR_OK);
     return preset_open_text(p.path, d->words.data, true, &d->narrower, err);
 }
 

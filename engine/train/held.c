@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/held.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/host_mem.h"
 
 enum { PART_NAME_BYTES = 256 };
 
@@ -56,5 +59,32 @@ hr_status held_copy_scales(const store *s, const model_param *p, store *to, hr_e
             return HR_FAIL(err, NOMEM, "no host memory for %s", name);
         }
     }
+    return HR_OK;
+}
+
+hr_status held_zeros(const store *s, const model_param *p, uint64_t *zeros, hr_err *err)
+{
+    held_parts parts;
+    const void *part[HELD_PARTS] = {NULL};
+    uint64_t elements = 0;
+    held_parts_of(&p->shape, p->held, &parts);
+    for (uint32_t k = 0; k < parts.count; k++) {
+        const stored_tensor *t = find_part(s, p, &parts, k);
+        if (t == NULL) {
+            return HR_FAIL(err, SAVE, "%s as %s lacks a part", p->name, held_name(p->held));
+        }
+        part[k] = t->data;
+    }
+    (void)shape_elements(&p->shape, &elements);
+    float *w = hr_calloc(elements + 1, sizeof *w);
+    if (w == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the weights of %s", p->name);
+    }
+    held_back(&p->shape, p->held, part, w);
+    *zeros = 0;
+    for (uint64_t k = 0; k < elements; k++) {
+        *zeros += fpclassify(w[k]) == FP_ZERO;
+    }
+    hr_free(w);
     return HR_OK;
 }

@@ -443,6 +443,37 @@ END_TEST
 
 // ---- records of the ring --------------------------------------------------------------------------------------
 
+START_TEST(a_point_of_a_rank_is_one_of_its_points)
+{
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_RANK};
+    const hr_event_rank good = {.rank = 3,
+                                .full = 8,
+                                .point = 1,
+                                .points = 4,
+                                .break_even = 5.5,
+                                .error = 0.25,
+                                .zeros = (double)NAN};
+    hr_event_rank bad[8];
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        bad[k] = good;
+    }
+    bad[0].point = 4;
+    bad[1].points = HR_RANK_POINTS + 1;
+    bad[2].rank = 0;
+    bad[3].rank = 9;
+    bad[4].break_even = (double)INFINITY;
+    bad[5].break_even = (double)NAN;
+    bad[6].error = (double)INFINITY;
+    bad[7].zeros = 1.5;
+    e.u.rank = good;
+    ck_assert(event_is_valid(&e));
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        e.u.rank = bad[k];
+        ck_assert_msg(!event_is_valid(&e), "%zu", k);
+    }
+}
+END_TEST
+
 START_TEST(a_record_beyond_its_tables_is_none)
 {
     const hr_event good = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_ALLOC};
@@ -462,7 +493,7 @@ START_TEST(a_record_beyond_its_tables_is_none)
     for (uint32_t kind = 0; kind < 256; kind++) {
         e = good;
         e.kind = (uint8_t)kind;
-        ck_assert_int_eq(event_is_valid(&e), kind < HR_EVENT_COUNT);
+        ck_assert_int_eq(event_is_valid(&e), kind < HR_EVENT_COUNT && kind != HR_EVENT_RANK);
         memset(&e.u, 'x', sizeof e.u); // no text in it ends
         bool has_text = (kind >= HR_EVENT_EPOCH && kind <= HR_EVENT_SAVED) || kind == HR_EVENT_BUILD ||
                         (kind >= HR_EVENT_HEALTH && kind <= HR_EVENT_LOG);
@@ -490,6 +521,7 @@ int main(void)
     tcase_add_loop_test(tests, short_memory_takes_nothing, 0, KINDS);
     tcase_add_test(tests, a_report_beyond_every_length_takes_no_memory);
     tcase_add_test(tests, a_record_beyond_its_tables_is_none);
+    tcase_add_test(tests, a_point_of_a_rank_is_one_of_its_points);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -282,7 +282,32 @@ START_TEST(a_preset_of_ones_own_is_not_written_over)
     request =
         (hr_deploy_request){.save = save_path, .out = file_in("drawn.safetensors", over), .replaces = true};
     ck_assert_int_eq(hr_deploy_run(preset, &knobs, &request, &d, &err), HR_WRITE);
-    ck_assert_ptr_nonnull(strstr(err.sentence, "drawn.yaml is the preset itself"));
+    ck_assert_ptr_nonnull(strstr(err.sentence, "drawn.yaml: needed a file beside those"));
+    ck_assert(is_there(save_path));
+}
+
+START_TEST(a_narrower_preset_is_none_of_what_is_read)
+{
+    hr_err err = {0};
+    hr_deploy d;
+    char kept[128], out[128], path[128];
+    draw_model(2);
+    const hr_knobs knobs = train_words();
+    ck_assert_int_eq(rename(save_path, file_in("kept.yaml", kept)), 0);
+    hr_deploy_request request = {.save = kept, .out = file_in("kept.safetensors", out), .replaces = true};
+    ck_assert_int_eq(hr_deploy_run(preset, &knobs, &request, &d, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "kept.yaml: needed a file beside those"));
+    ck_assert(is_there(kept) && !is_there(out));
+    (void)snprintf(words, sizeof words, "extends: ./drawn.yaml\n");
+    write_words(file_in("derived.yaml", path));
+    hr_preset_close(preset);
+    preset = opened(path);
+    request.out = file_in("drawn.safetensors", out);
+    ck_assert_int_eq(hr_deploy_run(preset, &knobs, &request, &d, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "drawn.yaml: needed a file beside those"));
+    ck_assert(!is_there(out));
+    unlink(kept);
+    unlink(path);
 }
 END_TEST
 
@@ -332,6 +357,7 @@ int main(void)
     tcase_add_loop_test(tests, a_plan_says_what_is_left, 0, DRAWN / 4);
     tcase_add_test(tests, whole_numbers_are_made_of_what_is_left);
     tcase_add_test(tests, a_preset_of_ones_own_is_not_written_over);
+    tcase_add_test(tests, a_narrower_preset_is_none_of_what_is_read);
     tcase_add_test(tests, memory_that_is_short_leaves_nothing_behind);
     tcase_add_test(tests, files_that_fail_leave_nothing_behind);
     suite_add_tcase(suite, tests);

@@ -32,11 +32,11 @@ bool bench_compresses(const feed *f)
 static parts parts_of(const feed *f)
 {
     const run_state *m = feed_run_state(f);
-    const bool ran = m->any && m->epoch_peak_bytes > 0;
+    const bool ran = m->any && m->epoch_peak_bytes > 0, counted = ran && !f->report.device.simulated;
     return (parts){.name = {"training", "stripped", "deployed"},
                    .bytes = {ran ? m->epoch_peak_bytes : f->report.memory.peak_in_use_bytes,
                              f->report.deploy.stripped_bytes, f->report.deploy.deployed_bytes},
-                   .letter = {ran ? 'm' : 'p', 'p', 'p'}};
+                   .letter = {counted ? 'm' : 'p', 'p', 'p'}};
 }
 
 static double share(const parts *p, int k)
@@ -65,8 +65,8 @@ static void draw_line(const canvas *c, const feed *f, const parts *p)
     }
     static const char *const between[] = {" | ", " "}; // where that is too wide
     for (int k = 0; k < 2 && (k == 0 || glyphs_width(c->glyphs, text) > c->area.w); k++) {
-        snprintf(text, sizeof text, "%s %s%s%s %s%s%s %s %c", p->name[0], bytes[0], between[k], p->name[1],
-                 bytes[1], between[k], p->name[2], bytes[2], p->letter[2]);
+        snprintf(text, sizeof text, "%s %s %c%s%s %s%s%s %s %c", p->name[0], bytes[0], p->letter[0],
+                 between[k], p->name[1], bytes[1], between[k], p->name[2], bytes[2], p->letter[2]);
     }
     paint_text(c, 0, 0, c->area.w, ROLE_FOCUS, text);
 }
