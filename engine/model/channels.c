@@ -251,19 +251,18 @@ static void walk_concat(walk *w, const model_node *node)
 static void walk_node(walk *w, const model_node *node)
 {
     const bool of_value = node->in_count > 0 && !node->in[0].is_param;
-    if (!of_value || node->layer == HR_NO_ID || node->teaches) {
-        keep_inputs(w, node, 0);
-    } else if (is_product(node)) {
+    const bool passes = of_value && node->layer != HR_NO_ID && !node->teaches;
+    if (passes && is_product(node)) {
         walk_product(w, node);
-    } else if (node->attr.groups > 1 && may_be_depthwise(w, node)) {
+    } else if (passes && node->attr.groups > 1 && may_be_depthwise(w, node)) {
         walk_depthwise(w, node);
-    } else if (node->op == HR_OP_BATCH_NORM) {
+    } else if (passes && node->op == HR_OP_BATCH_NORM) {
         walk_norm(w, node);
-    } else if (node->op == HR_OP_RESHAPE) {
+    } else if (passes && node->op == HR_OP_RESHAPE) {
         walk_reshape(w, node);
-    } else if (node->op == HR_OP_CONCAT) {
+    } else if (passes && node->op == HR_OP_CONCAT) {
         walk_concat(w, node);
-    } else if (op_row_of(node->op)->keeps_channels) {
+    } else if (passes && op_row_of(node->op)->keeps_channels) {
         pass_on(w, node);
         keep_inputs(w, node, 1);
     } else {

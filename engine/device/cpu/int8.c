@@ -24,7 +24,7 @@ static float plain_quantize(const float *x, int64_t depth, int16_t *a)
     }
     const float scale = quantize_int8_scale(largest);
     for (int64_t k = 0; k < depth; k++) {
-        a[k] = quantize_int8_at(x[k], scale);
+        a[k] = (int16_t)quantize_int8_at(x[k], scale);
     }
     for (int64_t k = depth; k % INT8_DEPTH_STEP != 0; k++) {
         a[k] = 0;

@@ -196,13 +196,13 @@ static pane_request enter(const pane_view *v, void *own)
     return ask(own);
 }
 
-static pane_request move(const pane_view *v, void *own, int rows, int columns_)
+static pane_request move(const pane_view *v, void *own, int rows, int width)
 {
     (void)v;
     if (count(own) == 0) {
         return ask(own);
     }
-    return (pane_request){.kind = PANE_MOVES_TABLE, .pane = PANE_RANKS, .rows = rows + columns_};
+    return (pane_request){.kind = PANE_MOVES_TABLE, .pane = PANE_RANKS, .rows = rows + width};
 }
 
 static pane_request apply(const pane_view *v)
