@@ -368,18 +368,9 @@ static const char *where_from(const report_style *style)
 // Where something is compressed: what of it is left where the model is used.
 static void print_deployed(const hr_report *r, const report_style *style, report_source own)
 {
-    static const hr_knob_id techniques[] = {HR_KNOB_COMPRESS_PRUNE, HR_KNOB_COMPRESS_LORA,
-                                            HR_KNOB_COMPRESS_DISTILL, HR_KNOB_COMPRESS_LOW_RANK,
-                                            HR_KNOB_COMPRESS_QUANTIZE};
     const bool less = r->deploy.deployed_bytes != r->deploy.stripped_bytes;
-    const bool quantizes = less && !hr_knob_is(style->knobs, HR_KNOB_COMPRESS_QUANTIZE, "none") &&
-                           !hr_knob_is(style->knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat");
-    char value[HR_KNOB_TEXT_MAX];
-    bool any = false;
-    for (size_t k = 0; k < sizeof techniques / sizeof *techniques; k++) {
-        any = any || strcmp(hr_knob_format(style->knobs, techniques[k], value), "none") != 0;
-    }
-    if (any) {
+    const bool quantizes = less && hr_knobs_quantize(style->knobs);
+    if (hr_knobs_compress(style->knobs)) {
         char note[64];
         (void)snprintf(note, sizeof note, "weights and state%s%.4s",
                        quantizes ? ", dense layers "

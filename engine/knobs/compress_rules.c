@@ -12,9 +12,27 @@ bool pytorch_prunes(const hr_knobs *knobs)
     return hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch") && prune_is_on(knobs);
 }
 
+bool hr_knobs_compress(const hr_knobs *knobs)
+{
+    static const hr_knob_id techniques[] = {HR_KNOB_COMPRESS_PRUNE, HR_KNOB_COMPRESS_LORA,
+                                            HR_KNOB_COMPRESS_DISTILL, HR_KNOB_COMPRESS_LOW_RANK,
+                                            HR_KNOB_COMPRESS_QUANTIZE};
+    char value[HR_KNOB_TEXT_MAX];
+    bool any = false;
+    for (size_t k = 0; k < sizeof techniques / sizeof *techniques; k++) {
+        any = any || strcmp(hr_knob_format(knobs, techniques[k], value), "none") != 0;
+    }
+    return any;
+}
+
 static bool quantized(const hr_knobs *knobs)
 {
     return !hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "none");
+}
+
+bool hr_knobs_quantize(const hr_knobs *knobs)
+{
+    return quantized(knobs) && !hr_knob_is(knobs, HR_KNOB_COMPRESS_QUANTIZE, "qat");
 }
 
 bool quantized_as_a_framework(const hr_knobs *knobs)

@@ -15,4 +15,7 @@
 HR_MUST_CHECK hr_status program_compile(const hr_model *model, const hr_knobs *knobs, program_mode mode,
                                         uint32_t batch, const hr_target *target, program **out, hr_err *err);
 
+// The types that precision.policy stands for: of variables, and of what is computed with them.
+void precision_types(const hr_knobs *knobs, hr_dtype *variables, hr_dtype *compute);
+
 #endif

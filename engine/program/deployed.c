@@ -9,7 +9,7 @@
 #include "knobs/prune.h"
 #include "model/channels.h"
 #include "ops/prune.h"
-#include "program/draft.h"
+#include "program/compile.h"
 
 // ---- modes ----------------------------------------------------------------------------------------------------
 

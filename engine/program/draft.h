@@ -86,8 +86,6 @@ void draft_query(const draft *d, const instr *i, op_query *q);
 const framework_rule *draft_rule(const draft *d, hr_op op);
 // Follows the storage chain to its owner.
 uint32_t draft_owner(const draft *d, uint32_t tensor_id);
-// The types that precision.policy stands for: of variables, and of what is computed with them.
-void precision_types(const hr_knobs *knobs, hr_dtype *variables, hr_dtype *compute);
 // watched[tensor]: a gradient flows from it to a variable, so that the tape records what reads it.
 void draft_mark_watched(const draft *d, bool *watched);
 

@@ -368,6 +368,22 @@ static hr_status check_preset(const deploying *d, const hr_preset *preset, const
     return status;
 }
 
+// A preset of narrower weights would no longer be of what stands beside it.
+static hr_status check_beside(const deploying *d, hr_err *err)
+{
+    char *path = d->request->out == NULL ? NULL : shrink_preset_path(d->request->out);
+    hr_status status = HR_OK;
+    if (d->request->out != NULL && path == NULL) {
+        status = HR_FAIL(err, NOMEM, "no host memory for the path of a preset");
+    } else if (path != NULL && access(path, F_OK) == 0 && shrink_check_preset(path, NULL) == HR_OK) {
+        status =
+            HR_FAIL(err, WRITE, "%s is of narrower weights than these: needed to be another's or none", path);
+        hr_err_try(err, "-o ANOTHER.safetensors");
+    }
+    hr_free(path);
+    return status;
+}
+
 static hr_status write_preset_words(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
     static const char nowhere[] = "narrower.yaml";
@@ -416,7 +432,7 @@ static hr_status narrow(deploying *d, const shrinking *s, const hr_preset *prese
 {
     HR_TRY(shrink_weights(s, &d->stripped, &d->left, err));
     if (!s->any) {
-        return HR_OK;
+        return check_beside(d, err);
     }
     HR_TRY(shrink_layers(s, &d->out->layers, &d->out->layer_count, err));
     HR_TRY(write_preset_words(d, preset, knobs, err));
@@ -488,7 +504,7 @@ static hr_status make(deploying *d, const hr_preset *preset, const hr_knobs *kno
     HR_TRY(strip(d, err));
     HR_TRY(weigh_trained(d, err));
     HR_TRY(shrink(d, preset, knobs, err));
-    HR_TRY(d->request->ranks ? ranks_of_deployed(d->e, out, err) : HR_OK);
+    HR_TRY(d->request->ranks ? ranks_of_deployed(d->e, &d->left, out, err) : HR_OK);
     const hr_model *m = d->e->model;
     out->deployed_parameters = m->parameters;
     HR_TRY(quantized_make(&d->left, m, out->quantize, &d->deployed, err));

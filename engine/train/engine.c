@@ -248,7 +248,7 @@ static hr_status save_as(hr_engine *e, const char *path, hr_err *err)
 static hr_status tell_ranks(hr_engine *e, const char *layer, hr_err *err)
 {
     rank_list list = {NULL, 0, 0};
-    const hr_status status = ranks_of_layer(e, layer, true, &list, err);
+    const hr_status status = ranks_of_layer(e, layer, &list, err);
     for (size_t k = 0; k < list.count; k++) {
         hr_event event = {.kind = HR_EVENT_RANK, .u.rank = list.data[k]};
         trace_emit(&e->bus, &event);

@@ -7,6 +7,7 @@
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "model/compress_low_rank.h"
+#include "program/compile.h"
 #include "train/decompose.h"
 #include "train/engine_impl.h"
 #include "train/svd.h"
@@ -24,6 +25,7 @@ typedef struct part {
 
 typedef struct curve {
     const hr_engine *e;
+    const store *weights; // NULL: those of the engine
     uint32_t layer;
     VEC(part) parts;
     store taken;
@@ -133,18 +135,19 @@ static hr_status check_cost(const curve *c, hr_err *err)
 static hr_status take_values(curve *c, hr_err *err)
 {
     const hr_engine *e = c->e;
+    const store *from = c->weights != NULL ? c->weights : &c->taken;
     if (e->build == NULL || !e->build->arithmetic) {
         return HR_FAIL(err, STATE,
                        "layer %.64s has no weights yet: their bytes are known, their error is not",
                        e->model->layers[c->layer].name);
     }
-    for (size_t k = 0; k < c->parts.count; k++) {
+    for (size_t k = 0; c->weights == NULL && k < c->parts.count; k++) {
         HR_TRY(store_take_one(&c->taken, e->build, e->model->params[c->parts.data[k].param].name, err));
     }
     for (size_t k = 0; k < c->parts.count; k++) { // now that the store grows no more
         part *p = &c->parts.data[k];
         uint64_t elements = 0;
-        p->values = store_find(&c->taken, e->model->params[p->param].name);
+        p->values = store_find(from, e->model->params[p->param].name);
         (void)shape_elements(&p->values->shape, &elements);
         c->elements += elements;
         for (uint64_t i = 0; i < elements; i++) {
@@ -201,8 +204,8 @@ static hr_status lose_three(part *p, int64_t most, hr_err *err)
 
 static hr_status measure(curve *c, bool quick, hr_err *err)
 {
-    HR_TRY(take_values(c, err));
     HR_TRY(quick ? check_cost(c, err) : HR_OK);
+    HR_TRY(take_values(c, err));
     for (size_t k = 0; k < c->parts.count; k++) {
         part *p = &c->parts.data[k];
         const hr_shape *w = &p->values->shape;
@@ -220,9 +223,11 @@ static hr_status measure(curve *c, bool quick, hr_err *err)
 
 // ---- points -----------------------------------------------------------------------------------------------------------
 
-static uint64_t element_bytes(const part *p)
+static uint64_t element_bytes(const curve *c)
 {
-    return p->values != NULL ? dtype_bytes(p->values->dtype) : sizeof(float);
+    hr_dtype variables, compute;
+    precision_types(&c->e->knobs, &variables, &compute);
+    return dtype_bytes(variables);
 }
 
 static hr_event_rank point_at(const curve *c, int64_t rank)
@@ -233,8 +238,8 @@ static hr_event_rank point_at(const curve *c, int64_t rank)
         const part *p = &c->parts.data[k];
         const low_rank_ranks r = ranks_at(c, p, rank);
         const bool thin = low_rank_shrinks(&r);
-        to.bytes += (thin ? r.elements : r.full) * element_bytes(p);
-        to.dense_bytes += r.full * element_bytes(p);
+        to.bytes += (thin ? r.elements : r.full) * element_bytes(c);
+        to.dense_bytes += r.full * element_bytes(c);
         to.break_even = fmax(to.break_even, r.break_even);
         to.full = r.most > to.full ? (uint32_t)r.most : to.full;
         lost += thin && c->known ? p->lost[rank] : 0;
@@ -284,9 +289,11 @@ static void drop(curve *c)
     store_deinit(&c->taken);
 }
 
-hr_status ranks_of_layer(const hr_engine *e, const char *layer, bool quick, rank_list *list, hr_err *err)
+static hr_status ranks_of(const hr_engine *e, const store *weights, const char *layer, rank_list *list,
+                          hr_err *err)
 {
-    curve c = {.e = e};
+    const bool quick = weights == NULL;
+    curve c = {.e = e, .weights = weights};
     while (c.layer < e->model->own_layers && strcmp(e->model->layers[c.layer].name, layer) != 0) {
         c.layer++;
     }
@@ -304,14 +311,19 @@ hr_status ranks_of_layer(const hr_engine *e, const char *layer, bool quick, rank
     return status;
 }
 
-hr_status ranks_of_deployed(const hr_engine *e, hr_deploy *out, hr_err *err)
+hr_status ranks_of_layer(const hr_engine *e, const char *layer, rank_list *list, hr_err *err)
+{
+    return ranks_of(e, NULL, layer, list, err);
+}
+
+hr_status ranks_of_deployed(const hr_engine *e, const store *weights, hr_deploy *out, hr_err *err)
 {
     const hr_model *m = e->model;
     rank_list list = {NULL, 0, 0};
     hr_status status = HR_OK;
     for (uint32_t k = 0; k < m->own_layers && status == HR_OK; k++) {
         const size_t before = list.count;
-        status = ranks_of_layer(e, m->layers[k].name, false, &list, err);
+        status = ranks_of(e, weights, m->layers[k].name, &list, err);
         status = status == HR_STATE && list.count == before ? HR_OK : status; // it has no points
     }
     out->ranks = status == HR_OK ? hr_calloc(list.count + 1, sizeof *out->ranks) : NULL;

@@ -152,19 +152,25 @@ START_TEST(what_cannot_be_computed_has_bytes_alone_and_says_why)
 }
 END_TEST
 
+static hr_deploy exported(const char *from, const char *to, const char *more)
+{
+    hr_err err = {0};
+    hr_deploy d;
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, images, &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=32MiB", &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, more, &err), HR_OK);
+    const hr_deploy_request request = {.save = from, .out = to, .replaces = true, .ranks = true};
+    ck_assert_msg(hr_deploy_run(preset, &knobs, &request, &d, &err) == HR_OK, "%s", err.sentence);
+    return d;
+}
+
 // Time is no matter there.
 START_TEST(an_export_has_every_layer)
 {
     told t = {.count = 0};
-    hr_err err = {0};
-    hr_deploy d;
-    hr_knobs knobs = *hr_preset_knobs(preset);
     hr_engine_destroy(trained("train.seed=3", &t));
-    ck_assert_int_eq(hr_knobs_set_pair(&knobs, images, &err), HR_OK);
-    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=32MiB", &err), HR_OK);
-    ck_assert_msg(
-        hr_deploy_run(preset, &knobs, &(hr_deploy_request){.save = path, .ranks = true}, &d, &err) == HR_OK,
-        "%s", err.sentence);
+    hr_deploy d = exported(path, NULL, "train.seed=3");
     size_t layer_count = 0;
     for (size_t k = 0; k < d.rank_count; k++) {
         layer_count += d.ranks[k].at.point == 0;
@@ -172,6 +178,24 @@ START_TEST(an_export_has_every_layer)
     }
     ck_assert_uint_eq(layer_count, 6); // all but flatten
     hr_deploy_deinit(&d);
+}
+END_TEST
+
+// Averages, where a save has them, are what is deployed.
+START_TEST(ranks_are_of_what_is_deployed)
+{
+    told t = {.count = 0};
+    char out[128];
+    hr_engine_destroy(trained("optimizer.ema=0.5", &t));
+    hr_deploy save_of = exported(path, file_in("averages.safetensors", out), "optimizer.ema=0.5");
+    hr_deploy again = exported(out, NULL, "optimizer.ema=none");
+    ck_assert(save_of.averaged && !again.averaged);
+    ck_assert_uint_eq(save_of.rank_count, again.rank_count);
+    for (size_t k = 0; k < again.rank_count; k++) {
+        ck_assert_double_eq(save_of.ranks[k].at.error, again.ranks[k].at.error);
+    }
+    hr_deploy_deinit(&save_of);
+    hr_deploy_deinit(&again);
 }
 END_TEST
 
@@ -185,6 +209,7 @@ int main(void)
     tcase_add_test(tc, zeros_are_those_of_the_layer);
     tcase_add_test(tc, what_cannot_be_computed_has_bytes_alone_and_says_why);
     tcase_add_test(tc, an_export_has_every_layer);
+    tcase_add_test(tc, ranks_are_of_what_is_deployed);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

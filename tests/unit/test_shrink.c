@@ -279,6 +279,18 @@ START_TEST(a_preset_of_ones_own_is_not_written_over)
     request.replaces = false; // what it wrote it replaces
     d = deployed(preset, &knobs, &request);
     hr_deploy_deinit(&d);
+    hr_knobs narrow =
+        knobs; // of what it wrote: nothing is left to take out, and its preset would be another's
+    hr_preset *narrower = opened(yaml_path);
+    request =
+        (hr_deploy_request){.save = out_path, .out = file_in("again.safetensors", over), .replaces = true};
+    char beside[128];
+    ck_assert_int_eq(rename(yaml_path, file_in("again.yaml", beside)), 0);
+    ck_assert_int_eq(hr_knobs_set(&narrow, HR_KNOB_COMPRESS_PRUNE, "none", NULL), HR_OK);
+    ck_assert_int_eq(hr_deploy_run(narrower, &narrow, &request, &d, &err), HR_WRITE);
+    ck_assert_ptr_nonnull(strstr(err.sentence, "again.yaml is of narrower weights than these"));
+    hr_preset_close(narrower);
+    unlink(beside);
     request =
         (hr_deploy_request){.save = save_path, .out = file_in("drawn.safetensors", over), .replaces = true};
     ck_assert_int_eq(hr_deploy_run(preset, &knobs, &request, &d, &err), HR_WRITE);

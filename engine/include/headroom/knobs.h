@@ -214,6 +214,11 @@ bool hr_knob_shapes_model(hr_knob_id id);
 // False: it does nothing as the others stand.
 bool hr_knob_acts(const hr_knobs *knobs, hr_knob_id id);
 
+// Is a technique of compress.* on: is what is deployed not what trains?
+bool hr_knobs_compress(const hr_knobs *knobs);
+// Does what is deployed, and what evaluates, have whole-number weights (compress.quantize)? Not of qat, which trains for any.
+bool hr_knobs_quantize(const hr_knobs *knobs);
+
 // One row of the constraints between knobs.
 typedef struct hr_constraint {
     bool (*broken)(const hr_knobs *knobs);

@@ -13,6 +13,7 @@
 // Under execution.as=pytorch a mixed policy is torch.autocast: an operation computes in the type that its rule says
 // (ops/pytorch.h), most in what comes; only casts of variables serve more than one reader, the
 // others are made in their reader's layer, and run again with it.
+#include "program/compile.h"
 #include "program/draft.h"
 
 typedef struct policy_types {

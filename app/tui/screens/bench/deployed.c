@@ -18,15 +18,7 @@ typedef struct parts {
 
 bool bench_compresses(const feed *f)
 {
-    static const hr_knob_id techniques[] = {HR_KNOB_COMPRESS_PRUNE, HR_KNOB_COMPRESS_LORA,
-                                            HR_KNOB_COMPRESS_DISTILL, HR_KNOB_COMPRESS_LOW_RANK,
-                                            HR_KNOB_COMPRESS_QUANTIZE};
-    char value[HR_KNOB_TEXT_MAX];
-    bool any = false;
-    for (size_t k = 0; k < sizeof techniques / sizeof *techniques; k++) {
-        any = any || strcmp(hr_knob_format(&f->knobs, techniques[k], value), "none") != 0;
-    }
-    return any && f->has_report && f->report.deploy.stripped_bytes != HR_NONE;
+    return hr_knobs_compress(&f->knobs) && f->has_report && f->report.deploy.stripped_bytes != HR_NONE;
 }
 
 static parts parts_of(const feed *f)
@@ -92,9 +84,9 @@ void bench_say_deployed(const feed *f, char *text, size_t size)
     char stripped[HR_BYTES_TEXT_MAX], deployed[HR_BYTES_TEXT_MAX];
     text[0] = '\0';
     if (bench_compresses(f)) {
-        snprintf(text, size,
-                 " Where the model is used, %s are left of it, and %s as compress.quantize has it.",
+        snprintf(text, size, " Where the model is used, %s are left of it, and %s %s.",
                  hr_bytes_human(f->report.deploy.stripped_bytes, stripped),
-                 hr_bytes_human(f->report.deploy.deployed_bytes, deployed));
+                 hr_bytes_human(f->report.deploy.deployed_bytes, deployed),
+                 hr_knobs_quantize(&f->knobs) ? "as compress.quantize has it" : "when it is exported");
     }
 }
