@@ -48,6 +48,11 @@
     X(MIN_VRAM, 0, "min-vram", "SIZE", "only cards with at least so much memory")                            \
     X(FIT, 0, "fit", "PRESET",                                                                               \
       "which of the cards hold it, and how large a batch; of a trace, which hold that")                      \
+    X(VRAM, 0, "vram", "SIZE", "what the allocator may take, such as 8GiB; the preset's own without it")     \
+    X(CARD, 0, "card", "NAME", "of which card, with its rates (see `headroom cards`)")                       \
+    X(KEEP, 0, "keep", "A,B", "leave these as they are: batch, precision, optimizer, a key, …")              \
+    X(MAX, 0, "max", "KNOB", "how large it can be, and with what: batch.size, model.sequence, …")            \
+    X(CARDS, 0, "cards", NULL, "which cards hold it, and the fastest way on each")                           \
     X(SAVE, 0, "save", "FILE", "what was trained: a file that train.save wrote")                             \
     X(STRIP, 0, "strip", NULL, "weights and running statistics alone: so it is always")                      \
     X(QUANTIZE, 0, "quantize", "MODE", "weights of dense layers as int8, int8_weights or int4_weights")      \

@@ -39,6 +39,10 @@ static const app_command commands[] = {
      OF_A_PLAN | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(LISTING) | APP_OPTION(DIFF) | APP_OPTION(AT_PEAK) |
          APP_OPTION(REPEAT) | APP_OPTION(STYLE),
      APP_PRESET_WORD, NULL, cli_plan},
+    {"fit", "PRESET", "search for the fastest way to run an update that fits, and for what memory costs in time",
+     OF_A_PLAN | APP_OPTION(VRAM) | APP_OPTION(CARD) | APP_OPTION(KEEP) | APP_OPTION(MAX) | APP_OPTION(CARDS) |
+         APP_OPTION(JSON),
+     APP_PRESET_WORD, NULL, cli_fit},
     {"compare", "A B",
      "two plans, reports or traces side by side: a PRESET, a PRESET,key=value,key=value, a report of --json, a trace",
      OF_A_PLAN | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_compare},
@@ -121,11 +125,8 @@ static bool names_preset(const char *word)
 // Words that others have for what a command of ours does.
 static const char *named_elsewhere(const char *word)
 {
-    static const char *const rows[][2] = {{"train", "run"},
-                                          {"fit", "script what_fits"},
-                                          {"explain", "plan"},
-                                          {"estimate", "plan"},
-                                          {"predict", "plan"}};
+    static const char *const rows[][2] = {
+        {"train", "run"}, {"explain", "plan"}, {"estimate", "plan"}, {"predict", "plan"}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (strcmp(word, rows[k][0]) == 0) {
             return rows[k][1];

@@ -22,8 +22,7 @@ typedef struct card_plan {
     uint64_t largest_batch; // 0: not even one sample fits
 } card_plan;
 
-// Limits of one's own are not the card's, and the machine's own processor is none.
-static hr_status knobs_for_cards(hr_knobs *knobs, hr_err *err)
+hr_status cards_knobs(hr_knobs *knobs, hr_err *err)
 {
     if (!hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda")) {
         HR_TRY(hr_knobs_set(knobs, HR_KNOB_DEVICE_KIND, "plan", err));
@@ -67,7 +66,7 @@ bool cards_smallest(const hr_planner *planner, const hr_knobs *knobs, uint64_t l
     size_t count = 0;
     hr_knobs on_card = *knobs;
     bool found = false;
-    if (knobs_for_cards(&on_card, NULL) != HR_OK ||
+    if (cards_knobs(&on_card, NULL) != HR_OK ||
         hr_knobs_set(&on_card, HR_KNOB_DEVICE_KIND, "plan", NULL) !=
             HR_OK || // eighty answers of a library take minutes
         hr_preset_list("cards", &entries, &count, NULL) != HR_OK) {
@@ -174,7 +173,7 @@ static hr_status plan_and_print(const cli_args *args, cli_subject *subject, card
                                 hr_err *err)
 {
     hr_planner *planner = NULL;
-    HR_TRY(knobs_for_cards(&subject->knobs, err));
+    HR_TRY(cards_knobs(&subject->knobs, err));
     HR_TRY(hr_planner_open(subject->preset, &planner, err));
     const hr_status status = plan_cards(planner, &subject->knobs, plans, count, err);
     hr_planner_close(planner);

@@ -17,4 +17,7 @@ int cards_fit(const cli_args *args, const hr_card *cards, size_t count);
 bool cards_smallest(const hr_planner *planner, const hr_knobs *knobs, uint64_t least_bytes, hr_card *card,
                     hr_whatif *plan);
 
+// Ready for a device.card: limits of one's own are not the card's, and the machine's own processor is none.
+HR_MUST_CHECK hr_status cards_knobs(hr_knobs *knobs, hr_err *err);
+
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
-#include "insight/fit_sweep.h"
+#include "insight/fit_search.h"
 #include "insight/planner.h"
 #include "insight/replay_plan.h"
 
@@ -37,8 +37,8 @@ struct planner_queue {
     matter matters[HR_QUESTION_COUNT];
     bool has_present; // of TURNS
     finding present;
-    fit_sweep *sweep;  // of FIT; NULL: not begun
-    bool turn_is_next; // of TURNS and FIT, where both are open
+    fit_search *search; // of FIT; NULL: not begun
+    bool turn_is_next;  // of TURNS and FIT, where both are open
 };
 
 hr_status planner_queue_create(planner_queue **out, hr_err *err)
@@ -54,8 +54,8 @@ static void close_matter(planner_queue *d, hr_question_kind kind)
     if (kind == HR_QUESTION_TURNS) {
         d->has_present = false;
     } else if (kind == HR_QUESTION_FIT) {
-        fit_sweep_destroy(d->sweep);
-        d->sweep = NULL;
+        fit_search_destroy(d->search);
+        d->search = NULL;
     }
 }
 
@@ -215,16 +215,16 @@ static planning_work answer_fit(planner_queue *d, matter *m, hr_answer *answer)
     if (d->replay != NULL) {
         return refuse_recorded(answer);
     }
-    hr_status status =
-        d->sweep == NULL ? fit_sweep_create(&m->q.knobs, m->q.permission, &d->sweep, &err) : HR_OK;
-    fit_sweep_result result = FIT_SWEEP_REFUSED;
+    const hr_fit_wish wish = {.permission = m->q.permission};
+    hr_status status = d->search == NULL ? fit_search_create(&m->q.knobs, &wish, &d->search, &err) : HR_OK;
+    fit_search_result result = FIT_SEARCH_REFUSED;
     if (status == HR_OK) {
-        result = fit_sweep_advance(d->sweep, d->planner, &answer->point, &err);
-        status = result == FIT_SWEEP_REFUSED ? err.status : HR_OK;
+        result = fit_search_advance(d->search, d->planner, &answer->point, &err);
+        status = result == FIT_SEARCH_REFUSED ? err.status : HR_OK;
     }
     refuse(answer, status, &err);
-    answer->last = result == FIT_SWEEP_LAST || result == FIT_SWEEP_REFUSED;
-    return result == FIT_SWEEP_WORKED ? PLANNING_WORKED : PLANNING_ANSWERED;
+    answer->last = result == FIT_SEARCH_LAST || result == FIT_SEARCH_REFUSED;
+    return result == FIT_SEARCH_WORKED ? PLANNING_WORKED : PLANNING_ANSWERED;
 }
 
 // ---- work -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ typedef struct outcome {
     char *err;     // stderr
 } outcome;
 
-enum { PROGRAM_MAX_WORDS = 24 };
+enum { PROGRAM_MAX_WORDS = 48 };
 
 // Runs `headroom` with blank-separated words ("plan demo --json"). Asserts that it could be started.
 outcome program_run(const char *words);

@@ -36,7 +36,6 @@ static const struct {
     {"run demo --lr", 2, "run has no option '--lr'", "-s optimizer.learning_rate="},
     {"run demo --nothing_like_it 3", 2, "run has no option", "headroom run -h"},
     {"train mlp", 2, "there is no command or preset 'train'", "headroom run mlp"},
-    {"fit", 2, "there is no command or preset 'fit'", "headroom script what_fits demo"},
     {"resnet-5O", 2, "there is no command or preset 'resnet-5O'", "headroom resnet50"},
     {"devices extra", 2, "devices takes no argument, had 'extra'", "headroom devices -h"},
     {"plan demo --jsn", 2, "plan has no option '--jsn' — did you mean --json?", "headroom plan -h"},

@@ -54,14 +54,19 @@ static bool beats(const hr_fit_point *a, const hr_fit_point *b, bool comes_first
     return a->plan.fits && time <= 0 && bytes <= 0 && (time < 0 || bytes < 0 || comes_first);
 }
 
-static void find_best(fit_points *fit)
+// The newest point, beside those before it. Whether it takes the place of one of them.
+static bool find_best(fit_points *fit)
 {
-    for (size_t i = 0; i < fit->count; i++) {
-        fit->best[i] = fit->point[i].plan.fits;
-        for (size_t j = 0; fit->best[i] && j < fit->count; j++) {
-            fit->best[i] = j == i || !beats(&fit->point[j], &fit->point[i], j < i);
-        }
+    const size_t newest = fit->count - 1;
+    bool beat = false;
+    fit->best[newest] = fit->point[newest].plan.fits;
+    for (size_t i = 0; i < newest; i++) {
+        const bool loses = fit->best[i] && beats(&fit->point[newest], &fit->point[i], false);
+        fit->best[i] = fit->best[i] && !loses;
+        fit->best[newest] = fit->best[newest] && !beats(&fit->point[i], &fit->point[newest], true);
+        beat = beat || loses;
     }
+    return beat;
 }
 
 // What no other point beats, then what fits, both the fastest first; then what misses, the least first.
@@ -81,19 +86,23 @@ static bool stands_before(const fit_points *fit, size_t one, size_t other)
     return slower < 0 || (!(slower > 0) && a->plan.peak_in_use_bytes < b->plan.peak_in_use_bytes);
 }
 
-// Sorted anew: a new point may take others' place on the frontier. By insertion, so that equals keep their order.
-static void put_in_order(fit_points *fit)
+// Equals keep their order.
+static void put_in_order(fit_points *fit, size_t point)
 {
-    for (size_t point = 0; point < fit->count; point++) {
-        size_t at = point;
-        for (; at > 0 && stands_before(fit, point, fit->order[at - 1]); at--) {
-            fit->order[at] = fit->order[at - 1];
-        }
-        fit->order[at] = (unsigned char)point;
+    size_t at = point;
+    for (; at > 0 && stands_before(fit, point, fit->order[at - 1]); at--) {
+        fit->order[at] = fit->order[at - 1];
     }
+    fit->order[at] = (uint16_t)point;
 }
 
-_Static_assert(FIT_POINTS_MAX <= 256, "a point's number fits a byte");
+// A new point may take others' place on the frontier: then all are sorted anew.
+static void take_place(fit_points *fit)
+{
+    for (size_t point = find_best(fit) ? 0 : fit->count - 1; point < fit->count; point++) {
+        put_in_order(fit, point);
+    }
+}
 
 // ---- taking them ----------------------------------------------------------------------------------------------
 
@@ -116,8 +125,7 @@ bool fit_take(fit_points *fit, const hr_answer *answer)
         p->knobs[sizeof p->knobs - 1] = '\0';
         fit->learns[fit->count] = fit_change(fit, fit->count, change)[0] != '\0';
         fit->count++;
-        find_best(fit);
-        put_in_order(fit);
+        take_place(fit);
     }
     fit->asks = !answer->last;
     fit->version++;
@@ -126,17 +134,7 @@ bool fit_take(fit_points *fit, const hr_answer *answer)
 
 bool fit_knobs(const fit_points *fit, size_t point, hr_knobs *knobs, hr_err *err)
 {
-    char pair[sizeof fit->point[0].knobs];
-    *knobs = fit->knobs;
-    for (const char *at = fit->point[point].knobs; *at != '\0';) {
-        size_t length = strcspn(at, " ");
-        snprintf(pair, sizeof pair, "%.*s", (int)length, at);
-        if (length > 0 && hr_knobs_set_pair(knobs, pair, err) != HR_OK) {
-            return false;
-        }
-        at += length + (at[length] == ' ');
-    }
-    return true;
+    return hr_fit_knobs(&fit->knobs, &fit->point[point], knobs, err) == HR_OK;
 }
 
 const char *fit_change(const fit_points *fit, size_t point, char text[HR_FIT_CHANGE_MAX])

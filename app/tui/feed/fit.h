@@ -10,7 +10,7 @@
 
 #include "headroom/planning.h"
 
-enum { FIT_POINTS_MAX = 256 };
+enum { FIT_POINTS_MAX = HR_FIT_POINTS_MAX };
 
 typedef struct fit_points {
     uint64_t question;                        // number of the newest; 0: none was asked
@@ -22,7 +22,7 @@ typedef struct fit_points {
     hr_fit_point point[FIT_POINTS_MAX]; // as they came; the first are the knobs themselves
     bool
         best[FIT_POINTS_MAX]; // fits, and no other point that fits needs less of one and no more of the other
-    unsigned char
+    uint16_t
         order[FIT_POINTS_MAX];   // the best, then what fits, fastest first; then what misses, the least first
     bool learns[FIT_POINTS_MAX]; // changes what is learned
     char refused[HR_ERR_TEXT_MAX]; // why nothing can be planned; ""

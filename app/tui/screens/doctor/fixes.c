@@ -122,7 +122,7 @@ static size_t add_points(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count
     const fit_points *fit = &f->fit;
     size_t points = knob_edit_same(&fit->knobs, &f->knobs) ? fit->count : 0;
     for (size_t i = 0; i < PAIRS_MAX * points && count < FIX_ROWS_MAX; i++) {
-        const unsigned char point = fit->order[i % points];
+        const uint16_t point = fit->order[i % points];
         const hr_fit_point *p = &fit->point[point];
         fix_row row = {.dry_run = -1, .point = point};
         take_plan(f, &p->plan, &row);

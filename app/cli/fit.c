@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// fit: the fastest way to run an update that fits, and what less memory costs in time.
+#include "app/cli/fit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/engine.h"
+#include "headroom/planning.h"
+#include "headroom/units.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/emit.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/options.h"
+#include "app/cli/report.h"
+#include "app/cli/say.h"
+
+enum { INDENT = 24 };
+
+// ---- as text --------------------------------------------------------------------------------------------------
+
+static const char *seconds_text(double seconds, char text[REPORT_SECONDS_TEXT_MAX])
+{
+    return isfinite(seconds) ? report_seconds(seconds, text) : "";
+}
+
+// "headroom run PRESET -s …", whole on one line, so that it can be copied.
+static void print_command(const cli_args *args, const fit_answer *a, const fit_way *w)
+{
+    printf("  headroom run %s", args->words[0]);
+    for (unsigned k = 0; k < args->set_count; k++) {
+        printf(" -s %s", args->sets[k]);
+    }
+    if (cli_given(args, APP_CARD)) {
+        printf(" -s device.kind=%s -s device.card=%s", hr_knob_text(&a->knobs, HR_KNOB_DEVICE_KIND),
+               args->value[APP_CARD]);
+    }
+    if (cli_given(args, APP_VRAM)) {
+        printf(" -s device.vram=%s", args->value[APP_VRAM]);
+    }
+    for (const char *at = w->point.knobs; *at != '\0';) {
+        const size_t length = strcspn(at, " ");
+        printf(" -s %.*s", (int)length, at);
+        at += length + (at[length] == ' ');
+    }
+    putchar('\n');
+}
+
+static void print_way(const cli_args *args, const fit_answer *a, const fit_way *w)
+{
+    char peak[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
+    char change[HR_FIT_CHANGE_MAX];
+    hr_knobs turned;
+    const hr_whatif *plan = &w->point.plan;
+    printf("  peak %s", hr_bytes_human(plan->peak_in_use_bytes, peak));
+    if (plan->limit_bytes > 0) {
+        printf(", %s left", hr_bytes_human(plan->limit_bytes - plan->peak_in_use_bytes, left));
+    }
+    if (isfinite(plan->step_seconds)) {
+        printf("\n  a step takes %s s", seconds_text(plan->step_seconds, seconds));
+    }
+    if (plan->step_seconds > 0 && a->asked.step_seconds > 0 && w->point.knobs[0] != '\0') {
+        printf(", %.2f times that of the preset as it is", plan->step_seconds / a->asked.step_seconds);
+    }
+    putchar('\n');
+    if (w->learns && hr_fit_knobs(&a->knobs, &w->point, &turned, NULL) == HR_OK) {
+        fputs("  changes what is learned: ", stdout);
+        say_paragraph(hr_fit_change(&a->knobs, &turned, change), 27);
+    }
+    print_command(args, a, w);
+}
+
+static bool tells_time(const fit_answer *a)
+{
+    return isfinite(a->asked.step_seconds);
+}
+
+static void print_asked(const cli_args *args, const fit_answer *a)
+{
+    char limit[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
+    const hr_whatif *w = &a->asked;
+    printf("%s: ", args->words[0]);
+    if (w->limit_bytes == 0) {
+        printf("needs %s, and there is no limit", hr_bytes_human(w->peak_in_use_bytes, bytes));
+    } else if (w->fits) {
+        printf("fits as it is, with %s of %s left",
+               hr_bytes_human(w->limit_bytes - w->peak_in_use_bytes, bytes),
+               hr_bytes_human(w->limit_bytes, limit));
+    } else {
+        printf("does not fit as it is: %s more than %s are needed",
+               hr_bytes_human(hr_whatif_missing_bytes(w), bytes), hr_bytes_human(w->limit_bytes, limit));
+    }
+    printf("\n%" PRIu32 " combinations were planned in %.2g s\n", a->plans, a->seconds);
+    if (!tells_time(a)) {
+        puts("how long a step takes is not known here, so that the least peak comes first:\n"
+             "headroom doctor --calibrate measures it, or name a card with --card");
+    }
+}
+
+static void print_answer(const cli_args *args, const fit_answer *a)
+{
+    const fit_way *same = fit_fastest(a, false), *any = fit_fastest(a, true);
+    const char *best = tells_time(a) ? "the fastest that fits" : "the least peak";
+    char least[HR_BYTES_TEXT_MAX];
+    if (any == NULL) {
+        const fit_way *leanest = &a->ways[a->count - 1];
+        printf("\nnothing that was planned fits; the least needs %s:\n  ",
+               hr_bytes_human(leanest->point.plan.peak_in_use_bytes, least));
+        fit_print_knobs(leanest, 2);
+        return;
+    }
+    printf("\n%s, with all that is learned left alone:\n", best);
+    if (same != NULL) {
+        print_way(args, a, same);
+    } else {
+        puts("  nothing fits");
+    }
+    if (any != same) {
+        printf("\n%s, with other precision or another optimizer:\n", best);
+        print_way(args, a, any);
+    }
+}
+
+// A row for each way that needs visibly less than the one above it; of what fits, where anything does.
+static void print_frontier(const fit_answer *a, bool may_learn)
+{
+    const double visible = 0.95;
+    char peak[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
+    const bool any_fits = fit_fastest(a, may_learn) != NULL;
+    uint64_t last_bytes = UINT64_MAX;
+    puts("      peak        step  knobs");
+    for (size_t k = 0; k < a->count; k++) {
+        const fit_way *w = &a->ways[k];
+        const hr_whatif *plan = &w->point.plan;
+        if ((may_learn ? w->on_frontier : w->on_same_frontier) && plan->fits >= any_fits &&
+            (double)plan->peak_in_use_bytes <= visible * (double)last_bytes) {
+            printf("%10s %9s%s %s", hr_bytes_human(plan->peak_in_use_bytes, peak),
+                   seconds_text(plan->step_seconds, seconds), isfinite(plan->step_seconds) ? " s" : "  ",
+                   w->learns ? "~" : " ");
+            fit_print_knobs(w, INDENT);
+            last_bytes = plan->peak_in_use_bytes;
+        }
+    }
+}
+
+static void print_frontiers(const fit_answer *a)
+{
+    puts("\nless memory for more time, with all that is learned left alone:");
+    print_frontier(a, false);
+    if (a->wish.permission > HR_PERMIT_NOTHING && fit_fastest(a, true) != fit_fastest(a, false)) {
+        puts("\nand with other precision or another optimizer (~):");
+        print_frontier(a, true);
+    }
+    puts("\npeaks planned, times simulated (s)");
+}
+
+// ---- as JSON --------------------------------------------------------------------------------------------------
+
+static void emit_way(emitter *e, const char *key, const fit_answer *a, const fit_way *w)
+{
+    char change[HR_FIT_CHANGE_MAX] = "";
+    hr_knobs turned;
+    if (w == NULL) {
+        emit_null(e, key);
+        return;
+    }
+    if (w->learns && hr_fit_knobs(&a->knobs, &w->point, &turned, NULL) == HR_OK) {
+        (void)hr_fit_change(&a->knobs, &turned, change);
+    }
+    const hr_whatif *plan = &w->point.plan;
+    emit_row(e, key);
+    emit_text(e, "knobs", w->point.knobs);
+    emit_bool(e, "fits", plan->fits);
+    emit_bool(e, "frontier", w->on_frontier);
+    emit_bool(e, "frontier_same", w->on_same_frontier);
+    emit_text(e, "changes", change[0] != '\0' ? change : NULL);
+    emit_count(e, "peak_in_use_bytes", plan->peak_in_use_bytes);
+    emit_count(e, "missing_bytes", hr_whatif_missing_bytes(plan));
+    emit_real(e, "step_seconds", plan->step_seconds, EMIT_EXACT);
+    emit_real(e, "step_seconds_low", plan->step_seconds_low, EMIT_EXACT);
+    emit_real(e, "step_seconds_high", plan->step_seconds_high, EMIT_EXACT);
+    emit_end_object(e);
+}
+
+static void print_json(const cli_args *args, const fit_answer *a)
+{
+    emitter e = {.out = stdout};
+    emit_object(&e, NULL);
+    emit_text(&e, "schema", "headroom.fit/1");
+    emit_text(&e, "preset", args->words[0]);
+    emit_count(&e, "limit_bytes", a->asked.limit_bytes > 0 ? a->asked.limit_bytes : HR_NONE);
+    emit_count(&e, "plans", a->plans);
+    emit_real(&e, "seconds", a->seconds, EMIT_EXACT);
+    emit_way(&e, "fastest", a, fit_fastest(a, true));
+    emit_way(&e, "fastest_same", a, fit_fastest(a, false));
+    emit_array(&e, "points");
+    for (size_t k = 0; k < a->count; k++) {
+        emit_way(&e, NULL, a, &a->ways[k]);
+    }
+    emit_end_array(&e);
+    emit_end_object(&e);
+}
+
+// ---- the command ----------------------------------------------------------------------------------------------
+
+static hr_status read_options(const cli_args *args, fit_answer *a, hr_err *err)
+{
+    a->wish.permission = HR_PERMIT_OPTIMIZER;
+    if (cli_given(args, APP_CARD)) {
+        HR_TRY(fit_turn_to_card(args->value[APP_CARD], &a->knobs, err));
+    }
+    if (cli_given(args, APP_VRAM)) {
+        HR_TRY(hr_knobs_set(&a->knobs, HR_KNOB_DEVICE_VRAM, args->value[APP_VRAM], err));
+    }
+    if (cli_given(args, APP_KEEP)) {
+        HR_TRY(hr_fit_keep(&a->wish, args->value[APP_KEEP], err));
+    }
+    if (cli_given(args, APP_MAX) && cli_given(args, APP_CARDS)) {
+        const hr_status status = HR_FAIL(err, USAGE, "--max and --cards are two questions, had both");
+        hr_err_try(err, "headroom fit %.64s --max %.64s", args->words[0] != NULL ? args->words[0] : "demo",
+                   args->value[APP_MAX]);
+        return status;
+    }
+    return hr_knobs_validate(&a->knobs, err);
+}
+
+static hr_status answer(const cli_args *args, fit_answer *a, bool *fits, hr_err *err)
+{
+    const bool as_json = cli_given(args, APP_JSON);
+    if (cli_given(args, APP_MAX)) {
+        HR_TRY(fit_keep_for_largest(args, a, err));
+    }
+    HR_TRY(fit_find_ways(a, err));
+    if (interrupt_seen()) {
+        return HR_FAIL(err, INTERRUPTED, "interrupted after %" PRIu32 " plans", a->plans);
+    }
+    *fits = fit_fastest(a, true) != NULL;
+    if (cli_given(args, APP_MAX)) {
+        return fit_print_largest(args, a, fits, err);
+    }
+    if (cli_given(args, APP_CARDS)) {
+        return fit_print_cards(args, a, fits, err);
+    }
+    if (as_json) {
+        print_json(args, a);
+        return HR_OK;
+    }
+    print_asked(args, a);
+    print_answer(args, a);
+    if (tells_time(a)) {
+        print_frontiers(a);
+    }
+    return HR_OK;
+}
+
+static hr_status fit_subject(const cli_args *args, fit_answer *a, bool *fits, hr_err *err)
+{
+    cli_subject subject = {.preset = NULL};
+    hr_planner *planner = NULL;
+    hr_status status = cli_open(args, args->words[0], &subject, err);
+    a->knobs = subject.knobs;
+    status = status == HR_OK ? read_options(args, a, err) : status;
+    status = status == HR_OK ? hr_planner_open(subject.preset, &planner, err) : status;
+    a->planner = planner;
+    status = status == HR_OK ? answer(args, a, fits, err) : status;
+    hr_planner_close(planner);
+    cli_close(&subject);
+    return status;
+}
+
+int cli_fit(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err = {0};
+    bool fits = false;
+    cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    fit_answer *a = calloc(1, sizeof *a);
+    if (a == NULL) {
+        (void)HR_FAIL(&err, NOMEM, "no host memory for %d plans", (int)HR_FIT_POINTS_MAX);
+        return say_error(&err, cli_given(&args, APP_JSON));
+    }
+    interrupt_watch();
+    const hr_status status = fit_subject(&args, a, &fits, &err);
+    free(a);
+    return status == HR_INTERRUPTED ? interrupt_exit_code()
+           : status != HR_OK        ? say_error(&err, cli_given(&args, APP_JSON))
+           : fits                   ? 0
+                                    : 1;
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/fit_search.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/host_mem.h"
+#include "insight/fit_turns.h"
+
+enum {
+    NODES_MAX = 8192, // combinations that were looked at, refused ones too
+    SLOTS = 2 * NODES_MAX,
+    LADDER = 12,
+    KICKS = 4,
+    NOTHING = -1
+};
+
+// A combination that was tried.
+typedef struct node {
+    fit_combination c;
+    bool planned, fits;
+    uint64_t peak_bytes, over_bytes; // over: missing, of the device or the host
+    double seconds;                  // 0: the device cannot tell
+} node;
+
+// FITS: the fastest that does. BELOW: the fastest with a peak of at most peak_bytes; 0: the least peak.
+typedef struct goal {
+    enum { GOAL_FITS, GOAL_BELOW } kind;
+    bool learns; // may turn what changes what is learned
+    uint64_t peak_bytes;
+} goal;
+
+// How far a node is from a goal: the less, the better, in this order.
+typedef struct distance {
+    uint64_t over_bytes;
+    double seconds;
+    uint64_t peak_bytes;
+} distance;
+
+struct fit_search {
+    hr_knobs knobs;
+    hr_fit_wish wish;
+    node nodes[NODES_MAX];
+    int16_t slots[SLOTS]; // by hash; 0: empty, otherwise 1 + node
+    int count, points;
+    int goal_at; // of the next one
+    goal goal;
+    int place, centre; // the best so far, and whose turns are being tried
+    int kicks[KICKS], kick_count, kick_at;
+    int dimension, word; // the next turn of the centre
+    bool has_pending;
+    hr_fit_point pending; // found, but perhaps the last
+};
+
+hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish, fit_search **out, hr_err *err)
+{
+    fit_search *s = hr_calloc(1, sizeof *s);
+    *out = s;
+    if (s == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a search of %d combinations", (int)NODES_MAX);
+    }
+    s->knobs = *knobs;
+    s->wish = *wish;
+    return HR_OK;
+}
+
+void fit_search_destroy(fit_search *s)
+{
+    hr_free(s);
+}
+
+// ---- what was tried -------------------------------------------------------------------------------------------
+
+static int16_t *slot_of(fit_search *s, const fit_combination *c)
+{
+    uint64_t at = hash64(c->word, sizeof c->word, 0) % SLOTS;
+    while (s->slots[at] != 0 && memcmp(&s->nodes[s->slots[at] - 1].c, c, sizeof *c) != 0) {
+        at = (at + 1) % SLOTS;
+    }
+    return &s->slots[at];
+}
+
+static int find(fit_search *s, const fit_combination *c)
+{
+    return *slot_of(s, c) - 1;
+}
+
+static void keep(fit_search *s, const node *n)
+{
+    s->nodes[s->count++] = *n;
+    *slot_of(s, &n->c) = (int16_t)s->count;
+}
+
+static bool learns(const fit_combination *c)
+{
+    for (int k = 0; k < FIT_DIMENSIONS; k++) {
+        if (c->word[k] != FIT_AS_ASKED && fit_is_learning(k)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- goals ----------------------------------------------------------------------------------------------------
+
+static distance distance_to(const goal *g, const node *n)
+{
+    const uint64_t over_bytes = g->kind == GOAL_FITS            ? (n->fits ? 0 : n->over_bytes)
+                                : n->peak_bytes > g->peak_bytes ? n->peak_bytes - g->peak_bytes
+                                                                : 0;
+    return (distance){over_bytes, n->seconds, n->peak_bytes};
+}
+
+static bool is_nearer(const goal *g, const node *a, const node *b)
+{
+    const distance x = distance_to(g, a), y = distance_to(g, b);
+    if (x.over_bytes != y.over_bytes) {
+        return x.over_bytes < y.over_bytes;
+    }
+    return x.seconds < y.seconds || (!(x.seconds > y.seconds) && x.peak_bytes < y.peak_bytes);
+}
+
+static bool is_open_to(const goal *g, const node *n)
+{
+    return n->planned && (g->learns || !learns(&n->c));
+}
+
+static int best_for(const fit_search *s, const goal *g)
+{
+    int best = 0;
+    for (int k = 1; k < s->count; k++) {
+        if (is_open_to(g, &s->nodes[k]) && is_nearer(g, &s->nodes[k], &s->nodes[best])) {
+            best = k;
+        }
+    }
+    return best;
+}
+
+// The goals, in order: each without, then with what a permission adds.
+static bool goal_of(fit_search *s, int at, goal *g)
+{
+    const int rank = at / 2;
+    *g = (goal){.kind = GOAL_FITS, .learns = at % 2 != 0};
+    if (rank == 1) {
+        *g = (goal){.kind = GOAL_BELOW, .learns = g->learns};
+    } else if (rank >= 2 && rank < 2 + LADDER) {
+        const double least =
+            (double)s->nodes[best_for(s, &(goal){.kind = GOAL_BELOW, .learns = g->learns})].peak_bytes;
+        const goal fastest = {.kind = GOAL_BELOW, .learns = g->learns, .peak_bytes = UINT64_MAX};
+        const double most =
+            fmax((double)s->nodes[best_for(s, &fastest)].peak_bytes, (double)s->nodes[0].peak_bytes);
+        *g = (goal){.kind = GOAL_BELOW,
+                    .learns = g->learns,
+                    .peak_bytes = (uint64_t)(least * pow(most / least, (double)(rank - 1) / LADDER))};
+    }
+    return rank <= 2 + LADDER;
+}
+
+// ---- walking --------------------------------------------------------------------------------------------------
+
+static void stand_at(fit_search *s, int centre)
+{
+    s->centre = centre;
+    s->dimension = 0;
+    s->word = FIT_AS_ASKED;
+}
+
+static bool begin_goal(fit_search *s)
+{
+    do {
+        if (!goal_of(s, s->goal_at++, &s->goal)) {
+            return false;
+        }
+    } while (s->goal.learns && s->wish.permission == HR_PERMIT_NOTHING);
+    s->place = best_for(s, &s->goal);
+    s->kick_count = s->kick_at = 0;
+    stand_at(s, s->place);
+    return true;
+}
+
+// The next single turn of the centre that belongs to the goal; false: there is none any more.
+static bool next_turn(fit_search *s, fit_combination *c)
+{
+    for (; s->dimension < FIT_DIMENSIONS; s->dimension++, s->word = FIT_AS_ASKED) {
+        const int words = fit_words(&s->knobs, &s->wish, s->dimension);
+        const bool is_open = words > 0 && (s->goal.learns || !fit_is_learning(s->dimension));
+        while (is_open && s->word < words) {
+            *c = s->nodes[s->centre].c;
+            const int8_t before = c->word[s->dimension];
+            c->word[s->dimension] = (int8_t)s->word++;
+            if (c->word[s->dimension] != before) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// The best single turn of the centre, of those that were planned; NOTHING: none is.
+static int best_turn(fit_search *s)
+{
+    int best = NOTHING;
+    fit_combination c;
+    stand_at(s, s->centre);
+    while (next_turn(s, &c)) {
+        const int at = find(s, &c);
+        if (at >= 0 && s->nodes[at].planned &&
+            (best == NOTHING || is_nearer(&s->goal, &s->nodes[at], &s->nodes[best]))) {
+            best = at;
+        }
+    }
+    return best;
+}
+
+// Of two places that are faster than where no turn is better: which is tried first.
+static bool is_sooner(const goal *g, const node *a, const node *b)
+{
+    const uint64_t x = distance_to(g, a).over_bytes, y = distance_to(g, b).over_bytes;
+    return x < y || (x == y && a->seconds < b->seconds);
+}
+
+static void add_kick(fit_search *s, int at)
+{
+    int k = s->kick_count < KICKS ? s->kick_count++ : KICKS;
+    for (; k > 0 && is_sooner(&s->goal, &s->nodes[at], &s->nodes[s->kicks[k - 1]]); k--) {
+        if (k < KICKS) {
+            s->kicks[k] = s->kicks[k - 1];
+        }
+    }
+    if (k < KICKS) {
+        s->kicks[k] = at;
+    }
+}
+
+static void choose_kicks(fit_search *s)
+{
+    fit_combination c;
+    s->kick_count = s->kick_at = 0;
+    stand_at(s, s->place);
+    while (next_turn(s, &c)) {
+        const int at = find(s, &c);
+        if (at >= 0 && s->nodes[at].planned && s->nodes[at].seconds < s->nodes[s->place].seconds) {
+            add_kick(s, at);
+        }
+    }
+}
+
+// All turns of the centre are known: where to stand next. False: the goal is as near as it comes.
+static bool move_on(fit_search *s)
+{
+    const int best = best_turn(s);
+    if (best != NOTHING && is_nearer(&s->goal, &s->nodes[best], &s->nodes[s->place])) {
+        s->place = best;
+        s->kick_count = 0;
+        stand_at(s, best);
+        return true;
+    }
+    if (s->centre == s->place) {
+        choose_kicks(s);
+    }
+    if (s->kick_at == s->kick_count) {
+        return false;
+    }
+    stand_at(s, s->kicks[s->kick_at++]);
+    return true;
+}
+
+// The next combination that was not tried, and its knobs; one that is refused is noted and passed over. False: there is none.
+static bool next_candidate(fit_search *s, node *n, hr_knobs *knobs, hr_fit_point *point)
+{
+    while (s->count < NODES_MAX) {
+        *n = (node){.planned = false};
+        if (!next_turn(s, &n->c)) {
+            if (!move_on(s) && !begin_goal(s)) {
+                return false;
+            }
+        } else if (find(s, &n->c) < 0) {
+            if (fit_turn(&s->knobs, &n->c, knobs, point->knobs, sizeof point->knobs)) {
+                return true;
+            }
+            keep(s, n);
+        }
+    }
+    return false;
+}
+
+// ---- plans ----------------------------------------------------------------------------------------------------
+
+static void measure(node *n, const hr_whatif *plan)
+{
+    n->planned = true;
+    n->fits = plan->fits;
+    n->peak_bytes = plan->peak_in_use_bytes;
+    n->over_bytes = hr_whatif_missing_bytes(plan);
+    n->seconds = isnan(plan->step_seconds) ? 0 : plan->step_seconds;
+}
+
+static fit_search_result begin(fit_search *s, const hr_planner *planner, hr_err *err)
+{
+    node n = {.c = fit_as_asked()};
+    s->pending = (hr_fit_point){.knobs = ""};
+    if (hr_planner_plan(planner, &s->knobs, &s->pending.plan, err) != HR_OK) {
+        return FIT_SEARCH_REFUSED;
+    }
+    measure(&n, &s->pending.plan);
+    keep(s, &n);
+    s->points = 1;
+    s->has_pending = begin_goal(s);
+    return FIT_SEARCH_WORKED;
+}
+
+static bool is_same(const node *a, const node *b)
+{
+    return a->peak_bytes == b->peak_bytes && !(a->seconds < b->seconds) && !(a->seconds > b->seconds);
+}
+
+fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, hr_fit_point *point,
+                                     hr_err *err)
+{
+    node n;
+    hr_knobs knobs;
+    hr_fit_point found = {.knobs = ""};
+    if (!s->has_pending) {
+        return begin(s, planner, err);
+    }
+    if (s->points == HR_FIT_POINTS_MAX || !next_candidate(s, &n, &knobs, &found)) {
+        *point = s->pending;
+        return FIT_SEARCH_LAST;
+    }
+    if (hr_planner_plan(planner, &knobs, &found.plan, NULL) == HR_OK) {
+        measure(&n, &found.plan);
+    }
+    keep(s, &n);
+    if (!n.planned || is_same(&n, &s->nodes[s->centre])) {
+        return FIT_SEARCH_WORKED;
+    }
+    s->points++;
+    *point = s->pending;
+    s->pending = found;
+    return FIT_SEARCH_POINT;
+}
+
+hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const hr_fit_wish *wish,
+                         hr_fit_take *take, void *context, uint32_t *plans, hr_err *err)
+{
+    fit_search *s = NULL;
+    hr_fit_point point;
+    bool goes_on = true;
+    *plans = 0;
+    HR_TRY(fit_search_create(knobs, wish, &s, err));
+    fit_search_result result = FIT_SEARCH_WORKED;
+    while (goes_on && result != FIT_SEARCH_LAST && result != FIT_SEARCH_REFUSED) {
+        result = fit_search_advance(s, planner, &point, err);
+        *plans += result == FIT_SEARCH_WORKED || result == FIT_SEARCH_POINT;
+        goes_on = (result != FIT_SEARCH_POINT && result != FIT_SEARCH_LAST) || take(context, &point);
+    }
+    fit_search_destroy(s);
+    return result == FIT_SEARCH_REFUSED ? err->status : HR_OK;
+}

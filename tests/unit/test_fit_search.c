@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search behind Fit against every combination there is, where few dimensions are left to turn.
+#include <check.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "headroom/engine.h"
+#include "headroom/preset.h"
+
+#include "base/hash.h"
+#include "insight/fit_search.h"
+#include "insight/fit_turns.h"
+
+enum { COMBINATIONS_MAX = 1200, CASES = 24 };
+
+static const char *const presets[] = {"demo", "gpt2_124m_tiny", "unet_tiny"};
+enum { PRESETS = sizeof presets / sizeof *presets };
+
+// One question, and all that could be answered.
+typedef struct question {
+    hr_planner *planner;
+    hr_knobs asked;
+    hr_fit_wish wish;
+    uint64_t seed;
+    hr_whatif plans[COMBINATIONS_MAX];
+    int count;
+} question;
+
+static uint32_t draw(question *q, uint32_t below)
+{
+    q->seed = hash64_mix(q->seed, 1);
+    return (uint32_t)((q->seed >> 32) % below);
+}
+
+static void open_question(question *q, uint64_t seed)
+{
+    static const char *const pairs[] = {"device.kind=plan", "device.card=rtx3070-8g",
+                                        "device.vram=", "batch.size=16"};
+    hr_preset *preset = NULL;
+    hr_err err = {0};
+    *q = (question){.seed = hash64_mix(seed, 7)};
+    const char *name = presets[draw(q, PRESETS)];
+    ck_assert_msg(hr_preset_open(name, false, &preset, NULL, &err) == HR_OK, "%s", err.sentence);
+    q->asked = *hr_preset_knobs(preset);
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&q->asked, pairs[k], NULL), HR_OK);
+    }
+    ck_assert_int_eq(hr_planner_open(preset, &q->planner, NULL), HR_OK);
+    hr_preset_close(preset);
+}
+
+static bool plan_all(question *q, fit_combination *c, int dimension)
+{
+    if (dimension == FIT_DIMENSIONS) {
+        hr_knobs knobs;
+        char pairs[256];
+        if (q->count == COMBINATIONS_MAX) {
+            return false;
+        }
+        if (fit_turn(&q->asked, c, &knobs, pairs, sizeof pairs) &&
+            hr_planner_plan(q->planner, &knobs, &q->plans[q->count], NULL) == HR_OK) {
+            q->count++;
+        }
+        return true;
+    }
+    bool all = true;
+    for (int word = FIT_AS_ASKED; all && word < fit_words(&q->asked, &q->wish, dimension); word++) {
+        c->word[dimension] = (int8_t)word;
+        all = plan_all(q, c, dimension + 1);
+    }
+    c->word[dimension] = FIT_AS_ASKED;
+    return all;
+}
+
+// Five of the dimensions, drawn, are left free; fewer where they make too many combinations.
+static void draw_wish(question *q)
+{
+    static const hr_knob_id turned[] = {
+        HR_KNOB_EXECUTION_MODE,    HR_KNOB_CHECKPOINT_STRATEGY, HR_KNOB_PRECISION_POLICY,
+        HR_KNOB_OPTIMIZER_KIND,    HR_KNOB_OFFLOAD_ACTIVATIONS, HR_KNOB_ALLOCATOR_KIND,
+        HR_KNOB_BATCH_SIZE,        HR_KNOB_WORKSPACE_LIMIT,     HR_KNOB_EXECUTION_FUSE,
+        HR_KNOB_OFFLOAD_OPTIMIZER, HR_KNOB_OFFLOAD_PREFETCH,    HR_KNOB_OPTIMIZER_FUSED_BACKWARD};
+    fit_combination c = fit_as_asked();
+    int freed = 5;
+    do {
+        q->wish.permission = (hr_fit_permission)draw(q, HR_PERMISSION_COUNT);
+        for (int id = 0; id < HR_KNOB_COUNT; id++) {
+            q->wish.keeps[id] = true;
+        }
+        for (int k = 0; k < freed; k++) {
+            q->wish.keeps[turned[draw(q, sizeof turned / sizeof *turned)]] = false;
+        }
+        q->wish.keeps[HR_KNOB_BATCH_ACCUMULATE] = q->wish.keeps[HR_KNOB_BATCH_SIZE];
+        q->count = 0;
+        freed -= freed > 3;
+    } while (!plan_all(q, &c, 0));
+}
+
+static double fastest_below(const question *q, uint64_t peak_bytes)
+{
+    double seconds = INFINITY;
+    for (int k = 0; k < q->count; k++) {
+        seconds =
+            q->plans[k].peak_in_use_bytes <= peak_bytes ? fmin(seconds, q->plans[k].step_seconds) : seconds;
+    }
+    return seconds;
+}
+
+typedef struct gathered {
+    const question *q;
+    hr_fit_point points[HR_FIT_POINTS_MAX];
+    size_t count;
+    uint32_t plans;
+} gathered;
+
+static bool gather(void *context, const hr_fit_point *point)
+{
+    gathered *g = context;
+    ck_assert_uint_lt(g->count, HR_FIT_POINTS_MAX);
+    g->points[g->count++] = *point;
+    return true;
+}
+
+static double found_below(const gathered *g, uint64_t peak_bytes)
+{
+    double seconds = INFINITY;
+    for (size_t k = 0; k < g->count; k++) {
+        const hr_whatif *w = &g->points[k].plan;
+        seconds = w->peak_in_use_bytes <= peak_bytes ? fmin(seconds, w->step_seconds) : seconds;
+    }
+    return seconds;
+}
+
+// At the peak of every combination that nothing beats: within 1 % of the fastest there is.
+START_TEST(the_frontier_of_a_search_is_that_of_every_combination)
+{
+    static question q;
+    static gathered g;
+    hr_err err = {0};
+    open_question(&q, (uint64_t)_i);
+    draw_wish(&q);
+    g = (gathered){.q = &q};
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, gather, &g, &g.plans, &err), HR_OK);
+    for (int k = 0; k < q.count; k++) {
+        const uint64_t peak_bytes = q.plans[k].peak_in_use_bytes;
+        const double best = fastest_below(&q, peak_bytes), found = found_below(&g, peak_bytes);
+        ck_assert_msg(found <= 1.01 * best, "below %" PRIu64 " of %d combinations: %g s, %g s were found",
+                      peak_bytes, q.count, best, found);
+    }
+    hr_planner_close(q.planner);
+}
+END_TEST
+
+// Under a limit that some combinations keep and others do not.
+START_TEST(the_fastest_that_fits_is_the_fastest_there_is)
+{
+    static question q;
+    static gathered g;
+    char limit[48];
+    hr_err err = {0};
+    double best = INFINITY, found = INFINITY;
+    open_question(&q, 1000 + (uint64_t)_i);
+    draw_wish(&q);
+    const hr_whatif *some = &q.plans[draw(&q, (uint32_t)q.count)];
+    (void)snprintf(limit, sizeof limit, "device.vram=%" PRIu64 "B", some->peak_in_use_bytes + 4096);
+    ck_assert_int_eq(hr_knobs_set_pair(&q.asked, limit, NULL), HR_OK);
+    fit_combination c = fit_as_asked();
+    q.count = 0;
+    ck_assert(plan_all(&q, &c, 0));
+    for (int k = 0; k < q.count; k++) {
+        best = q.plans[k].fits ? fmin(best, q.plans[k].step_seconds) : best;
+    }
+    g = (gathered){.q = &q};
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, gather, &g, &g.plans, &err), HR_OK);
+    for (size_t k = 0; k < g.count; k++) {
+        found = g.points[k].plan.fits ? fmin(found, g.points[k].plan.step_seconds) : found;
+    }
+    ck_assert_msg(found <= 1.01 * best || (isinf(found) && isinf(best)),
+                  "%s, %d combinations: %g s, %g s was found", limit, q.count, best, found);
+    hr_planner_close(q.planner);
+}
+END_TEST
+
+static bool end_at_third(void *context, const hr_fit_point *point)
+{
+    (void)point;
+    return ++*(int *)context < 3;
+}
+
+START_TEST(a_search_ends_when_it_is_told_to)
+{
+    static question q;
+    uint32_t plans = 0;
+    int taken = 0;
+    open_question(&q, 1);
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, end_at_third, &taken, &plans, NULL), HR_OK);
+    ck_assert_int_eq(taken, 3);
+    ck_assert_uint_lt(plans, 40);
+    hr_planner_close(q.planner);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fit search");
+    TCase *tc = tcase_create("all");
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, the_frontier_of_a_search_is_that_of_every_combination, 0, CASES);
+    tcase_add_loop_test(tc, the_fastest_that_fits_is_the_fastest_there_is, 0, CASES);
+    tcase_add_test(tc, a_search_ends_when_it_is_told_to);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
