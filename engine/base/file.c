@@ -321,6 +321,8 @@ void file_close(int fd)
 struct file_writer {
     int fd, folder_fd;
     int failure; // errno of the first write that failed; 0: none. It stays, so that a gap is never committed
+    unsigned number; // in the name of the temporary
+    bool stands;     // under its own name, whole
     size_t buffered;
     char target[PATH_MAX];    // with links resolved, so that a link stays one
     char temporary[PATH_MAX]; // in the folder of target
@@ -376,6 +378,7 @@ static hr_status open_temporary(file_writer *w, hr_err *err)
             break;
         }
         w->fd = open_file(w->temporary, O_WRONLY | O_CREAT | O_EXCL);
+        w->number = i;
         if (w->fd >= 0 ? is_kept(w->fd) : errno != EEXIST) {
             break;
         }
@@ -487,10 +490,15 @@ static bool flush_buffer(file_writer *w)
     return written;
 }
 
-static bool sync_and_rename(file_writer *w)
+static bool write_whole(file_writer *w)
 {
-    return keep_failure(w, !must_fail() && fsync(w->fd) == 0) &&
-           keep_failure(w, !must_fail() && rename(w->temporary, w->target) == 0);
+    return flush_buffer(w) && keep_failure(w, !must_fail() && fsync(w->fd) == 0);
+}
+
+static bool take_place(file_writer *w)
+{
+    w->stands = keep_failure(w, !must_fail() && rename(w->temporary, w->target) == 0);
+    return w->stands;
 }
 
 hr_status file_writer_add(file_writer *w, const void *data, size_t bytes, hr_err *err)
@@ -508,19 +516,24 @@ hr_status file_writer_add(file_writer *w, const void *data, size_t bytes, hr_err
     return HR_OK;
 }
 
-hr_status file_writer_commit(file_writer *w, hr_err *err)
+// From here the file stands whole under its name. A folder that cannot be synced (some network file systems)
+// may lose the rename in a power cut, and then the old file is still whole.
+static void close_written(file_writer *w)
 {
-    if (!flush_buffer(w) || !sync_and_rename(w)) {
-        hr_status status = write_failed(w, err);
-        file_writer_abandon(w);
-        return status;
-    }
-    // From here the file stands whole under its name. A folder that cannot be synced (some network file systems)
-    // may lose the rename in a power cut, and then the old file is still whole.
     (void)fsync(w->folder_fd);
     close(w->folder_fd);
     close(w->fd);
     hr_free(w);
+}
+
+hr_status file_writer_commit(file_writer *w, hr_err *err)
+{
+    if (!write_whole(w) || !take_place(w)) {
+        hr_status status = write_failed(w, err);
+        file_writer_abandon(w);
+        return status;
+    }
+    close_written(w);
     return HR_OK;
 }
 
@@ -531,12 +544,80 @@ void file_writer_abandon(file_writer *w)
     }
     if (w->fd >= 0) {
         close(w->fd);
+    }
+    if (w->fd >= 0 && !w->stands) {
         unlink(w->temporary);
     }
     if (w->folder_fd >= 0) {
         close(w->folder_fd);
     }
     hr_free(w);
+}
+
+// ---- two files that belong together ---------------------------------------------------------------------------
+
+// What is replaced, until both new ones stand.
+typedef struct old_file {
+    bool kept; // under `name`
+    int fd;    // locks it, so that nobody takes it for a leftover
+    char name[PATH_MAX];
+} old_file;
+
+// Under a second name, or where it has to go or the file system knows no second names, under that alone. True without one, too.
+static bool keep_old(file_writer *w, bool has_to_go, old_file *old)
+{
+    if (access(w->target, F_OK) != 0) {
+        return true;
+    }
+    if (!name_temporary(old->name, w->target, (long)getpid(), w->number + FILE_NAMES_TRIED)) {
+        errno = ENAMETOOLONG;
+        return keep_failure(w, false);
+    }
+    old->fd = open(w->target, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    (void)flock(old->fd, LOCK_EX | LOCK_NB);
+    old->kept = (!has_to_go && !must_fail() && link(w->target, old->name) == 0) ||
+                (!must_fail() && rename(w->target, old->name) == 0);
+    return keep_failure(w, old->kept);
+}
+
+// Two names of one file stay two: rename does nothing then.
+static void put_back(const file_writer *w, const old_file *old)
+{
+    if (!old->kept && w->stands) {
+        (void)unlink(w->target);
+    } else if (old->kept && rename(old->name, w->target) == 0) {
+        (void)unlink(old->name);
+    }
+}
+
+static bool replace_both(file_writer *first, file_writer *second, old_file old[2])
+{
+    return write_whole(first) && write_whole(second) && keep_old(second, true, &old[1]) &&
+           keep_old(first, false, &old[0]) && take_place(first) && take_place(second);
+}
+
+hr_status file_writer_commit_both(file_writer *first, file_writer *second, hr_err *err)
+{
+    old_file old[2] = {{.fd = -1}, {.fd = -1}};
+    const bool done = replace_both(first, second, old);
+    hr_status status = HR_OK;
+    if (done) {
+        close_written(first);
+        close_written(second);
+    } else {
+        status = write_failed(first->failure != 0 ? first : second, err);
+        put_back(first, &old[0]);
+        put_back(second, &old[1]);
+        file_writer_abandon(first);
+        file_writer_abandon(second);
+    }
+    for (int k = 0; k < 2; k++) {
+        if (done && old[k].kept) {
+            (void)unlink(old[k].name);
+        }
+        file_close(old[k].fd);
+    }
+    return status;
 }
 
 // ---- folders of the person ------------------------------------------------------------------------------------

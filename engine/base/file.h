@@ -42,6 +42,9 @@ HR_MUST_CHECK hr_status file_writer_open(const char *path, file_writer **out, hr
 HR_MUST_CHECK hr_status file_writer_add(file_writer *w, const void *data, size_t bytes, hr_err *err);
 // Renames into place. Frees w in every case; on failure the old file is still whole and the temporary is gone.
 HR_MUST_CHECK hr_status file_writer_commit(file_writer *w, hr_err *err);
+// Two files that belong together: both stand, or both are what they were. The old second never stands beside the new first,
+// also when the process is killed. Frees both in every case.
+HR_MUST_CHECK hr_status file_writer_commit_both(file_writer *first, file_writer *second, hr_err *err);
 void file_writer_abandon(file_writer *w); // NULL is fine
 // What processes that were killed while they wrote `path` have left beside it: files of that name and this user that nobody
 // is writing. A writer looks for them as it opens.

@@ -515,23 +515,18 @@ static hr_status make(deploying *d, const hr_preset *preset, const hr_knobs *kno
     return evaluate_deployed(d, err);
 }
 
-// Both or none: the preset takes its place behind the weights, and where it cannot, weights that were not there go again.
 static hr_status write_both(const deploying *d, hr_err *err)
 {
-    file_writer *w = NULL;
-    const bool was_there = access(d->request->out, F_OK) == 0;
-    HR_TRY(file_writer_open(d->out->preset, &w, err));
-    hr_status status = file_writer_add(w, d->words.data, d->words.length, err);
-    status = status == HR_OK ? save_write(d->request->out, &d->header, &d->deployed, err) : status;
+    file_writer *weights = NULL, *preset = NULL;
+    HR_TRY(save_begin(d->request->out, &d->header, &d->deployed, &weights, err));
+    hr_status status = file_writer_open(d->out->preset, &preset, err);
+    status = status == HR_OK ? file_writer_add(preset, d->words.data, d->words.length, err) : status;
     if (status != HR_OK) {
-        file_writer_abandon(w);
+        file_writer_abandon(weights);
+        file_writer_abandon(preset);
         return status;
     }
-    status = file_writer_commit(w, err);
-    if (status != HR_OK && !was_there) {
-        (void)unlink(d->request->out);
-    }
-    return status;
+    return file_writer_commit_both(weights, preset, err);
 }
 
 static hr_status deploy(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)

@@ -209,9 +209,10 @@ hr_status save_make_header(const json_t *metadata, const store *s, text *out, hr
     return out->failed ? HR_FAIL(err, NOMEM, "no host memory for the header of a save") : HR_OK;
 }
 
-hr_status save_write(const char *path, const text *header, const store *s, hr_err *err)
+hr_status save_begin(const char *path, const text *header, const store *s, file_writer **out, hr_err *err)
 {
     file_writer *w = NULL;
+    *out = NULL;
     HR_TRY(file_writer_open(path, &w, err));
     hr_status status = file_writer_add(w, header->data, header->length, err);
     for (uint32_t k = 0; k < s->tensors.count && status == HR_OK; k++) {
@@ -221,6 +222,14 @@ hr_status save_write(const char *path, const text *header, const store *s, hr_er
         file_writer_abandon(w);
         return status;
     }
+    *out = w;
+    return HR_OK;
+}
+
+hr_status save_write(const char *path, const text *header, const store *s, hr_err *err)
+{
+    file_writer *w = NULL;
+    HR_TRY(save_begin(path, header, s, &w, err));
     return file_writer_commit(w, err);
 }
 

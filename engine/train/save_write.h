@@ -9,6 +9,7 @@
 #include "headroom/deploy.h"
 #include "headroom/engine.h"
 
+#include "base/file.h"
 #include "base/text.h"
 #include "train/store.h"
 
@@ -31,6 +32,9 @@ bool save_type(const char *word, hr_dtype *dtype); // "BF16"; false: none of our
 
 // The length of the header in its first bytes and the header, blanks appended so that the tensors begin at a multiple of 8.
 HR_MUST_CHECK hr_status save_make_header(const json_t *metadata, const store *s, text *out, hr_err *err);
+// All of a save but its name: the caller commits or abandons *out. WRITE errors.
+HR_MUST_CHECK hr_status save_begin(const char *path, const text *header, const store *s, file_writer **out,
+                                   hr_err *err);
 // WRITE errors; whole or not at all.
 HR_MUST_CHECK hr_status save_write(const char *path, const text *header, const store *s, hr_err *err);
 // A file that stands there already must be a save of ours. WRITE error, with nothing to try. Opening does not wait: it may be a pipe.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,6 +289,63 @@ START_TEST(every_failing_operation_leaves_one_whole_file)
 }
 END_TEST
 
+static hr_status write_pair(const char *first, const char *second, const char *content, hr_err *err)
+{
+    file_writer *a = NULL, *b = NULL;
+    hr_status status = file_writer_open(first, &a, err);
+    status = status == HR_OK ? file_writer_open(second, &b, err) : status;
+    status = status == HR_OK ? file_writer_add(a, content, strlen(content), err) : status;
+    status = status == HR_OK ? file_writer_add(b, content, strlen(content), err) : status;
+    if (status != HR_OK) {
+        file_writer_abandon(a);
+        file_writer_abandon(b);
+        return status;
+    }
+    return file_writer_commit_both(a, b, err);
+}
+
+static void assert_as_before(const char *name, bool was_there)
+{
+    ck_assert_int_eq(access(name, F_OK) == 0, was_there);
+    if (was_there) {
+        assert_content(name, "old", 3);
+    }
+}
+
+// _i says which of the two stood there before.
+START_TEST(of_a_pair_both_are_new_or_both_old)
+{
+    char second[160];
+    hr_err err;
+    unsigned failures = 0;
+    hr_status status = HR_WRITE;
+    const int64_t live = hr_host_mem_live();
+    const bool was_there[] = {(_i & 1) != 0, (_i & 2) != 0};
+    snprintf(second, sizeof second, "%s/second", folder);
+    const char *const names[] = {path, second};
+    for (uint64_t nth = 1; status != HR_OK || failures < 8; nth++) {
+        for (int k = 0; k < 2; k++) {
+            (void)unlink(names[k]);
+            ck_assert_int_eq(was_there[k] ? write_file(names[k], "old", 3, &err) : HR_OK, HR_OK);
+        }
+        file_fail_at(nth);
+        status = write_pair(path, second, "new ones", &err);
+        file_fail_at(0);
+        failures += status != HR_OK;
+        for (int k = 0; k < 2; k++) {
+            if (status == HR_OK) {
+                assert_content(names[k], "new ones", 8);
+            } else {
+                assert_as_before(names[k], was_there[k]);
+            }
+        }
+        ck_assert_uint_eq(files_in_folder(), status == HR_OK ? 2 : (unsigned)was_there[0] + was_there[1]);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+        ck_assert_uint_lt(nth, 100);
+    }
+}
+END_TEST
+
 START_TEST(lost_piece_is_never_committed)
 {
     static char content[100000];
@@ -500,6 +558,7 @@ int main(void)
     tcase_add_test(tests, pipe_among_files_is_refused_without_waiting);
     tcase_add_test(tests, pipe_that_a_shell_hands_over_is_read);
     tcase_add_test(tests, every_failing_operation_leaves_one_whole_file);
+    tcase_add_loop_test(tests, of_a_pair_both_are_new_or_both_old, 0, 4);
     tcase_add_test(tests, lost_piece_is_never_committed);
     tcase_add_test(tests, every_failing_read_and_allocation_is_reported);
     tcase_add_test(tests, what_a_killed_writer_left_is_removed_and_nothing_else);

@@ -359,6 +359,60 @@ START_TEST(files_that_fail_leave_nothing_behind)
 }
 END_TEST
 
+static void read_into(const char *path, char to[TEXT_MAX])
+{
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    to[fread(to, 1, TEXT_MAX - 1, f)] = '\0';
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+// Other words and other weights than what stands there.
+static hr_status deploy_another(hr_knobs *knobs, int number)
+{
+    hr_err err = {0};
+    hr_deploy d;
+    const hr_deploy_request request = {.save = save_path,
+                                       .out = out_path,
+                                       .quantize = number % 2 == 0 ? HR_QUANTIZE_NONE : HR_QUANTIZE_INT8};
+    ck_assert_int_eq(
+        hr_knobs_set(knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE, number % 2 == 0 ? "0.5" : "0.25", &err), HR_OK);
+    const hr_status status = hr_deploy_run(preset, knobs, &request, &d, &err);
+    if (status == HR_OK) {
+        hr_deploy_deinit(&d);
+    }
+    return status;
+}
+
+// Where the second of two renames fails, too: what stands there is a preset with its own weights.
+START_TEST(a_preset_never_stands_beside_weights_it_does_not_fit)
+{
+    enum { LAST_OPERATIONS = 12 };
+    static char words_before[TEXT_MAX], before[TEXT_MAX], words_after[TEXT_MAX], after[TEXT_MAX];
+    draw_model(3);
+    hr_knobs knobs = train_words();
+    (void)file_fail_at(0);
+    ck_assert_int_eq(deploy_another(&knobs, 0), HR_OK);
+    const uint64_t count = file_fail_at(0);
+    int refused = 0, passed = 1;
+    for (uint64_t nth = count - LAST_OPERATIONS; nth <= count + LAST_OPERATIONS; nth++) {
+        read_into(yaml_path, words_before);
+        read_into(out_path, before);
+        (void)file_fail_at(nth);
+        const hr_status status = deploy_another(&knobs, passed);
+        (void)file_fail_at(0);
+        read_into(yaml_path, words_after);
+        read_into(out_path, after);
+        ck_assert_int_eq(strcmp(words_before, words_after) == 0, status != HR_OK);
+        ck_assert_int_eq(memcmp(before, after, sizeof before) == 0, status != HR_OK);
+        passed += status == HR_OK;
+        refused += status != HR_OK;
+    }
+    ck_assert_int_ge(refused, 8);
+    ck_assert_int_ge(passed, 4);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("shrink");
@@ -372,6 +426,7 @@ int main(void)
     tcase_add_test(tests, a_narrower_preset_is_none_of_what_is_read);
     tcase_add_test(tests, memory_that_is_short_leaves_nothing_behind);
     tcase_add_test(tests, files_that_fail_leave_nothing_behind);
+    tcase_add_test(tests, a_preset_never_stands_beside_weights_it_does_not_fit);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
