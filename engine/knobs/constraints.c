@@ -375,20 +375,40 @@ static bool fused_rmsprop(const hr_knobs *knobs)
 
 static const hr_constraint constraints[] = {
     {prune_is_strange,
-     "compress.prune is none, constant:S[:BEGIN[:END[:FREQUENCY]]] or "
-     "polynomial:S0:S1:BEGIN:END[:FREQUENCY[:POWER]], had {compress.prune}",
+     "compress.prune is none, constant:S or polynomial:S0:S1:BEGIN:END, had {compress.prune}",
      HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5"},
-    {prune_takes_all,
-     "compress.prune takes a share of the weights away: needed sparsity from 0 to below 1, had "
+    {constant_is_strange,
+     "compress.prune=constant needs constant:S, S a share as 0.5, and behind it at most "
+     ":BEGIN:END:FREQUENCY, whole updates: had {compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5"},
+    {polynomial_is_strange,
+     "compress.prune=polynomial needs polynomial:S0:S1:BEGIN:END, two shares and two updates, and behind it "
+     "at most :FREQUENCY:POWER: had {compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=polynomial:0.5:0.8:0:1000"},
+    {constant_takes_all,
+     "compress.prune takes a share of the weights away: needed S of constant:S from 0 to below 1, had "
      "{compress.prune}",
      HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5"},
-    {prune_ends_first,
-     "compress.prune goes from update BEGIN to update END, 0 and more: needed END not before BEGIN (constant "
-     "takes -1: no end), had {compress.prune}",
+    {polynomial_takes_all,
+     "compress.prune takes a share of the weights away: needed S0 and S1 of polynomial:S0:S1:BEGIN:END from "
+     "0 to below 1, had {compress.prune}",
      HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=polynomial:0.5:0.8:0:1000"},
-    {prune_has_no_turn,
-     "compress.prune makes its masks anew every FREQUENCY updates: needed at least 1, had {compress.prune}",
+    {constant_ends_first,
+     "compress.prune goes from update BEGIN, 0 or more, to update END: needed constant:S:BEGIN:END with END "
+     "-1 (no end) or not before BEGIN, had {compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5:0:-1"},
+    {polynomial_ends_first,
+     "compress.prune goes from update BEGIN, 0 or more, to update END: needed polynomial:S0:S1:BEGIN:END "
+     "with END not before BEGIN, had {compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=polynomial:0.5:0.8:0:1000"},
+    {constant_has_no_turn,
+     "compress.prune makes its masks anew every FREQUENCY updates: needed at least 1 in "
+     "constant:S:BEGIN:END:FREQUENCY, had {compress.prune}",
      HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5:0:-1:100"},
+    {polynomial_has_no_turn,
+     "compress.prune makes its masks anew every FREQUENCY updates: needed at least 1 in "
+     "polynomial:S0:S1:BEGIN:END:FREQUENCY, had {compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=polynomial:0.5:0.8:0:1000:100"},
     {prune_has_no_power,
      "compress.prune polynomial raises what is left of its way to POWER: needed more than 0, had "
      "{compress.prune}",

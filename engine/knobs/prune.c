@@ -178,10 +178,36 @@ uint64_t prune_first_update(const hr_knobs *knobs)
         return prune_choice_of(knobs, &choice) == (problem);                                                 \
     }
 
-HAS(prune_is_strange, PRUNE_STRANGE)
-HAS(prune_takes_all, PRUNE_SPARSITY)
-HAS(prune_ends_first, PRUNE_BACKWARDS)
-HAS(prune_has_no_turn, PRUNE_NEVER)
 HAS(prune_has_no_power, PRUNE_POWER)
 HAS(prune_structure_is_strange, PRUNE_STRANGE_STRUCTURE)
 HAS(prune_groups_are_whole, PRUNE_WHOLE_GROUPS)
+
+typedef enum schedule { SCHEDULE_NONE, SCHEDULE_CONSTANT, SCHEDULE_POLYNOMIAL } schedule;
+
+static schedule schedule_of(const hr_knobs *knobs)
+{
+    const char *words = hr_knob_text(knobs, HR_KNOB_COMPRESS_PRUNE);
+    fields f;
+    (void)split(words, &f);
+    return strcmp(f.text[0], "constant") == 0     ? SCHEDULE_CONSTANT
+           : strcmp(f.text[0], "polynomial") == 0 ? SCHEDULE_POLYNOMIAL
+                                                  : SCHEDULE_NONE;
+}
+
+// The same problem of one schedule: what helps is of that schedule, too.
+#define HAS_UNDER(name, schedule, problem)                                                                   \
+    bool name(const hr_knobs *knobs)                                                                         \
+    {                                                                                                        \
+        prune_choice choice;                                                                                 \
+        return schedule_of(knobs) == (schedule) && prune_choice_of(knobs, &choice) == (problem);             \
+    }
+
+HAS_UNDER(prune_is_strange, SCHEDULE_NONE, PRUNE_STRANGE)
+HAS_UNDER(constant_is_strange, SCHEDULE_CONSTANT, PRUNE_STRANGE)
+HAS_UNDER(polynomial_is_strange, SCHEDULE_POLYNOMIAL, PRUNE_STRANGE)
+HAS_UNDER(constant_takes_all, SCHEDULE_CONSTANT, PRUNE_SPARSITY)
+HAS_UNDER(polynomial_takes_all, SCHEDULE_POLYNOMIAL, PRUNE_SPARSITY)
+HAS_UNDER(constant_ends_first, SCHEDULE_CONSTANT, PRUNE_BACKWARDS)
+HAS_UNDER(polynomial_ends_first, SCHEDULE_POLYNOMIAL, PRUNE_BACKWARDS)
+HAS_UNDER(constant_has_no_turn, SCHEDULE_CONSTANT, PRUNE_NEVER)
+HAS_UNDER(polynomial_has_no_turn, SCHEDULE_POLYNOMIAL, PRUNE_NEVER)

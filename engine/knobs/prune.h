@@ -17,7 +17,7 @@ typedef enum prune_structure {
 // What is wrong with them, one sentence each (constraints.c).
 typedef enum prune_problem {
     PRUNE_FINE,
-    PRUNE_STRANGE,           // neither none nor constant:… nor polynomial:…
+    PRUNE_STRANGE,           // neither none nor of the form of constant or polynomial
     PRUNE_SPARSITY,          // outside of 0 to below 1
     PRUNE_BACKWARDS,         // ends before it begins
     PRUNE_NEVER,             // a frequency below 1
@@ -42,10 +42,15 @@ bool prune_is_on(const hr_knobs *knobs);
 // The first update that makes masks, counted from 1 where they are new; 0 where none does.
 uint64_t prune_first_update(const hr_knobs *knobs);
 // Each is one problem of its own, for the rows of constraints.c.
-bool prune_is_strange(const hr_knobs *knobs);
-bool prune_takes_all(const hr_knobs *knobs);
-bool prune_ends_first(const hr_knobs *knobs);
-bool prune_has_no_turn(const hr_knobs *knobs);
+bool prune_is_strange(const hr_knobs *knobs); // of neither schedule
+bool constant_is_strange(const hr_knobs *knobs);
+bool polynomial_is_strange(const hr_knobs *knobs);
+bool constant_takes_all(const hr_knobs *knobs);
+bool polynomial_takes_all(const hr_knobs *knobs);
+bool constant_ends_first(const hr_knobs *knobs);
+bool polynomial_ends_first(const hr_knobs *knobs);
+bool constant_has_no_turn(const hr_knobs *knobs);
+bool polynomial_has_no_turn(const hr_knobs *knobs);
 bool prune_has_no_power(const hr_knobs *knobs);
 bool prune_structure_is_strange(const hr_knobs *knobs);
 bool prune_groups_are_whole(const hr_knobs *knobs);

@@ -396,9 +396,14 @@ END_TEST
 enum { BREAKERS_MAX = 6 };
 static const char *const breakers[][BREAKERS_MAX] = {
     {"compress.prune=linear:0.5", "device.vram=64MiB"},
-    {"compress.prune=constant:1", "device.vram=64MiB"},
+    {"compress.prune=constant", "device.vram=64MiB"},
+    {"compress.prune=polynomial:0.5", "device.vram=64MiB"},
+    {"compress.prune=constant:1.5", "device.vram=64MiB"},
+    {"compress.prune=polynomial:0.5:1:0:9", "device.vram=64MiB"},
+    {"compress.prune=constant:0.5:100:99", "device.vram=64MiB"},
     {"compress.prune=polynomial:0.5:0.8:100:99", "device.vram=64MiB"},
     {"compress.prune=constant:0.5:0:-1:0", "device.vram=64MiB"},
+    {"compress.prune=polynomial:0.5:0.8:0:9:0", "device.vram=64MiB"},
     {"compress.prune=polynomial:0.5:0.8:0:9:1:0", "device.vram=64MiB"},
     {"compress.prune=constant:0.5", "device.vram=64MiB", "execution.as=pytorch"},
     {"compress.prune_structure=column", "device.vram=64MiB"},
@@ -551,6 +556,36 @@ START_TEST(every_constraint_can_be_broken_and_its_advice_mends_it)
 }
 END_TEST
 
+// What helps is of the schedule that was meant, and the sentence says its form.
+START_TEST(a_schedule_that_is_none_is_told_its_form)
+{
+    static const struct {
+        const char *had, *form, *mends;
+    } cases[] = {
+        {"constant", "needs constant:S,", "constant:0.5"},
+        {"constant:half", "needs constant:S,", "constant:0.5"},
+        {"constant:0.5:0:9:1:7", "needs constant:S,", "constant:0.5"},
+        {"constant:1.5", "S of constant:S from 0 to below 1", "constant:0.5"},
+        {"constant:0.5:9:3", "needed constant:S:BEGIN:END", "constant:0.5:0:-1"},
+        {"polynomial", "needs polynomial:S0:S1:BEGIN:END,", "polynomial:0.5:0.8:0:1000"},
+        {"polynomial:0.5", "needs polynomial:S0:S1:BEGIN:END,", "polynomial:0.5:0.8:0:1000"},
+        {"polynomial:0.5:0.8", "needs polynomial:S0:S1:BEGIN:END,", "polynomial:0.5:0.8:0:1000"},
+        {"polynomial:0.5:0.8:0:9:1:3:2", "needs polynomial:S0:S1:BEGIN:END,", "polynomial:0.5:0.8:0:1000"},
+        {"polynomial:0.5:0.8:0:-1", "needed polynomial:S0:S1:BEGIN:END", "polynomial:0.5:0.8:0:1000"},
+        {"0.5", "is none, constant:S or polynomial:S0:S1:BEGIN:END,", "constant:0.5"},
+    };
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=64MiB", &err), HR_OK);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char hint[128];
+        (void)snprintf(hint, sizeof hint, "-s compress.prune=%s", cases[k].mends);
+        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_COMPRESS_PRUNE, cases[k].had, &err), HR_OK);
+        ck_assert_int_eq(hr_knobs_validate(&knobs, &err), HR_CONSTRAINT);
+        ck_assert_msg(strstr(err.sentence, cases[k].form) != NULL, "%s: %s", cases[k].had, err.sentence);
+        ck_assert_str_eq(err.hint, hint);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("knobs");
@@ -573,6 +608,7 @@ int main(void)
     tcase_add_test(tc, the_string_and_the_knobs_mean_the_same);
     tcase_add_test(tc, a_fraction_may_stand_in_the_string);
     tcase_add_test(tc, a_reason_ends_where_its_room_does);
+    tcase_add_test(tc, a_schedule_that_is_none_is_told_its_form);
     tcase_add_loop_test(tc, every_constraint_can_be_broken_and_its_advice_mends_it, 0, breaker_count);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
