@@ -128,8 +128,9 @@ static const hr_knob_row *nearest_row(const char *group, const char *key)
 }
 
 // What to say behind "unknown key 'KEY' in 'GROUP'": where the key belongs when it is one, else what was meant.
-static void write_hint(const char *group, const char *key, char hint[LIST_MAX])
+static void write_hint(const char *group, const yaml_node *node, char hint[LIST_MAX])
 {
+    const char *key = node->key;
     char list[LIST_MAX], groups[HR_KNOB_COUNT][32];
     const char *margin[WORD_COUNT + HR_KNOB_COUNT];
     const char *near_margin = text_nearest(key, margin, list_margin(margin, groups));
@@ -138,6 +139,8 @@ static void write_hint(const char *group, const char *key, char hint[LIST_MAX])
     list_homes(key, list);
     if (preset_is_group(key) || preset_is_word(key)) {
         snprintf(hint, LIST_MAX, " — it belongs at the left margin");
+    } else if (group == NULL && node->kind == YAML_MAPPING && near_margin != NULL) { // no knob's value is one
+        snprintf(hint, LIST_MAX, " — did you mean '%s'?", near_margin);
     } else if (dotted != NULL) {
         snprintf(hint, LIST_MAX, " — write '%s:' indented below '%.*s:'", leaf_of(dotted),
                  (int)strcspn(dotted->key, "."), dotted->key);
@@ -161,7 +164,7 @@ static void write_hint(const char *group, const char *key, char hint[LIST_MAX])
 void preset_report_unknown(yaml_file *file, const char *group, const yaml_node *node)
 {
     char hint[LIST_MAX];
-    write_hint(group, node->key, hint);
+    write_hint(group, node, hint);
     yaml_problem(file, node->key_line, node->key_column, "unknown key '%s'%s%s%s%s", node->key,
                  group == NULL ? "" : " in '", group == NULL ? "" : group, group == NULL ? "" : "'", hint);
 }

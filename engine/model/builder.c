@@ -8,6 +8,8 @@
 #include "headroom/event.h"
 #include "headroom/units.h"
 
+#include "model/widths.h"
+
 void builder_deinit(model_builder *b)
 {
     vec_deinit(&b->params);
@@ -24,13 +26,15 @@ static void report(model_builder *b, uint32_t line, uint32_t column, const char 
 
 static void report(model_builder *b, uint32_t line, uint32_t column, const char *format, va_list arguments)
 {
-    char sentence[HR_ERR_TEXT_MAX] = "";
+    char sentence[HR_ERR_TEXT_MAX] = "", width[HR_ERR_TEXT_MAX];
     (void)vsnprintf(sentence, sizeof sentence, format, arguments);
+    widths_say(b, width, sizeof width);
     if (b->layer == HR_NO_ID) {
-        yaml_problem(b->file, line, column, "%s", sentence);
+        yaml_problem(b->file, line, column, "%s%s", sentence, width);
     } else {
         const model_layer *layer = &b->layers.data[b->layer];
-        yaml_problem(b->file, line, column, "layer '%s' (%s): %s", layer->name, layer->kind, sentence);
+        yaml_problem(b->file, line, column, "layer '%s' (%s): %s%s", layer->name, layer->kind, sentence,
+                     width);
     }
     b->problems++;
     b->broken = true;

@@ -34,10 +34,17 @@ typedef struct model_sizes {
     uint64_t used;            // bit per child of `written`
 } model_sizes;
 
-// Widths of layers that a preset has changed (widths.c).
+// A width of a layer that a preset has changed, and the section where it stands; NULL: none.
+typedef struct model_width {
+    const yaml_node *node;
+    const struct preset_widths *section;
+} model_width;
+
+// All of them (widths.c).
 typedef struct model_widths {
     const struct preset_widths *sections; // from the base to the derived
     uint32_t count;
+    model_width here, last; // behind the layer in hand or what it reads; that was read last
 } model_widths;
 
 typedef struct model_builder {

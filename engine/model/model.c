@@ -83,14 +83,11 @@ static hr_status read_model(model_builder *b, const yaml_node *root, const char 
     return HR_OK;
 }
 
-hr_status model_read_whole(const hr_preset *preset, const hr_knobs *knobs, model_builder **out,
-                           char **problems, hr_err *err)
+// One reading, `with_widths` or as wide as the model says.
+static hr_status read_once(const hr_preset *preset, const hr_knobs *knobs, bool with_widths,
+                           model_builder **out, char **problems, hr_err *err)
 {
     static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER; // problems go into the file
-    *out = NULL;
-    if (problems) {
-        *problems = NULL;
-    }
     yaml_file *file = NULL;
     const yaml_node *root = preset_model(preset, &file);
     model_builder *b = hr_calloc(1, sizeof *b);
@@ -99,22 +96,62 @@ hr_status model_read_whole(const hr_preset *preset, const hr_knobs *knobs, model
     }
     b->file = file;
     b->sizes.knobs = knobs;
-    b->widths.sections = preset_model_widths(preset, &b->widths.count);
+    if (with_widths) {
+        b->widths.sections = preset_model_widths(preset, &b->widths.count);
+    }
     pthread_mutex_lock(&reading);
     const hr_status status = read_model(b, root, hr_preset_name(preset), problems, err);
     widths_forget_problems(b);
     yaml_problems_forget(file);
     pthread_mutex_unlock(&reading);
     if (status != HR_OK) {
-        if (status == HR_MODEL) {
-            try_own_size(preset, knobs, err);
-        }
         model_destroy(&b->model);
         return status;
     }
-    b->model.own_params = b->params.count;
-    b->model.own_layers = b->layers.count;
     *out = b;
+    return HR_OK;
+}
+
+// Where the model is wrong as it is, widths are not to blame: its own problems take the place of those with them.
+static hr_status blame_widths(const hr_preset *preset, const hr_knobs *knobs, char **problems, hr_err *err)
+{
+    model_builder *whole = NULL;
+    char *own = NULL;
+    hr_err reason = {0};
+    const hr_status status = read_once(preset, knobs, false, &whole, problems ? &own : NULL, &reason);
+    if (status == HR_OK) {
+        model_destroy(&whole->model);
+        return HR_MODEL;
+    }
+    if (problems) {
+        hr_free(*problems);
+        *problems = own;
+    }
+    if (err) {
+        *err = reason;
+    }
+    return status;
+}
+
+hr_status model_read_whole(const hr_preset *preset, const hr_knobs *knobs, model_builder **out,
+                           char **problems, hr_err *err)
+{
+    uint32_t widths = 0;
+    *out = NULL;
+    if (problems) {
+        *problems = NULL;
+    }
+    hr_status status = read_once(preset, knobs, true, out, problems, err);
+    (void)preset_model_widths(preset, &widths);
+    if (status == HR_MODEL && widths > 0) {
+        status = blame_widths(preset, knobs, problems, err);
+    }
+    if (status == HR_MODEL) {
+        try_own_size(preset, knobs, err);
+    }
+    HR_TRY(status);
+    (*out)->model.own_params = (*out)->params.count;
+    (*out)->model.own_layers = (*out)->layers.count;
     return HR_OK;
 }
 

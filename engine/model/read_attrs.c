@@ -79,13 +79,13 @@ void read_attrs(model_reader *r, layer_kind_id id, const yaml_node *node, layer_
     }
     const uint32_t written = defaults->written | take_attrs(r->b, kind, node, spec->value);
     r->b->broken = r->b->broken || defaults->broken;
-    widths_apply(r->b, kind, spec);
     for (uint32_t k = 0; kind->attrs[k] != ATTR_NONE; k++) {
         const attr_row *row = attr_row_of(kind->attrs[k]);
         if (row->required && !(written >> k & 1) && !(r->b->broken && is_misspelt(node, row->name))) {
             builder_problem(r->b, "needs %s", row->name);
         }
     }
+    widths_apply(r->b, kind, spec);
 }
 
 void read_defaults(model_reader *r, const yaml_node *defaults)

@@ -17,6 +17,7 @@
 
 #include "model/attr_read.h"
 #include "model/reader.h"
+#include "model/widths.h"
 #include "model/words.h"
 
 // ---- names ----------------------------------------------------------------------------------------------------
@@ -201,6 +202,7 @@ static bool begin_layer(model_reader *r, const yaml_node *node, const char *name
                          .column = node->column,
                          .params = {.layer = b->layer, .first = b->params.count, .end = b->params.count}};
     b->shared.layer = HR_NO_ID;
+    b->widths.here = (model_width){.node = NULL};
     return true;
 }
 
@@ -235,6 +237,7 @@ static void read_known_layer(model_reader *r, layer_kind_id id, const yaml_node 
     }
     layer_note *note = &r->notes.data[b->layer];
     note->params.end = b->params.count;
+    note->width = widths_left(b, kind, b->layers.data[b->layer].name);
     if (b->shared.layer != HR_NO_ID) {
         note->params = b->shared;
     }
@@ -349,4 +352,5 @@ void read_layers(model_reader *r)
 {
     read_list(r, r->layers);
     r->b->layer = HR_NO_ID;
+    r->b->widths.here = (model_width){.node = NULL};
 }

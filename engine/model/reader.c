@@ -8,6 +8,7 @@
 #include "headroom/event.h"
 
 #include "base/text.h"
+#include "model/widths.h"
 #include "model/words.h"
 
 _Static_assert(MODEL_NAME_MAX == 64, "MODEL_NAME_RULE says so");
@@ -176,6 +177,7 @@ static uint32_t use_slot(model_reader *r, uint32_t slot)
 static uint32_t use_layer(model_reader *r, uint32_t layer)
 {
     r->notes.data[layer].used = true;
+    widths_follow(r->b, r->notes.data[layer].width);
     return use_value(r, r->b->layers.data[layer].output);
 }
 

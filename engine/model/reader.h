@@ -25,6 +25,7 @@ typedef struct layer_note {
     uint32_t line, column; // where the layer stands
     bool used;             // some later layer or a loss reads it
     param_span params;     // that it uses, its own or another's
+    model_width width;     // that its readers may have a problem for
 } layer_note;
 
 // What `defaults:` says of one kind.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/widths.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "headroom/event.h"
 
 #include "base/host_mem.h"
@@ -27,8 +30,33 @@ void widths_apply(model_builder *b, const layer_kind *kind, layer_spec *spec)
             b->broken = true;
         } else {
             spec->value[attr].integer = width;
+            b->widths.here = b->widths.last = (model_width){node, section};
         }
         return;
+    }
+}
+
+model_width widths_left(const model_builder *b, const layer_kind *kind, const char *layer)
+{
+    const model_width here = b->widths.here;
+    const bool own = here.node != NULL && strcmp(here.node->key, layer) == 0;
+    return own || layer_kind_width(kind) == ATTR_NONE ? here : (model_width){.node = NULL};
+}
+
+void widths_follow(model_builder *b, model_width from)
+{
+    if (b->widths.here.node == NULL) {
+        b->widths.here = from;
+    }
+}
+
+void widths_say(const model_builder *b, char *words, size_t size)
+{
+    const model_width *w = b->widths.here.node != NULL ? &b->widths.here : &b->widths.last;
+    words[0] = '\0';
+    if (w->node != NULL) {
+        (void)snprintf(words, size, " (width %s of %s:%u)", w->node->text, yaml_name(w->section->file),
+                       w->node->key_line);
     }
 }
 

@@ -196,6 +196,71 @@ START_TEST(widths_that_do_not_suit_are_refused_where_they_stand)
 }
 END_TEST
 
+// What a width brings about further down is said where it comes about, with the width; what is wrong without it is not blamed on it.
+static const struct {
+    const char *widths, *layers, *sentence, *lacks;
+} consequences[] = {
+    {"widths: {a: 4}\n",
+     "    - {name: a, kind: conv2d, filters: 6, kernel: 3}\n    - {kind: relu}\n"
+     "    - {name: b, kind: conv2d, filters: 6, kernel: 1, groups: 3}\n    - {kind: flatten}\n"
+     "    - {name: d, kind: dense, units: 4}\n",
+     ":11:7: layer 'b' (conv2d): ", NULL},
+    {"widths: {a: 4}\n",
+     "    - {name: a, kind: conv2d, filters: 6, kernel: 1}\n"
+     "    - {name: b, kind: conv2d, filters: 6, kernel: 1}\n    - {kind: add, inputs: [a, b]}\n"
+     "    - {kind: flatten}\n    - {name: d, kind: dense, units: 4}\n",
+     "layer 'add' (add): ", NULL},
+    {"widths: {b: 4}\n",
+     "    - {name: a, kind: conv2d, filters: 6, kernel: 1}\n"
+     "    - {name: b, kind: conv2d, filters: 6, kernel: 1, groups: 3}\n    - {kind: flatten}\n"
+     "    - {name: d, kind: dense, units: 4}\n",
+     "layer 'b' (conv2d): ", NULL},
+    {"widths: {d: 3}\n", "    - {kind: flatten}\n    - {name: d, kind: dense, units: 4}\n", ":", NULL},
+    {"widths: {a: 4}\n",
+     "    - {name: a, kind: conv2d, filters: 6, kernel: 1}\n    - {kind: relu, slope: 3}\n"
+     "    - {kind: flatten}\n    - {name: d, kind: dense, units: 4}\n",
+     "layer 'relu' (relu): has no attribute 'slope'", "(width "},
+    {"widths: {a: 4}\n",
+     "    - {name: a, kind: conv2d, kernel: 1}\n    - {kind: flatten}\n    - {name: d, kind: dense, units: "
+     "4}\n",
+     "layer 'a' (conv2d): needs filters", "width"},
+};
+
+START_TEST(what_a_width_brings_about_names_it)
+{
+    char words[TEXT_MAX], *problems = NULL, width[64];
+    hr_err err = {0};
+    hr_model *m = NULL;
+    const char *widths = consequences[_i].widths;
+    (void)snprintf(words, sizeof words, HEAD, widths, consequences[_i].layers);
+    hr_preset *preset = try_preset_from_text(words, &err);
+    ck_assert_msg(preset != NULL, "%s", err.sentence);
+    ck_assert_int_eq(model_create(preset, hr_preset_knobs(preset), &m, &problems, &err), HR_MODEL);
+    ck_assert_msg(strstr(err.sentence, consequences[_i].sentence) != NULL, "%s", err.sentence);
+    ck_assert_msg(strstr(problems, consequences[_i].sentence) != NULL, "%s", problems);
+    if (consequences[_i].lacks == NULL) {
+        (void)snprintf(width, sizeof width, "(width %.1s of ", strchr(widths + 8, ':') + 2);
+        ck_assert_msg(strstr(err.sentence, width) != NULL, "%s", err.sentence);
+        ck_assert_msg(strstr(err.sentence, ":2)") != NULL, "%s", err.sentence);
+    } else {
+        ck_assert_msg(strstr(problems, consequences[_i].lacks) == NULL, "%s", problems);
+    }
+    hr_preset_problems_free(problems);
+    hr_preset_close(preset);
+}
+END_TEST
+
+START_TEST(a_section_by_another_name_is_told)
+{
+    char words[TEXT_MAX];
+    hr_err err = {0};
+    (void)snprintf(words, sizeof words, HEAD, "width: {a: 4}\n", cases[0].layers);
+    ck_assert_ptr_null(try_preset_from_text(words, &err));
+    ck_assert_msg(strstr(err.sentence, ":2:1: unknown key 'width' — did you mean 'widths'?") != NULL, "%s",
+                  err.sentence);
+}
+END_TEST
+
 START_TEST(memory_that_is_short_is_said)
 {
     hr_model *m = model_with(cases[4].layers, "");
@@ -227,6 +292,9 @@ int main(void)
                         (int)(sizeof cases / sizeof *cases));
     tcase_add_loop_test(all, widths_that_do_not_suit_are_refused_where_they_stand, 0,
                         (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_loop_test(all, what_a_width_brings_about_names_it, 0,
+                        (int)(sizeof consequences / sizeof *consequences));
+    tcase_add_test(all, a_section_by_another_name_is_told);
     tcase_add_test(all, memory_that_is_short_is_said);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
