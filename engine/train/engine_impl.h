@@ -73,9 +73,11 @@ struct hr_engine {
     uint64_t steps, target_steps; // training steps done, to do
     uint64_t updates;
     uint64_t pruned_from; // updates that were done when masks were new (compress.prune)
-    uint64_t skipped;     // steps of this counter epoch whose gradients were not finite
-    float loss_scale;     // after the last step; 0 before the first
-    uint64_t samples;     // since the counter epoch began
+    char pruned_by
+        [160];        // the knobs of the save that was read, as they are typed; "": none, or it does not say
+    uint64_t skipped; // steps of this counter epoch whose gradients were not finite
+    float loss_scale; // after the last step; 0 before the first
+    uint64_t samples; // since the counter epoch began
     double loss, loss_first;
     uint64_t durations_ns[ENGINE_DURATIONS]; // ring of the latest steps
     uint64_t duration_count;

@@ -220,6 +220,34 @@ static hr_status follow_restored(hr_engine *e, hr_err *err)
     return e->data == NULL ? HR_OK : engine_seek_data(e, err);
 }
 
+static bool carries_masks(const hr_engine *e)
+{
+    bool masked = false;
+    for (uint32_t k = 0; k < e->carried.tensors.count && !masked; k++) {
+        masked = text_ends_in(e->carried.tensors.data[k].name, ":mask");
+    }
+    return masked;
+}
+
+// Of a pruned save that goes on without: what happens, and each knob that would keep its zeros.
+static void tell_lost_masks(hr_engine *e)
+{
+    static const char begins[] = "-s ";
+    if (prune_is_on(&e->knobs) || (!carries_masks(e) && e->pruned_by[0] == '\0')) {
+        return;
+    }
+    trace_note(&e->bus, HR_EVENT_LOG, 1, "a pruned save without compress.prune: zeros grow back");
+    for (const char *at = e->pruned_by; strncmp(at, begins, sizeof begins - 1) == 0;) {
+        char line[sizeof((hr_event *)NULL)->u.note.text];
+        const char *end = strstr(at + 1, " -s ");
+        const size_t length = end == NULL ? strlen(at) : (size_t)(end - at);
+        if (snprintf(line, sizeof line, "try: %.*s", (int)length, at) < (int)sizeof line) {
+            trace_note(&e->bus, HR_EVENT_LOG, 1, line);
+        }
+        at += length + (end != NULL);
+    }
+}
+
 static hr_status resume(hr_engine *e, const char *path, hr_err *err)
 {
     int64_t wanted = hr_knob_int(&e->knobs, HR_KNOB_TRAIN_STEPS);
@@ -229,6 +257,9 @@ static hr_status resume(hr_engine *e, const char *path, hr_err *err)
     e->resumed = true;
     if (e->stripped && e->quantized == HR_QUANTIZE_NONE) {
         trace_note(&e->bus, HR_EVENT_LOG, 1, "a stripped save: the optimizer's slots begin anew");
+    }
+    if (e->quantized == HR_QUANTIZE_NONE) {
+        tell_lost_masks(e);
     }
     if (wanted > 0) {
         e->target_steps = (uint64_t)wanted;
@@ -278,11 +309,7 @@ static void begin_counter_epoch(hr_engine *e)
 // Masks that are new begin their schedule here, in a model that has learned already too.
 static void begin_pruning(hr_engine *e)
 {
-    bool masked = false;
-    for (uint32_t k = 0; k < e->carried.tensors.count; k++) {
-        masked = masked || text_ends_in(e->carried.tensors.data[k].name, ":mask");
-    }
-    e->pruned_from = !prune_is_on(&e->knobs) ? 0 : masked ? e->pruned_from : e->updates;
+    e->pruned_from = !prune_is_on(&e->knobs) ? 0 : carries_masks(e) ? e->pruned_from : e->updates;
 }
 
 static hr_status fill_build(hr_engine *e, hr_err *err)

@@ -451,6 +451,7 @@ static hr_status read_all(hr_engine *e, save_file *f, json_t *root, hr_err *err)
     if (!f->of_teacher) {
         e->quantized = f->mode;
         e->stripped = json_object_get(f->metadata, SAVE_STRIPPED_KEY) != NULL;
+        (void)text_copy(e->pruned_by, sizeof e->pruned_by, save_text(f->metadata, SAVE_PRUNES_KEY));
     }
     return HR_OK;
 }

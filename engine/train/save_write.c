@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "knobs/prune.h"
 #include "train/engine_impl.h"
 #include "train/save_header.h"
 
@@ -143,17 +144,28 @@ static bool put_origin(json_t *metadata, const hr_engine *e)
            put_number(metadata, "trusts", e->origin->trusts);
 }
 
-static bool put_pruning(json_t *metadata, uint64_t pruned_from)
+static bool put_pruning(json_t *metadata, const hr_engine *e)
 {
-    return pruned_from == 0 || put_number(metadata, SAVE_PRUNED_KEY, pruned_from);
+    text words = {0};
+    bool ok = e->pruned_from == 0 || put_number(metadata, SAVE_PRUNED_KEY, e->pruned_from);
+    const char *structure = hr_knob_text(&e->knobs, HR_KNOB_COMPRESS_PRUNE_STRUCTURE);
+    if (prune_is_on(&e->knobs)) {
+        text_append(&words, "-s compress.prune=%s", hr_knob_text(&e->knobs, HR_KNOB_COMPRESS_PRUNE));
+        if (strcmp(structure, "element") != 0) {
+            text_append(&words, " -s compress.prune_structure=%s", structure);
+        }
+        ok = ok && !words.failed && put(metadata, SAVE_PRUNES_KEY, words.data);
+    }
+    text_deinit(&words);
+    return ok;
 }
 
 json_t *save_make_metadata(const hr_engine *e, const store *s, hr_quantize mode, bool stripped)
 {
     json_t *m = json_object();
     bool ok = m != NULL && put(m, "format", SAVE_SCHEMA) && put(m, "model", e->model->name) &&
-              put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) &&
-              put_pruning(m, e->pruned_from) && put_number(m, "epoch", e->position.epoch) &&
+              put_number(m, "steps", e->steps) && put_number(m, "updates", e->updates) && put_pruning(m, e) &&
+              put_number(m, "epoch", e->position.epoch) &&
               put_number(m, "epoch_samples", e->position.samples) &&
               put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
               put_shape(m, &e->knobs) && put_origin(m, e) && (!stripped || put(m, SAVE_STRIPPED_KEY, "1")) &&

@@ -16,6 +16,7 @@
 #define SAVE_SCHEMA       "headroom.save/2"
 #define SAVE_CHECKSUM_KEY "checksum"
 #define SAVE_PRUNED_KEY   "pruned_from" // updates that were done when pruning began; 0 where it is missing
+#define SAVE_PRUNES_KEY   "pruned_by"   // the knobs of it, as they are typed; none of a save without
 #define SAVE_STRIPPED_KEY "stripped"    // of a deployed one: without slots
 // The knobs that made the model another one than its file says, as they are typed; it has none without them.
 #define SAVE_SHAPED_KEY   "shaped_by"

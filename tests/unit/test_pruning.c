@@ -264,6 +264,57 @@ START_TEST(pruning_that_is_turned_on_later_counts_from_there)
 }
 END_TEST
 
+// What an engine notes, a line each.
+typedef struct heard {
+    char notes[512];
+} heard;
+
+static void hear(void *context, const hr_event *event)
+{
+    heard *h = context;
+    if (event->kind == HR_EVENT_LOG && event->u.note.count == 1) {
+        const size_t length = strlen(h->notes);
+        (void)snprintf(h->notes + length, sizeof h->notes - length, "%s\n", event->u.note.text);
+    }
+}
+
+static void resume_noting(const char *const pruning[2], const char *resume, heard *h)
+{
+    const hr_engine_options options = {.sink = hear, .sink_context = h};
+    *h = (heard){.notes = ""};
+    hr_engine *e = create((const char *[]){pruning[0], pruning[1], resume, NULL}, &options);
+    run_steps(e, LEARNED + 1);
+    ck_assert_msg(hr_engine_error(e)->status == HR_OK, "%s", hr_engine_error(e)->sentence);
+    hr_engine_destroy(e);
+}
+
+// A save that was not pruned, by filter, and by element.
+START_TEST(zeros_do_not_grow_back_without_a_word)
+{
+    static const char *const off[2] = {"compress.prune=none", "compress.prune_structure=element"},
+                             *const filters[2] = {"compress.prune=constant:0.5:0:-1:1",
+                                                  "compress.prune_structure=filter"};
+    static const char lost[] = "a pruned save without compress.prune: zeros grow back\n";
+    char path[128], save[160], resume[160], all[256], sha[HR_SHA256_TEXT_MAX];
+    heard h;
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("masked.safetensors", path));
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", path);
+    sha_after(off, WITH(save), LEARNED, sha);
+    resume_noting(off, resume, &h);
+    ck_assert_str_eq(h.notes, "");
+    sha_after(filters, WITH(save), LEARNED, sha);
+    resume_noting(filters, resume, &h);
+    ck_assert_str_eq(h.notes, "");
+    resume_noting(off, resume, &h);
+    (void)snprintf(all, sizeof all, "%stry: -s %s\ntry: -s %s\n", lost, filters[0], filters[1]);
+    ck_assert_str_eq(h.notes, all);
+    sha_after(prunings[0], WITH(save), LEARNED, sha);
+    resume_noting(off, resume, &h);
+    (void)snprintf(all, sizeof all, "%stry: -s %s\n", lost, prunings[0][0]);
+    ck_assert_str_eq(h.notes, all);
+}
+END_TEST
+
 // ---- memory -----------------------------------------------------------------------------------------------------
 
 START_TEST(the_plan_is_the_run_and_masks_weigh_what_kernels_weigh)
@@ -405,6 +456,7 @@ int main(void)
     tcase_add_test(all, saves_of_both_kinds_are_taken);
     tcase_add_loop_test(all, a_trained_save_is_pruned_by_the_whole_schedule, 0, LATE);
     tcase_add_test(all, pruning_that_is_turned_on_later_counts_from_there);
+    tcase_add_test(all, zeros_do_not_grow_back_without_a_word);
     tcase_add_loop_test(all, the_plan_is_the_run_and_masks_weigh_what_kernels_weigh, 0, PRUNINGS);
     tcase_add_loop_test(all, every_way_through_a_step_prunes_alike, 0, PRUNINGS);
     tcase_add_test(all, rounds_of_an_update_share_its_mask);
