@@ -244,17 +244,33 @@ static void print_layers(const hr_deploy *d)
            say_count(d->deployed_parameters, after));
 }
 
+// The command that goes on with what was written.
+static void print_command(const hr_deploy *d, const hr_deploy_request *request)
+{
+    fputs("  headroom export ", stdout);
+    say_foreign(stdout, d->preset, "");
+    fputs(d->preset_needs_trust ? " --trust --save " : " --save ", stdout);
+    say_foreign(stdout, request->out, "");
+    putchar('\n');
+}
+
 static void print_written(const hr_deploy *d, const hr_deploy_request *request)
 {
+    const bool trains = d->quantize == HR_QUANTIZE_NONE;
     fputs("Written to ", stdout);
     say_foreign(stdout, request->out, "");
-    if (d->preset != NULL) {
-        fputs(",\nand its narrower model to ", stdout);
-        say_foreign(stdout, d->preset, "");
-        fputs(", which is PRESET then\n(with --trust where what it extends lies in another folder)", stdout);
+    if (d->preset == NULL) {
+        puts(":\n`headroom export PRESET --save` evaluates it,");
+        puts(trains ? "train.resume trains on with fresh slots." : "it does not train.");
+        return;
     }
-    puts(":\n`headroom export PRESET --save` evaluates it,");
-    puts(d->quantize == HR_QUANTIZE_NONE ? "train.resume trains on with fresh slots." : "it does not train.");
+    fputs(",\nand its narrower model to ", stdout);
+    say_foreign(stdout, d->preset, "");
+    puts(d->preset_needs_trust ? ", which extends a file of another folder.\nWith that preset"
+                               : ".\nWith that preset");
+    print_command(d, request);
+    puts(trains ? "evaluates it, and train.resume trains on with fresh slots."
+                : "evaluates it; it does not train.");
 }
 
 void export_print_text(const hr_deploy *d, const hr_deploy_request *request)

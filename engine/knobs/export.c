@@ -37,14 +37,48 @@ static void put_quoted(text *out, const char *value)
     text_append(out, "\"");
 }
 
-// A relative path counts from the file it stands in: what was named from here is named from the root.
-static const char *value_of(const hr_knobs *knobs, const hr_knob_row *row, char value[PATH_MAX])
+// How a file is called from a folder, both resolved: its path from where the two part, and how many folders up that is. False
+// where they share the root alone.
+static bool call_from(const char *folder, const char *file, const char **path, uint32_t *up)
+{
+    size_t shared = 0, k = 0;
+    for (; file[k] != '\0' && file[k] == folder[k]; k++) {
+        shared = file[k] == '/' ? k + 1 : shared;
+    }
+    shared = folder[k] == '\0' && file[k] == '/' ? k + 1 : shared;
+    *path = file + shared;
+    *up = 0;
+    for (const char *rest = shared < strlen(folder) ? folder + shared : NULL; rest != NULL; ++*up) {
+        rest = strchr(rest, '/');
+        rest = rest == NULL ? NULL : rest + 1;
+    }
+    return shared > 1 || *up == 0;
+}
+
+// The folder of the file that is written, resolved; false where that is not known.
+static bool folder_to_be(const char *path, char real[PATH_MAX])
+{
+    char folder[SEARCH_PATH_MAX];
+    search_folder_of(path == NULL ? "." : path, folder);
+    return realpath(folder, real) != NULL;
+}
+
+// A relative path counts from the file it stands in: what was named from here is named from there where it lies below, else
+// from the root.
+static const char *value_of(const hr_knobs *knobs, const hr_knob_row *row, const char *path,
+                            char value[PATH_MAX])
 {
     char typed[HR_KNOB_TEXT_MAX];
     (void)hr_knob_format(knobs, row->id, typed);
     const bool is_path = row->id == HR_KNOB_PIPELINE_PATH || row->id == HR_KNOB_PIPELINE_CACHE_PATH;
+    char folder[PATH_MAX];
+    const char *called = NULL;
+    uint32_t up = 0;
     if (!is_path || typed[0] == '\0' || realpath(typed, value) == NULL) {
         (void)text_copy(value, PATH_MAX, typed);
+    } else if (path != NULL && folder_to_be(path, folder) && call_from(folder, value, &called, &up) &&
+               up == 0) {
+        return called;
     }
     return value;
 }
@@ -55,10 +89,11 @@ static bool differs(const hr_knobs *a, const hr_knobs *b, hr_knob_id id)
     return strcmp(hr_knob_format(a, id, one), hr_knob_format(b, id, other)) != 0;
 }
 
-// What `extends:` says of the preset: its name, its path from the new file's folder, or from the root.
+// What `extends:` says of the preset: its name, its path from the new file's folder, or where that shares nothing with it, from
+// the root.
 static void put_extends(const hr_preset *preset, const char *path, text *out)
 {
-    char known[SEARCH_PATH_MAX], real[PATH_MAX], folder[SEARCH_PATH_MAX], real_folder[PATH_MAX];
+    char known[SEARCH_PATH_MAX], real[PATH_MAX], real_folder[PATH_MAX];
     const char *file = hr_preset_path(preset);
     const bool by_name = search_by_name(search_preset_folders, hr_preset_name(preset), known) &&
                          realpath(known, real) != NULL && realpath(file, real_folder) != NULL &&
@@ -67,14 +102,21 @@ static void put_extends(const hr_preset *preset, const char *path, text *out)
         text_append(out, "extends: %s\n", hr_preset_name(preset));
         return;
     }
-    search_folder_of(path == NULL ? "." : path, folder);
-    const bool beside = realpath(folder, real_folder) != NULL &&
-                        strncmp(real, real_folder, strlen(real_folder)) == 0 &&
-                        real[strlen(real_folder)] == '/';
+    const char *called = real;
+    uint32_t up = 0;
+    const bool shares = folder_to_be(path, real_folder) && call_from(real_folder, real, &called, &up);
+    const bool beside = shares && up == 0, relative = beside || (shares && path != NULL);
+    text way = {0};
+    for (uint32_t k = 0; relative && k < up; k++) {
+        text_append(&way, "../");
+    }
+    text_append(&way, "%s", relative ? called : real);
     text_append(out, beside ? "extends: "
                             : "# opened with --trust, because the file it extends lies elsewhere\nextends: ");
-    put_quoted(out, beside ? real + strlen(real_folder) + 1 : real);
+    put_quoted(out, way.failed ? "" : way.data);
     text_append(out, "\n");
+    out->failed = out->failed || way.failed;
+    text_deinit(&way);
 }
 
 void export_preset(const hr_preset *preset, const hr_knobs *knobs, const char *path, text *out)
@@ -96,9 +138,9 @@ void export_preset(const hr_preset *preset, const hr_knobs *knobs, const char *p
         }
         text_append(out, "  %s: ", rows[k].key + dot + 1);
         if (rows[k].type == HR_KNOB_TEXT) {
-            put_quoted(out, value_of(knobs, &rows[k], value));
+            put_quoted(out, value_of(knobs, &rows[k], path, value));
         } else {
-            text_append(out, "%s", value_of(knobs, &rows[k], value));
+            text_append(out, "%s", value_of(knobs, &rows[k], path, value));
         }
         text_append(out, "\n");
     }

@@ -400,7 +400,9 @@ static hr_status write_preset_words(deploying *d, const hr_preset *preset, const
                              .path = d->out->preset != NULL ? d->out->preset : nowhere};
     HR_TRY(shrink_preset(&p, &d->words, err));
     HR_TRY(d->out->preset != NULL ? check_preset(d, preset, d->out->preset, err) : HR_OK);
-    return preset_open_text(p.path, d->words.data, true, &d->narrower, err);
+    const hr_status status = preset_open_text(p.path, d->words.data, false, &d->narrower, err);
+    d->out->preset_needs_trust = status == HR_PRESET;
+    return status == HR_PRESET ? preset_open_text(p.path, d->words.data, true, &d->narrower, err) : status;
 }
 
 // Takes the place of the engine that has the whole model, as far as that has come.

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "headroom/knob_export.h"
@@ -125,6 +126,85 @@ START_TEST(a_relative_folder_is_written_as_the_folder_that_it_is)
     ck_assert_str_eq(hr_knob_text(hr_preset_knobs(opened), HR_KNOB_PIPELINE_CACHE_PATH), here);
     hr_preset_close(opened);
     ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+static void write_text(const char *path, const char *words)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(words, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+// What is extended is called from the folder of the new file: both may be moved together.
+START_TEST(what_is_extended_is_called_from_the_new_file)
+{
+    static const struct {
+        const char *base, *made, *line;
+    } cases[] = {
+        {"a/base.yaml", "a/made.yaml", "\"base.yaml\""},
+        {"a/base.yaml", "made.yaml", "\"a/base.yaml\""},
+        {"base.yaml", "a/made.yaml", "\"../base.yaml\""},
+        {"a/base.yaml", "ab/c/made.yaml", "\"../../a/base.yaml\""},
+    };
+    static const char *const folders[] = {"a", "ab", "ab/c"};
+    char path[4][160];
+    hr_err err = {0};
+    ck_assert_int_eq(setenv("HEADROOM_DATA", "presets", 1), 0);
+    for (size_t k = 0; k < 3; k++) {
+        (void)snprintf(path[k], sizeof path[k], "%s/%s", folder, folders[k]);
+        ck_assert_int_eq(mkdir(path[k], 0700), 0);
+    }
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char base[160], made[160], line[200], *text = NULL;
+        hr_preset *own = NULL, *opened = NULL;
+        const bool leaves = strstr(cases[k].line, "..") != NULL;
+        (void)snprintf(base, sizeof base, "%s/%s", folder, cases[k].base);
+        (void)snprintf(made, sizeof made, "%s/%s", folder, cases[k].made);
+        (void)snprintf(line, sizeof line, "%sextends: %s\n",
+                       leaves ? "# opened with --trust, because the file it extends lies elsewhere\n" : "",
+                       cases[k].line);
+        write_text(base, "extends: demo\nbatch: {size: 7}\n");
+        ck_assert_int_eq(hr_preset_open(base, false, &own, NULL, &err), HR_OK);
+        ck_assert_int_eq(hr_knob_export("preset", own, hr_preset_knobs(own), made, &text, &err), HR_OK);
+        ck_assert_str_eq(text, line);
+        write_text(made, text);
+        ck_assert_int_eq(hr_preset_open(made, false, &opened, NULL, &err), leaves ? HR_PRESET : HR_OK);
+        hr_preset_close(opened);
+        ck_assert_int_eq(hr_preset_open(made, true, &opened, NULL, &err), HR_OK);
+        ck_assert_int_eq(hr_knob_int(hr_preset_knobs(opened), HR_KNOB_BATCH_SIZE), 7);
+        hr_preset_close(opened);
+        hr_preset_close(own);
+        hr_knob_export_free(text);
+        ck_assert_int_eq(unlink(base), 0);
+        ck_assert_int_eq(unlink(made), 0);
+    }
+    for (size_t k = 3; k-- > 0;) {
+        ck_assert_int_eq(rmdir(path[k]), 0);
+    }
+}
+END_TEST
+
+// A cache that lies below it needs no trust.
+START_TEST(a_folder_below_the_new_file_is_called_from_there)
+{
+    char path[128], below[128];
+    hr_preset *opened = NULL;
+    hr_err err = {0};
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    (void)snprintf(path, sizeof path, "%s/mine.yaml", folder);
+    (void)snprintf(below, sizeof below, "%s/cache", folder);
+    ck_assert_int_eq(setenv("HEADROOM_DATA", "presets", 1), 0); // the demo is known by name
+    ck_assert_int_eq(mkdir(below, 0700), 0);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PIPELINE_CACHE_PATH, below, NULL), HR_OK);
+    ck_assert_msg(hr_knob_export_file("preset", preset, &knobs, path, false, &err) == HR_OK, "%s",
+                  err.sentence);
+    ck_assert_msg(hr_preset_open(path, false, &opened, NULL, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_str_eq(hr_knob_text(hr_preset_knobs(opened), HR_KNOB_PIPELINE_CACHE_PATH), below);
+    hr_preset_close(opened);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(below), 0);
 }
 END_TEST
 
@@ -265,6 +345,8 @@ int main(void)
     tcase_add_loop_test(all, a_written_preset_opens_as_what_was_turned, 0, 40);
     tcase_add_loop_test(all, no_knob_is_left_out, 0, 20);
     tcase_add_test(all, a_relative_folder_is_written_as_the_folder_that_it_is);
+    tcase_add_test(all, what_is_extended_is_called_from_the_new_file);
+    tcase_add_test(all, a_folder_below_the_new_file_is_called_from_there);
     tcase_add_test(all, every_failed_allocation_is_survived);
     tcase_add_test(all, frameworks_say_what_people_look_for);
     tcase_add_test(all, the_lines_are_python);

@@ -92,7 +92,8 @@ typedef struct hr_deploy {
     uint64_t parameters, deployed_parameters;
     char *
         preset; // where that of the narrower model was written, owned; NULL: nowhere, it is the same or nothing was
-    hr_deploy_rank *ranks; // where they were asked for; owned
+    bool preset_needs_trust; // to be opened: what it extends lies in another folder
+    hr_deploy_rank *ranks;   // where they were asked for; owned
     size_t rank_count;
 } hr_deploy;
 
