@@ -31,7 +31,7 @@ static const stored_tensor *find_real(const store *s, const model_param *p)
     return t != NULL && dtype_is_real(t->dtype) && shape_equal(&t->shape, &p->shape) ? t : NULL;
 }
 
-bool held_is_there(const store *s, const model_param *p)
+bool held_has_parts(const store *s, const model_param *p)
 {
     held_parts parts;
     held_parts_of(&p->shape, p->held, &parts);
@@ -39,7 +39,24 @@ bool held_is_there(const store *s, const model_param *p)
     for (uint32_t k = 0; k < parts.count; k++) {
         all = all && find_part(s, p, &parts, k) != NULL;
     }
-    return all || find_real(s, p) != NULL;
+    return all;
+}
+
+bool held_is_there(const store *s, const model_param *p)
+{
+    return held_has_parts(s, p) || find_real(s, p) != NULL;
+}
+
+const char *held_beside_real(const store *s, const model_param *p)
+{
+    static const char *const suffixes[] = {"scale", "zero"};
+    const stored_tensor *beside = NULL;
+    for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes && beside == NULL; k++) {
+        char name[PART_NAME_BYTES];
+        name_part(p, suffixes[k], name);
+        beside = store_find(s, name);
+    }
+    return beside == NULL || find_real(s, p) == NULL ? NULL : beside->name;
 }
 
 hr_status held_copy_scales(const store *s, const model_param *p, store *to, hr_err *err)

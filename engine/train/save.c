@@ -259,6 +259,17 @@ static hr_status check_real(const save_file *f, const stored_tensor *t, hr_err *
     return HR_SAVE;
 }
 
+// One of the two is a stray: which, the file alone does not say.
+static hr_status check_one_of_both(const save_file *f, const store *s, const model_param *p, hr_err *err)
+{
+    const char *beside = held_beside_real(s, p);
+    if (beside == NULL) {
+        return HR_OK;
+    }
+    return HR_FAIL(err, SAVE, "%s has %s as %s and %s of whole numbers beside it: needed one of the two",
+                   f->path, p->name, dtype_name(store_find(s, p->name)->dtype), beside);
+}
+
 // Every weight and running statistic of the model, or of its teacher, must be there in its shape; adapters may be missing and then
 // begin. Slots may be missing (another optimizer); tensors that the program has no use for are passed over.
 static hr_status check_against_model(const save_file *f, const store *s, hr_err *err)
@@ -269,6 +280,9 @@ static hr_status check_against_model(const save_file *f, const store *s, hr_err 
         const stored_tensor *t = store_find(s, name);
         if (t == NULL && m->params[k].factor == MODEL_FACTOR_NONE && !f->of_teacher) {
             HR_TRY(check_factors(f, s, &m->params[k], err));
+        }
+        if (!f->of_teacher) {
+            HR_TRY(check_one_of_both(f, s, &m->params[k], err));
         }
         if (m->params[k].held != HELD_REAL && held_is_there(s, &m->params[k])) {
             continue;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "program/optimizer_rules.h"
+#include "train/held.h"
 
 void store_deinit(store *s)
 {
@@ -269,9 +270,13 @@ static const stored_tensor *find_usable(const store *s, const char *name, const 
     return usable ? kept : NULL;
 }
 
-// What tensor t goes on from: itself, or, for an average that is new, its variable. NULL: nothing.
+// What tensor t goes on from: itself, or, for an average that is new, its variable. NULL: nothing. Of weights that are held as
+// whole numbers all parts are there, or none counts.
 static const stored_tensor *source_of(const store *s, const hr_model *model, const tensor *t)
 {
+    if (t->held != HR_NO_ID && !held_has_parts(s, &model->params[t->held])) {
+        return NULL;
+    }
     const stored_tensor *kept = find_usable(s, t->name + (t->of_teacher ? strlen(MODEL_TEACHER) : 0), t);
     return kept == NULL && is_average(t) ? find_usable(s, model->params[t->param].name, t) : kept;
 }

@@ -2,6 +2,7 @@
 // compress.lora_base in runs: adapters learn beside whole numbers on both devices, which stay what they were; saves hold them and go on
 // bit for bit; real weights of a save become them; and they become nothing else.
 #include <check.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,10 @@
 
 #include "headroom/deploy.h"
 
+#include "base/file.h"
+#include "base/host_mem.h"
 #include "short_runs.h"
+#include "train/save_write.h"
 
 static const char *const bases[] = {"compress.lora_base=int8", "compress.lora_base=int4",
                                     "compress.lora_base=nf4"};
@@ -113,6 +117,83 @@ START_TEST(real_weights_of_a_save_become_whole_numbers)
 }
 END_TEST
 
+// Every tensor of a save, and its metadata, which the caller frees.
+static json_t *read_save(store *s)
+{
+    int fd = -1;
+    json_t *root = NULL, *entry = NULL;
+    char *data = NULL;
+    size_t bytes = 0;
+    hr_err err = {0};
+    const char *name = NULL;
+    ck_assert_int_eq(save_open_any(save, &fd, &root, &err), HR_OK);
+    ck_assert_int_eq(file_read_rest(fd, save, UINT64_C(1) << 30, &data, &bytes, &err), HR_OK);
+    file_close(fd);
+    json_object_foreach(root, name, entry)
+    {
+        hr_dtype dtype = HR_F32;
+        const json_t *sides = json_object_get(entry, "shape");
+        hr_shape shape = {.rank = (uint32_t)json_array_size(sides)};
+        const json_int_t at = json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 0));
+        if (!save_type(json_string_value(json_object_get(entry, "dtype")), &dtype)) {
+            continue; // the metadata
+        }
+        for (uint32_t k = 0; k < shape.rank; k++) {
+            shape.dim[k] = json_integer_value(json_array_get(sides, k));
+        }
+        stored_tensor *t = store_add(s, name, &shape, dtype, HR_CATEGORY_WEIGHTS);
+        ck_assert_ptr_nonnull(t);
+        memcpy(t->data, data + at, t->bytes);
+    }
+    json_t *metadata = json_incref(json_object_get(root, "__metadata__"));
+    json_decref(root);
+    hr_free(data);
+    return metadata;
+}
+
+// One tensor more beside one that is there.
+static void add_to_save(const char *beside, const char *suffix)
+{
+    char name[128], digits[32];
+    store s = {0};
+    hr_err err = {0};
+    text header = {0};
+    const hr_shape one = {.rank = 1, .dim = {1}};
+    json_t *metadata = read_save(&s);
+    ck_assert_ptr_nonnull(store_find(&s, beside));
+    (void)snprintf(name, sizeof name, "%s:%s", beside, suffix);
+    ck_assert_ptr_nonnull(store_add(&s, name, &one, HR_F32, HR_CATEGORY_WEIGHTS));
+    (void)snprintf(digits, sizeof digits, "%" PRIu64, save_checksum(&s, metadata));
+    ck_assert_int_eq(json_object_set_new(metadata, SAVE_CHECKSUM_KEY, json_string(digits)), 0);
+    ck_assert_int_eq(save_make_header(metadata, &s, &header, &err), HR_OK);
+    ck_assert_int_eq(save_write(save, &header, &s, &err), HR_OK);
+    text_deinit(&header);
+    store_deinit(&s);
+    json_decref(metadata);
+}
+
+// Nobody could say which of the two the weights are, under a base of whole numbers and without.
+START_TEST(a_save_with_both_is_refused)
+{
+    static const char *const more[] = {"compress.lora=none", "compress.lora=4"};
+    hr_report had = train("gpt2_124m_tiny", 2, (const char *[]){save_pair, NULL});
+    hr_report_deinit(&had);
+    add_to_save("h0_mlp_fc/weights", "scale");
+    for (int k = 0; k < 2; k++) {
+        hr_engine *e =
+            start("gpt2_124m_tiny", (const char *[]){resume_pair, more[k],
+                                                     k == 0 ? "compress.lora_base=none" : bases[_i], NULL});
+        advance(e, 1);
+        const hr_err *err = hr_engine_error(e);
+        ck_assert_int_eq(err->status, HR_SAVE);
+        ck_assert_msg(strstr(err->sentence, "has h0_mlp_fc/weights as float32 and h0_mlp_fc/weights:scale "
+                                            "of whole numbers beside it: needed one of the two") != NULL,
+                      "%s", err->sentence);
+        hr_engine_destroy(e);
+    }
+}
+END_TEST
+
 static hr_deploy deployed(const char *from, const char *to, const char *base, bool ranks)
 {
     const hr_deploy_request request = {.save = from, .out = to, .ranks = ranks, .replaces = true};
@@ -160,6 +241,7 @@ int main(void)
     tcase_add_loop_test(tc, a_run_beside_whole_numbers_goes_on_bit_for_bit, 0, BASES);
     tcase_add_loop_test(tc, whole_numbers_become_nothing_else, 0, BASES);
     tcase_add_loop_test(tc, real_weights_of_a_save_become_whole_numbers, 0, BASES);
+    tcase_add_loop_test(tc, a_save_with_both_is_refused, 0, BASES);
     tcase_add_loop_test(tc, whole_numbers_are_deployed_as_they_are_held, 0, BASES);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
