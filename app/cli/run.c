@@ -97,11 +97,11 @@ static hr_status stop(hr_engine *engine, const progress *p, hr_err *err)
     return say_kept(engine, p, NULL, err);
 }
 
-// After a failure the steps before it are kept as after a signal.
+// After a failure the steps before it are kept as after a signal. Those of a save that was resumed are kept there.
 static void keep(run *r)
 {
     hr_err failed = {.status = HR_OK};
-    if (hr_engine_steps(r->engine) > 0 && r->progress.has_loss) {
+    if (r->progress.steps > 0 && r->progress.has_loss) {
         (void)!send(r->engine, HR_COMMAND_SAVE, 0, &failed);
         (void)say_kept(r->engine, &r->progress, &failed, &r->kept);
     }

@@ -35,6 +35,7 @@ void script_collect_event(void *context, const hr_event *event)
     script *s = context;
     bool wanted =
         event->kind == HR_EVENT_STEP || event->kind == HR_EVENT_EPOCH || event->kind == HR_EVENT_EVAL;
+    s->trained = s->trained || event->kind == HR_EVENT_STEP;
     s->saved_steps = event->kind == HR_EVENT_SAVED ? event->u.note.count : s->saved_steps;
     if (wanted && s->event_count < SCRIPT_EVENTS_MAX) {
         s->events[s->event_count++] = *event;

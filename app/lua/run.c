@@ -202,7 +202,7 @@ static void keep(script *s)
     const unsigned long long steps = hr_engine_steps(s->engine);
     const bool computes = !hr_knob_is(hr_engine_knobs(s->engine), HR_KNOB_DEVICE_KIND, "plan");
     hr_err err = {0};
-    if (steps == 0 || !computes) {
+    if (!s->trained || !computes) {
         return;
     }
     if (path[0] == '\0') {
@@ -243,6 +243,7 @@ int script_run(lua_State *L)
     uint64_t steps = steps_to_run(L, &knobs);
     s->event_count = 0;
     s->saved_steps = 0;
+    s->trained = false;
     s->kept[0] = '\0';
     s->wants_stop = s->epoch_ended = false;
     create_engine(L, &knobs, &options, &s->engine);

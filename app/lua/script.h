@@ -95,6 +95,7 @@ typedef struct script {
     hr_engine *planner;              // of the last hr.plan
     bool wants_stop;                 // hr.stop
     uint64_t saved_steps;            // of the last save of this run; 0: none
+    bool trained;                    // this run has done a step
     char kept[HR_ERR_TEXT_MAX + 80]; // the last line, once a run has failed: what is kept of it; ""
     hr_event events[SCRIPT_EVENTS_MAX];
     unsigned event_count;

@@ -22,7 +22,8 @@ static volatile sig_atomic_t interrupted, looks_left, stretch_seen;
 
 static uint64_t lost_steps(const script *s)
 {
-    if (s->engine == NULL || hr_knob_is(hr_engine_knobs(s->engine), HR_KNOB_DEVICE_KIND, "plan")) {
+    if (s->engine == NULL || !s->trained ||
+        hr_knob_is(hr_engine_knobs(s->engine), HR_KNOB_DEVICE_KIND, "plan")) {
         return 0;
     }
     const uint64_t steps = hr_engine_steps(s->engine);

@@ -243,7 +243,7 @@ static hr_status describe(deploying *d, hr_err *err)
         } else {
             HR_TRY(held_zeros(&d->stripped, &m->params[k], &t->zeros, err));
         }
-        t->bytes = bytes_of_all(&d->stripped, t->name);
+        t->bytes = bytes_of_all(d->out->was_quantized ? &d->deployed : &d->stripped, t->name);
         t->deployed_bytes = bytes_of_all(&d->deployed, t->name);
         t->max_error = taken && !d->out->was_quantized
                            ? largest_error(store_find(&d->left, t->name), store_find(&d->back, t->name))

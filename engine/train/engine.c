@@ -232,7 +232,7 @@ static hr_status stop(hr_engine *e, hr_err *err)
 {
     e->target_steps = e->steps;
     engine_set_state(e, HR_ENGINE_IDLE, "stopped");
-    return save_if_wanted(e, err);
+    return e->quantized == HR_QUANTIZE_NONE ? save_if_wanted(e, err) : HR_OK; // those have not been trained
 }
 
 // To a file that the user named, and can name anew.

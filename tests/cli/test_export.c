@@ -199,6 +199,19 @@ START_TEST(a_plan_of_a_run_that_trains_for_it_says_what_it_holds)
 }
 END_TEST
 
+// The save's, that is, its own.
+static void check_sum_of_bytes(const json_t *d, json_int_t bytes)
+{
+    json_int_t sum = 0;
+    size_t k;
+    json_t *t;
+    json_array_foreach(json_object_get(d, "tensors"), k, t)
+    {
+        sum += json_integer_value(json_object_get(t, "bytes"));
+    }
+    ck_assert_int_eq(sum, bytes);
+}
+
 START_TEST(a_quantised_file_evaluates_as_the_report_says)
 {
     json_t *d = json_of("%s %s --quantize %s -o %s", exports, trained(), modes[_i].mode, file_of("e"));
@@ -208,6 +221,8 @@ START_TEST(a_quantised_file_evaluates_as_the_report_says)
     ck_assert(
         json_is_null(json_object_get(json_object_get(json_object_get(again, "sizes"), "save"), "ram_bytes")));
     ck_assert_int_eq(size_of(again, "deployed", "ram_bytes"), modes[_i].ram_bytes);
+    check_sum_of_bytes(d, 2781972);
+    check_sum_of_bytes(again, modes[_i].ram_bytes);
     json_decref(again);
     json_decref(d);
 }
@@ -219,6 +234,47 @@ START_TEST(a_quantised_file_does_not_train)
     refused("n.safetensors has int8 weights, which evaluate and do not train", 5,
             "%s -s train.resume=%s -s train.steps=50", trains, file_of("n"));
     refused("has int8 weights already", 5, "%s %s --quantize int4_weights", exports, file_of("n"));
+}
+END_TEST
+
+// The steps of the save that was resumed are kept in it.
+START_TEST(a_training_that_is_refused_has_one_error)
+{
+    static const char *const refusals[] = {
+        "", " -s device.vram=1MiB", " -s compress.prune=constant:0.5 -s compress.prune_structure=block:2x2"};
+    char words[WORDS_MAX];
+    json_decref(json_of("%s %s --quantize int8 -o %s", exports, trained(), file_of("n")));
+    for (size_t k = 0; k < 2 * sizeof refusals / sizeof *refusals; k++) {
+        const char *resumed = k < 2 ? file_of("n") : trained();
+        int length = snprintf(words, sizeof words, "%s -s train.steps=90 -s train.resume=%s%s", trains,
+                              resumed, refusals[k / 2]);
+        if (k % 2 == 1) {
+            snprintf(words + length, sizeof words - (size_t)length, " -s train.save=%s", file_of("unsaved"));
+        }
+        outcome o = program_run(words);
+        ck_assert_int_ne(o.exit_code, 0);
+        const char *first = strstr(o.err, "headroom: ");
+        ck_assert_msg(first != NULL && strstr(first + 1, "headroom: ") == NULL, "%s: %s", words, o.err);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+START_TEST(a_recipe_that_is_refused_has_one_error)
+{
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "%s/refused.lua", program_home());
+    FILE *f = fopen(words, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("hr.preset('demo')\nhr.knobs.batch.size = 32\nhr.knobs.train.resume = 'w.safetensors'\n"
+          "hr.knobs.device.vram = '1MiB'\nhr.run{steps = 90}\n",
+          f);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(chdir(program_home()), 0);
+    outcome o = program_run("script refused.lua");
+    ck_assert_msg(o.exit_code != 0 && strstr(o.err, "refused.lua:5: capacity") != NULL, "%s", o.err);
+    ck_assert_msg(strstr(o.err, "nothing saved") == NULL, "%s", o.err);
+    outcome_deinit(&o);
 }
 END_TEST
 
@@ -410,6 +466,8 @@ int main(void)
     tcase_add_loop_test(all, a_quantised_file_evaluates_as_the_report_says, 0, 3);
     tcase_add_test(all, int8_has_the_same_bits_with_fewer_instructions);
     tcase_add_test(all, a_quantised_file_does_not_train);
+    tcase_add_test(all, a_training_that_is_refused_has_one_error);
+    tcase_add_test(all, a_recipe_that_is_refused_has_one_error);
     tcase_add_test(all, what_cannot_be_is_said_in_a_sentence);
     tcase_add_test(all, a_file_of_another_kind_stays_unless_it_is_forced);
     tcase_add_test(all, neither_its_own_input_nor_a_training_is_lost);

@@ -112,6 +112,27 @@ START_TEST(zeros_are_counted)
 }
 END_TEST
 
+// What evaluates and does not train was not trained: that it ends is no second error.
+START_TEST(a_refused_training_ends_without_another_error)
+{
+    hr_knobs knobs = trained("optimizer.ema=none");
+    hr_deploy d = deployed(
+        &knobs, &(hr_deploy_request){.save = save_path, .out = out_path, .quantize = HR_QUANTIZE_INT8});
+    char resume[160], save[160], path[128];
+    hr_err err = {0};
+    (void)snprintf(resume, sizeof resume, "train.resume=%s", out_path);
+    (void)snprintf(save, sizeof save, "train.save=%s", file_in("never.safetensors", path));
+    hr_engine *e = create((const char *[]){images, resume, save, NULL}, NULL);
+    run_steps(e, 4);
+    ck_assert_ptr_nonnull(strstr(hr_engine_error(e)->sentence, "which evaluate and do not train"));
+    const hr_command quit = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_QUIT};
+    ck_assert_msg(hr_engine_command(e, &quit, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    hr_engine_destroy(e);
+    hr_deploy_deinit(&d);
+}
+END_TEST
+
 static void change_byte(long at, int whence)
 {
     FILE *f = fopen(out_path, "r+b");
@@ -225,6 +246,7 @@ int main(void)
     Suite *suite = suite_create("deploy");
     TCase *tests = tcase_create("saves");
     tcase_add_checked_fixture(tests, open_preset, close_preset);
+    tcase_add_test(tests, a_refused_training_ends_without_another_error);
     tcase_add_test(tests, averages_are_what_is_deployed);
     tcase_add_loop_test(tests, a_plan_says_what_is_deployed, 0, KINDS);
     tcase_add_test(tests, zeros_are_counted);
