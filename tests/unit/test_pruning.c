@@ -443,6 +443,31 @@ START_TEST(a_structure_that_a_kernel_cannot_have_is_refused)
 }
 END_TEST
 
+// Not the model is to blame, which has filters without factors. Each knob that is advised helps.
+START_TEST(factors_and_filters_blame_the_knobs)
+{
+    const char *pairs[] = {"compress.prune=constant:0.5", "compress.prune_structure=filter",
+                           "compress.low_rank=2", NULL};
+    hr_engine *e = create(pairs, NULL);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_error(e)->status, HR_CONSTRAINT);
+    ck_assert_str_eq(hr_engine_error(e)->sentence,
+                     "compress.prune_structure=filter prunes filters that only other kernels read, and "
+                     "factors keep theirs: under compress.low_rank=2 small has none");
+    ck_assert_str_eq(hr_engine_error(e)->hint,
+                     "-s compress.low_rank=none, or -s compress.prune_structure=element");
+    hr_engine_destroy(e);
+    for (int k = 0; k < 2; k++) {
+        const char *mended[] = {pairs[0], k == 0 ? pairs[1] : "compress.prune_structure=element",
+                                k == 0 ? "compress.low_rank=none" : pairs[2], NULL};
+        e = create(mended, NULL);
+        run_steps(e, 1);
+        ck_assert_msg(hr_engine_error(e)->status == HR_OK, "%s", hr_engine_error(e)->sentence);
+        hr_engine_destroy(e);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pruning");
@@ -451,6 +476,7 @@ int main(void)
     tcase_add_checked_fixture(all, open_preset, close_preset);
     tcase_add_loop_test(all, what_lies_there_after_training_has_exactly_the_zeros, 0, PRUNINGS);
     tcase_add_test(all, filters_go_whole);
+    tcase_add_test(all, factors_and_filters_blame_the_knobs);
     tcase_add_test(all, averages_have_the_zeros_too);
     tcase_add_loop_test(all, a_save_carries_masks_and_their_step, 0, 2 * PRUNINGS);
     tcase_add_test(all, saves_of_both_kinds_are_taken);

@@ -120,6 +120,40 @@ static hr_status add_mask(draft *d, uint32_t param, hr_err *err)
     return HR_OK;
 }
 
+// Factors stand where kernels with filters stood: what is missing is by the knobs, not of the model.
+static hr_status refuse_factors(const draft *d, hr_err *err)
+{
+    const hr_status status =
+        HR_FAIL(err, CONSTRAINT,
+                "compress.prune_structure=filter prunes filters that only other kernels read, and factors "
+                "keep theirs: under compress.low_rank=%s %s has none",
+                hr_knob_text(d->knobs, HR_KNOB_COMPRESS_LOW_RANK), d->model->name);
+    hr_err_try(err, "-s compress.low_rank=none, or -s compress.prune_structure=element");
+    return status;
+}
+
+static bool has_factors(const hr_model *m)
+{
+    bool has = false;
+    for (uint32_t k = 0; k < m->own_params && !has; k++) {
+        has = m->params[k].factor != MODEL_FACTOR_NONE;
+    }
+    return has;
+}
+
+static hr_status refuse_unprunable(const draft *d, const prune_choice *c, hr_err *err)
+{
+    const bool by_filter = c->structure == PRUNE_BY_FILTER;
+    if (by_filter && has_factors(d->model)) {
+        return refuse_factors(d, err);
+    }
+    const hr_status status =
+        HR_FAIL(err, CONSTRAINT, "compress.prune needs a layer with a kernel that trains%s, and %s has none",
+                by_filter ? " and whose filters only other kernels read" : "", d->model->name);
+    hr_err_try(err, by_filter ? "-s compress.prune_structure=element" : "-s compress.prune=none");
+    return status;
+}
+
 static hr_status add_masks(draft *d, const prune_choice *c, const model_channels *channels, hr_err *err)
 {
     bool any = false;
@@ -130,16 +164,7 @@ static hr_status add_masks(draft *d, const prune_choice *c, const model_channels
             HR_TRY(add_mask(d, k, err));
         }
     }
-    if (!any) {
-        const hr_status status = HR_FAIL(
-            err, CONSTRAINT, "compress.prune needs a layer with a kernel that trains%s, and %s has none",
-            c->structure == PRUNE_BY_FILTER ? " and whose filters only other kernels read" : "",
-            d->model->name);
-        hr_err_try(err, c->structure == PRUNE_BY_FILTER ? "-s compress.prune_structure=element"
-                                                        : "-s compress.prune=none");
-        return status;
-    }
-    return HR_OK;
+    return any ? HR_OK : refuse_unprunable(d, c, err);
 }
 
 hr_status draft_add_masks(draft *d, hr_err *err)
