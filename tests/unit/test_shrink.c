@@ -8,9 +8,10 @@
 
 #include "base/file.h"
 #include "base/host_mem.h"
+#include "train/engine_impl.h"
 #include "unit/small_engine.h"
 
-enum { TEXT_MAX = 8192, DRAWN = 24 };
+enum { TEXT_MAX = 8192, DRAWN = 24, IMAGES = 16, CLASSES = 10 };
 
 static char images[160], save_path[128], out_path[128], yaml_path[128];
 static char words[TEXT_MAX];
@@ -88,24 +89,37 @@ static void add_one(int number)
     }
 }
 
-static void draw_model(int seed)
+static void begin_model(void)
 {
-    state = (uint64_t)seed * 977 + 5;
     (void)snprintf(words, sizeof words,
                    "device: {kind: reference, vram: 64MiB}\nbatch: {size: 8}\npipeline: {shuffle: 64}\n"
                    "optimizer: {kind: adam, learning_rate: 0.01}\n"
                    "compress: {prune: 'constant:0.5:0:-1:1', prune_structure: filter}\n"
                    "model:\n  name: drawn\n  input: {shape: [32, 32, 3]}\n  classes: 10\n"
                    "  loss: softmax_cross_entropy\n  layers:\n");
+}
+
+static void end_model(const char *act)
+{
+    char layer[128];
+    (void)snprintf(layer, sizeof layer, "kind: conv2d, filters: 5, kernel: 1, activation: %s", act);
+    add(layer);
+    add(draw(2) == 0 ? "kind: flatten" : "kind: global_avg_pool");
+    (void)snprintf(layer, sizeof layer, "kind: dense, units: 7, activation: %s", act);
+    add(layer);
+    add("kind: dense, units: 10");
+}
+
+static void draw_model(int seed)
+{
+    state = (uint64_t)seed * 977 + 5;
+    begin_model();
     add("kind: conv2d, filters: 6, kernel: 3, stride: 4, activation: relu"); // one that may go
     for (int k = 0; k < 4; k++) {
         add_one(k);
     }
     add_conv("conv2d", ", stride: 2");
-    add("kind: conv2d, filters: 5, kernel: 1, activation: relu");
-    add(draw(2) == 0 ? "kind: flatten" : "kind: global_avg_pool");
-    add("kind: dense, units: 7, activation: relu");
-    add("kind: dense, units: 10");
+    end_model("relu");
 }
 
 static hr_preset *opened(const char *path)
@@ -134,7 +148,7 @@ static hr_knobs train_words(void)
     (void)file_in("out.safetensors", out_path);
     (void)file_in("out.yaml", yaml_path);
     (void)snprintf(save, sizeof save, "train.save=%s", file_in("w.safetensors", save_path));
-    hr_engine *e = create((const char *const[]){write_images(16, 24, images), save, NULL}, NULL);
+    hr_engine *e = create((const char *const[]){write_images(IMAGES, 24, images), save, NULL}, NULL);
     run_steps(e, 2);
     ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s\n%s", hr_engine_error(e)->sentence, words);
     hr_engine_destroy(e);
@@ -170,6 +184,103 @@ START_TEST(a_smaller_model_gives_the_same_answers)
     hr_deploy_deinit(&d);
 }
 END_TEST
+
+// ---- logits ----------------------------------------------------------------------------------------------------
+
+// One of each kind; how wide it is, and its activations, are drawn.
+static void draw_of_kind(int kind)
+{
+    char layer[256];
+    const unsigned groups = 1 + draw(2), wide = 2 * groups * (1 + draw(3));
+    (void)snprintf(layer, sizeof layer, "kind: conv2d, filters: %u, kernel: 3, stride: 4, activation: tanh",
+                   6 + draw(6));
+    add(layer);
+    switch (kind) {
+    case 0: // plain
+        add_conv("conv2d", "");
+        break;
+    case 1: // residual
+        add("name: begin, kind: conv2d, filters: 5, kernel: 1");
+        add_conv("conv2d", "");
+        add("name: end, kind: conv2d, filters: 5, kernel: 3, padding: same");
+        add("kind: add, inputs: [begin, end]");
+        break;
+    case 2:
+        add("kind: depthwise_conv2d, kernel: 3, padding: same, multiplier: 2");
+        break;
+    case 3: // grouped, behind and in front of others
+        (void)snprintf(layer, sizeof layer, "kind: conv2d, filters: %u, kernel: 1", wide);
+        add(layer);
+        (void)snprintf(layer, sizeof layer, "kind: conv2d, filters: %u, kernel: 3, padding: same, groups: %u",
+                       wide, 2 * groups);
+        add(layer);
+        break;
+    case 4:
+        add("kind: batch_norm, activation: relu");
+        break;
+    case 5:
+        add_conv("separable_conv2d", "");
+        break;
+    case 6: // joined
+        add("name: begin, kind: conv2d, filters: 4, kernel: 1");
+        add("name: end, kind: conv2d, filters: 3, kernel: 1");
+        add("kind: concat, inputs: [begin, end], axis: -1");
+        add("kind: batch_norm");
+        break;
+    default:
+        add("kind: conv2d_transpose, filters: 5, kernel: 2, stride: 2");
+        break;
+    }
+    add_conv("conv2d", "");
+}
+
+static void draw_kind(int kind)
+{
+    state = (uint64_t)kind * 3931 + 17;
+    begin_model();
+    draw_of_kind(kind);
+    end_model("tanh"); // which leaves no model without an answer
+}
+
+// Of each training image, as a teacher of that preset and save answers.
+static void logits_of(const char *of, const char *weights, float logits[IMAGES * CLASSES])
+{
+    char teacher[160], save[200];
+    (void)snprintf(teacher, sizeof teacher, "compress.distill=%s", of);
+    (void)snprintf(save, sizeof save, "compress.distill_weights=%s", weights);
+    hr_engine *e = create((const char *const[]){images, teacher, save, "compress.distill_cache=on",
+                                                "compress.prune=none", "device.kind=cpu", NULL},
+                          NULL);
+    run_steps(e, 1);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s\n%s", hr_engine_error(e)->sentence, words);
+    ck_assert_ptr_nonnull(e->answers);
+    memcpy(logits, e->answers, IMAGES * CLASSES * sizeof *logits);
+    hr_engine_destroy(e);
+}
+
+START_TEST(each_logit_of_a_smaller_model_is_that_of_the_masked_one)
+{
+    static float masked[IMAGES * CLASSES], narrow[IMAGES * CLASSES];
+    char path[128];
+    double largest = 0, apart = 0, among = 0;
+    draw_kind(_i);
+    const hr_knobs knobs = train_words();
+    hr_deploy d = deployed(preset, &knobs, &(hr_deploy_request){.save = save_path, .out = out_path});
+    ck_assert_uint_gt(d.layer_count, 0);
+    hr_deploy_deinit(&d);
+    logits_of(file_in("drawn.yaml", path), save_path, masked);
+    logits_of(yaml_path, out_path, narrow);
+    for (int k = 0; k < IMAGES * CLASSES; k++) {
+        largest = fmax(largest, fabs((double)masked[k]));
+        apart = fmax(apart, fabs((double)masked[k] - (double)narrow[k]));
+        among = fmax(among, fabs((double)masked[k] - (double)masked[k % CLASSES])); // to the first image's
+    }
+    ck_assert_double_gt(among, 1e-3 * largest);
+    ck_assert_msg(apart <= 1e-4 * largest, "%g of %g\n%s", apart, largest, words);
+}
+END_TEST
+
+// ---- the smaller model ----------------------------------------------------------------------------------------
 
 // What was written is an ordinary preset and a save of it.
 START_TEST(a_smaller_model_is_one_like_any_other)
@@ -419,6 +530,7 @@ int main(void)
     TCase *tests = tcase_create("models");
     tcase_add_checked_fixture(tests, open_preset, close_preset);
     tcase_add_loop_test(tests, a_smaller_model_gives_the_same_answers, 0, DRAWN);
+    tcase_add_loop_test(tests, each_logit_of_a_smaller_model_is_that_of_the_masked_one, 0, 8);
     tcase_add_loop_test(tests, a_smaller_model_is_one_like_any_other, 0, DRAWN / 4);
     tcase_add_loop_test(tests, a_plan_says_what_is_left, 0, DRAWN / 4);
     tcase_add_test(tests, whole_numbers_are_made_of_what_is_left);
