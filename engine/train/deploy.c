@@ -107,8 +107,11 @@ static hr_status read_save(deploying *d, const hr_preset *preset, const hr_knobs
 
 static hr_status open_engine(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
+    static const char of_run[] = "headroom run ";
     const hr_status status = read_save(d, preset, knobs, err);
-    if (status == HR_SAVE && err != NULL && err->hint[0] == '\0') {
+    if (status == HR_SAVE && err != NULL && strncmp(err->hint, of_run, sizeof of_run - 1) == 0) {
+        shrink_try_preset(d->request->save, "export", "--save ", err);
+    } else if (status == HR_SAVE && err != NULL && err->hint[0] == '\0') {
         hr_err_try(err, "--save FILE with what train.save wrote of this preset");
     }
     HR_TRY(status);

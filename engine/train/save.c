@@ -16,6 +16,7 @@
 #include "train/quantized.h"
 #include "train/save_header.h"
 #include "train/save_write.h"
+#include "train/shrink.h"
 
 // Its checksum is of the tensors alone.
 static const char save_schema_1[] = "headroom.save/1";
@@ -299,6 +300,7 @@ static hr_status check_against_model(const save_file *f, const store *s, hr_err 
                           shape_text(&m->params[k].shape, needed, sizeof needed), had);
             if (!f->of_teacher) {
                 hr_err_try(err, "%s", save_text(f->metadata, SAVE_SHAPED_KEY));
+                shrink_try_preset(f->path, "run", "-s train.resume=", err);
             }
             return HR_SAVE;
         }
@@ -418,6 +420,9 @@ static hr_status take_tensors(hr_engine *e, const save_file *f, store *s, hr_err
         const hr_status status = quantized_back(s, f->model, f->mode, f->path, &back, err);
         store_deinit(s);
         *s = back;
+        if (status == HR_SAVE) {
+            shrink_try_preset(f->path, "run", "-s train.resume=", err);
+        }
         HR_TRY(status);
     }
     HR_TRY(f->of_teacher ? HR_OK : decompose_save(e, s, err));

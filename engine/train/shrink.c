@@ -260,6 +260,15 @@ char *shrink_preset_path(const char *weights)
     return text_take(&path);
 }
 
+void shrink_try_preset(const char *weights, const char *command, const char *option, hr_err *err)
+{
+    char *path = shrink_preset_path(weights);
+    if (path != NULL && access(path, F_OK) == 0 && shrink_check_preset(path, NULL) == HR_OK) {
+        hr_err_try(err, "headroom %s %s %s%s", command, path, option, weights);
+    }
+    hr_free(path);
+}
+
 hr_status shrink_check_preset(const char *path, hr_err *err)
 {
     char *words = NULL;

@@ -40,6 +40,9 @@ typedef struct shrunk_preset {
 HR_MUST_CHECK hr_status shrink_preset(const shrunk_preset *p, text *out, hr_err *err);
 // Where that stands beside the weights: their path with .yaml for .safetensors. The caller frees with hr_free; NULL: NOMEM.
 char *shrink_preset_path(const char *weights);
+// Weights that do not fit a model are of the preset that export wrote beside them, where one is: what to try then, as
+// "headroom COMMAND PRESET OPTIONWEIGHTS".
+void shrink_try_preset(const char *weights, const char *command, const char *option, hr_err *err);
 // A file that stands there must have been written so. WRITE error, with nothing to try.
 HR_MUST_CHECK hr_status shrink_check_preset(const char *path, hr_err *err);
 

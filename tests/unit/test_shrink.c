@@ -366,6 +366,32 @@ START_TEST(whole_numbers_are_made_of_what_is_left)
 }
 END_TEST
 
+// Read as the whole model they do not fit: their own preset is what helps, as whole numbers too.
+START_TEST(narrower_weights_without_their_preset_are_told_it)
+{
+    char hint[400], resume[160];
+    hr_err err = {0};
+    hr_deploy d;
+    draw_model(1);
+    const hr_knobs knobs = train_words();
+    for (int mode = 0; mode < HR_QUANTIZE_COUNT; mode++) {
+        d = deployed(preset, &knobs,
+                     &(hr_deploy_request){.save = save_path, .out = out_path, .quantize = (hr_quantize)mode});
+        hr_deploy_deinit(&d);
+        ck_assert_int_eq(hr_deploy_run(preset, &knobs, &(hr_deploy_request){.save = out_path}, &d, &err),
+                         HR_SAVE);
+        (void)snprintf(hint, sizeof hint, "headroom export %s --save %s", yaml_path, out_path);
+        ck_assert_str_eq(err.hint, hint);
+        (void)snprintf(resume, sizeof resume, "train.resume=%s", out_path);
+        hr_engine *e = create((const char *const[]){images, resume, NULL}, NULL);
+        run_steps(e, 1);
+        (void)snprintf(hint, sizeof hint, "headroom run %s -s train.resume=%s", yaml_path, out_path);
+        ck_assert_str_eq(hr_engine_error(e)->hint, hint);
+        hr_engine_destroy(e);
+    }
+}
+END_TEST
+
 static bool is_there(const char *path)
 {
     return access(path, F_OK) == 0;
@@ -534,6 +560,7 @@ int main(void)
     tcase_add_loop_test(tests, a_smaller_model_is_one_like_any_other, 0, DRAWN / 4);
     tcase_add_loop_test(tests, a_plan_says_what_is_left, 0, DRAWN / 4);
     tcase_add_test(tests, whole_numbers_are_made_of_what_is_left);
+    tcase_add_test(tests, narrower_weights_without_their_preset_are_told_it);
     tcase_add_test(tests, a_preset_of_ones_own_is_not_written_over);
     tcase_add_test(tests, a_narrower_preset_is_none_of_what_is_read);
     tcase_add_test(tests, memory_that_is_short_leaves_nothing_behind);
