@@ -1,59 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/compressed.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <stdbool.h>
 
+#include "base/archives.h"
 #include "base/host_mem.h"
-#include "base/shared_library.h"
 
 struct compressed {
     struct archive *archive;
     uint64_t bytes;
 };
-
-// X(name), without the library's `archive_`
-#define ARCHIVE_CALL_MAP(X)                                                                                  \
-    X(entry_free)                                                                                            \
-    X(entry_new)                                                                                             \
-    X(entry_set_filetype)                                                                                    \
-    X(error_string)                                                                                          \
-    X(write_add_filter_gzip)                                                                                 \
-    X(write_add_filter_zstd)                                                                                 \
-    X(write_close)                                                                                           \
-    X(write_data)                                                                                            \
-    X(write_free)                                                                                            \
-    X(write_header)                                                                                          \
-    X(write_new)                                                                                             \
-    X(write_open)                                                                                            \
-    X(write_set_bytes_in_last_block)                                                                         \
-    X(write_set_format_raw)
-
-static struct archive_calls {
-#define X(name) __typeof__(archive_##name) *name;
-    ARCHIVE_CALL_MAP(X)
-#undef X
-} archive;
-
-static const shared_call archive_calls[] = {
-#define X(name) {"archive_" #name, offsetof(struct archive_calls, name)},
-    ARCHIVE_CALL_MAP(X)
-#undef X
-};
-_Static_assert(sizeof archive == sizeof archive_calls / sizeof *archive_calls * sizeof(void *),
-               "nothing but pointers");
-
-static hr_status need_archives(hr_err *err)
-{
-    static shared_state state = SHARED_STATE_INIT;
-    static const shared_library wanted = {.soname = HEADROOM_ARCHIVE_SONAME,
-                                          .needed_by = "the size of a compressed file",
-                                          .hint = "apt install " HEADROOM_ARCHIVE_PACKAGE,
-                                          .calls = archive_calls,
-                                          .call_count = sizeof archive_calls / sizeof *archive_calls};
-    return shared_library_need(&wanted, &state, &archive, err);
-}
 
 static la_ssize_t count_bytes(struct archive *a, void *context, const void *data, size_t bytes)
 {
@@ -91,7 +47,7 @@ static bool begin(compressed *c, compressed_kind kind)
 hr_status compressed_open(compressed_kind kind, compressed **out, hr_err *err)
 {
     *out = NULL;
-    HR_TRY(need_archives(err));
+    HR_TRY(archives_need("the size of a compressed file", err));
     compressed *c = hr_calloc(1, sizeof *c);
     if (c == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a compressed file's size");

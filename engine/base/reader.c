@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/reader.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,8 +12,8 @@
 
 #include "headroom/units.h"
 
+#include "base/archives.h"
 #include "base/host_mem.h"
-#include "base/shared_library.h"
 #include "base/text.h"
 
 enum {
@@ -35,51 +33,6 @@ struct reader {
     char leaf[LEAF_MAX];                       // of the member; longer names are none that is looked for
     char name[READER_NAME_MAX + LEAF_MAX + 2]; // "path: leaf", for sentences
 };
-
-// ---- libarchive, opened with the first archive: it brings a dozen libraries along --------------------------
-
-// X(name), without the library's `archive_`
-#define ARCHIVE_CALL_MAP(X)                                                                                  \
-    X(error_string)                                                                                          \
-    X(read_support_filter_gzip)                                                                              \
-    X(read_support_format_raw)                                                                               \
-    X(read_support_format_tar)                                                                               \
-    X(read_support_format_zip)                                                                               \
-    X(read_new)                                                                                              \
-    X(read_open_fd)                                                                                          \
-    X(read_free)                                                                                             \
-    X(entry_pathname)                                                                                        \
-    X(entry_filetype)                                                                                        \
-    X(entry_hardlink)                                                                                        \
-    X(entry_size_is_set)                                                                                     \
-    X(entry_size)                                                                                            \
-    X(read_next_header)                                                                                      \
-    X(read_data)
-
-static struct archive_calls {
-#define X(name) __typeof__(archive_##name) *name;
-    ARCHIVE_CALL_MAP(X)
-#undef X
-} archive;
-
-static const shared_call archive_calls[] = {
-#define X(name) {"archive_" #name, offsetof(struct archive_calls, name)},
-    ARCHIVE_CALL_MAP(X)
-#undef X
-};
-_Static_assert(sizeof archive == sizeof archive_calls / sizeof *archive_calls * sizeof(void *),
-               "nothing but pointers");
-
-static hr_status need_archives(hr_err *err)
-{
-    static shared_state state = SHARED_STATE_INIT;
-    static const shared_library wanted = {.soname = HEADROOM_ARCHIVE_SONAME,
-                                          .needed_by = "a packed file",
-                                          .hint = "apt install " HEADROOM_ARCHIVE_PACKAGE,
-                                          .calls = archive_calls,
-                                          .call_count = sizeof archive_calls / sizeof *archive_calls};
-    return shared_library_need(&wanted, &state, &archive, err);
-}
 
 // ---- opening and closing ----------------------------------------------------------------------------------
 
@@ -124,7 +77,7 @@ static bool reader_support(struct archive *a, reader_kind kind)
 hr_status reader_open(const char *path, reader_kind kind, reader **out, hr_err *err)
 {
     *out = NULL;
-    HR_TRY(need_archives(err));
+    HR_TRY(archives_need("a packed file", err));
     reader *r = hr_calloc(1, sizeof *r);
     if (r == NULL) {
         return HR_FAIL(err, NOMEM, "%s: needed %zu bytes, had less", path, sizeof *r);
