@@ -406,6 +406,10 @@ static void print_bill(const hr_report *r, const report_style *style)
     if (r->evaluation.peak_in_use_bytes != HR_NONE) {
         bytes_row("evaluation peak", r->evaluation.peak_in_use_bytes, own, "a program of its own");
     }
+    if (r->answers.peak_in_use_bytes != HR_NONE) {
+        bytes_row("answering peak", r->answers.peak_in_use_bytes, own,
+                  "the teacher's, before the first step");
+    }
     print_host(r, own);
     print_driver(r);
 }

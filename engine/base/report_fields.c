@@ -270,6 +270,8 @@ static const hr_field memory[] = {
 static const hr_field evaluation[] = {IN(evaluation.peak_in_use_bytes, "peak_in_use_bytes", BYTES),
                                       HR_FIELD_END};
 
+static const hr_field answers[] = {IN(answers.peak_in_use_bytes, "peak_in_use_bytes", BYTES), HR_FIELD_END};
+
 static const hr_field deploy[] = {
     IN(deploy.stripped_bytes, "stripped_bytes", BYTES),
     IN(deploy.deployed_bytes, "deployed_bytes", BYTES),
@@ -364,6 +366,7 @@ static const hr_field report[] = {
     OBJECT("step", step, NULL),
     OBJECT("memory", memory, NULL),
     OBJECT("evaluation", evaluation, NULL),
+    OBJECT("answers", answers, NULL),
     OBJECT("deploy", deploy, NULL),
     OBJECT("driver", driver, NULL),
     OBJECT("transfer", transfer, NULL),

@@ -190,6 +190,7 @@ hr_status replay_report(hr_replay *replay, const hr_knobs *knobs, const char *na
     *out =
         (hr_report){.device.simulated = true,
                     .evaluation.peak_in_use_bytes = HR_NONE,
+                    .answers.peak_in_use_bytes = HR_NONE,
                     .driver = {HR_NONE, HR_NONE, HR_NONE},
                     .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
                     .host = {.input_seconds = (double)NAN, .stall = (double)NAN},

@@ -294,6 +294,8 @@ bool event_is_valid(const hr_event *e)
         return is_text(e->u.health.layer, sizeof e->u.health.layer);
     case HR_EVENT_RANK:
         return is_rank(&e->u.rank);
+    case HR_EVENT_ANSWERS:
+        return e->u.answers.answered <= e->u.answers.samples;
     case HR_EVENT_NONE:
     case HR_EVENT_ALLOC:
     case HR_EVENT_FREE:

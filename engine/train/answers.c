@@ -7,6 +7,7 @@
 
 #include "headroom/units.h"
 
+#include "base/clock.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "data/map.h"
@@ -84,22 +85,23 @@ static const device_ops watch_ops = {.name = "answers",
 
 // ---- the pass -------------------------------------------------------------------------------------------------
 
-typedef struct pass {
+struct answering {
     hr_engine *e;
     hr_knobs knobs;
     const hr_model *model;
     build *b;
     watch watch;
-    uint32_t batch, slot;
+    uint32_t batch;
     data_source *source;
     data_bad bad;
     data_form form;
     data_room room;
     uint8_t *scratch;
     uint64_t samples, values; // of an answer
+    uint64_t answered;        // samples so far
     float *answers;
     float *last; // of a batch
-} pass;
+};
 
 static hr_status take_heap(build *b, const hr_knobs *knobs, watch *w, hr_err *err)
 {
@@ -112,21 +114,28 @@ static hr_status take_heap(build *b, const hr_knobs *knobs, watch *w, hr_err *er
     return executor_attach(b->x, b->programs[BUILD_TRAIN], &b->slots[BUILD_TRAIN], err);
 }
 
-static hr_status open_model(pass *p, hr_err *err)
+static hr_status fill_model(answering *p, hr_err *err)
 {
     const store none = {.tensors = {.data = NULL}};
+    HR_TRY(engine_load_teacher(p->e, p->model, err));
+    engine_tell_teacher(p->e, p->model);
+    const hr_status status = store_fill(&none, &p->e->teacher, p->b, p->model,
+                                        (uint64_t)hr_knob_int(&p->knobs, HR_KNOB_TRAIN_SEED), err);
+    store_deinit(&p->e->teacher);
+    return status;
+}
+
+static hr_status open_model(answering *p, hr_err *err)
+{
     HR_TRY(planner_answering_knobs(&p->e->knobs, &p->knobs, err));
     HR_TRY(model_shelf_take(p->e->models, &p->knobs, &p->model, err));
-    HR_TRY(engine_load_teacher(p->e, p->model, err));
     const build_request request = {.model = p->model, .knobs = &p->knobs};
     HR_TRY(build_prepare(&request, &p->b, err));
     HR_TRY(take_heap(p->b, &p->knobs, &p->watch, err));
-    engine_tell_teacher(p->e, p->model);
-    return store_fill(&none, &p->e->teacher, p->b, p->model,
-                      (uint64_t)hr_knob_int(&p->knobs, HR_KNOB_TRAIN_SEED), err);
+    return fill_model(p, err);
 }
 
-static hr_status open_source(pass *p, hr_err *err)
+static hr_status open_source(answering *p, hr_err *err)
 {
     const data_form form = host_form(p->model);
     pipeline_wire wire;
@@ -139,7 +148,7 @@ static hr_status open_source(pass *p, hr_err *err)
     return data_source_check_form(p->source, &p->form, err);
 }
 
-static hr_status take_room(pass *p, hr_err *err)
+static hr_status take_room(answering *p, hr_err *err)
 {
     const data_slot answer = host_answers(p->e->model);
     const data_map map = {.source = p->source, .to = p->form};
@@ -162,10 +171,9 @@ static hr_status take_room(pass *p, hr_err *err)
 }
 
 // One batch from sample `first` on; behind the last one it is filled up with that.
-static hr_status answer(pass *p, uint64_t first, hr_err *err)
+static hr_status answer(answering *p, uint64_t first, uint64_t count, hr_err *err)
 {
     const data_map map = {.source = p->source, .to = p->form, .bad = p->source->skips_bad ? &p->bad : NULL};
-    const uint64_t left = p->samples - first, count = left < p->batch ? left : p->batch;
     step_io io = {.seed = (uint64_t)hr_knob_int(&p->knobs, HR_KNOB_TRAIN_SEED), .update = 1};
     for (uint32_t k = 0; k < p->batch; k++) {
         const data_ask ask = {.set = DATA_TRAIN, .sample = (uint32_t)(first + (k < count ? k : count - 1))};
@@ -184,65 +192,72 @@ static hr_status answer(pass *p, uint64_t first, hr_err *err)
     return HR_OK;
 }
 
-// Each tenth of the samples is told of.
-static void tell_progress(const pass *p, uint64_t before, uint64_t done)
+static void tell_progress(const answering *p, uint64_t duration_ns)
 {
-    char line[HR_EVENT_TEXT_MAX];
-    const uint64_t tenth = done * 10 / p->samples;
-    if (tenth > before * 10 / p->samples) {
-        (void)snprintf(line, sizeof line, "the teacher has answered %" PRIu64 " of %" PRIu64 " samples", done,
-                       p->samples);
-        trace_note(&p->e->bus, HR_EVENT_LOG, 1, line);
+    hr_event event = {.kind = HR_EVENT_ANSWERS,
+                      .u.answers = {.answered = p->answered, .samples = p->samples}};
+    event.u.answers.duration_ns = duration_ns;
+    event.u.answers.peak_in_use_bytes = p->e->answers_peak_bytes;
+    trace_emit(&p->e->bus, &event);
+}
+
+hr_status engine_begin_answers(hr_engine *e, hr_err *err)
+{
+    answering *p = hr_calloc(1, sizeof *p);
+    if (p == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the teacher's answers");
     }
+    p->e = e;
+    data_bad_init(&p->bad);
+    e->answering = p;
+    hr_status status = open_model(p, err);
+    status = status == HR_OK ? open_source(p, err) : status;
+    status = status == HR_OK ? take_room(p, err) : status;
+    if (status != HR_OK) {
+        engine_end_answers(e);
+        return status;
+    }
+    tell_progress(p, 0);
+    return HR_OK;
 }
 
-static bool is_called_off(const pass *p, uint64_t done)
+hr_status engine_answer_batch(hr_engine *e, hr_err *err)
 {
-    const hr_engine *e = p->e;
-    const uint64_t batches = (p->samples + p->batch - 1) / p->batch;
-    return e->goes_on != NULL &&
-           !e->goes_on(e->goes_on_context, (uint32_t)((done + p->batch - 1) / p->batch), (uint32_t)batches);
-}
-
-static hr_status answer_all(pass *p, hr_err *err)
-{
-    char line[HR_EVENT_TEXT_MAX];
-    HR_TRY(open_model(p, err));
-    HR_TRY(open_source(p, err));
-    HR_TRY(take_room(p, err));
-    (void)snprintf(line, sizeof line, "the teacher answers %" PRIu64 " samples before the first step",
-                   p->samples);
-    trace_note(&p->e->bus, HR_EVENT_LOG, 1, line);
-    for (uint64_t first = 0; first < p->samples; first += p->batch) {
-        const uint64_t done = first + p->batch < p->samples ? first + p->batch : p->samples;
-        HR_TRY(answer(p, first, err));
-        tell_progress(p, first, done);
-        if (done < p->samples && is_called_off(p, done)) {
-            return HR_FAIL(err, INTERRUPTED, "stopped after the teacher's answers to %" PRIu64 " samples",
-                           done);
-        }
+    answering *p = e->answering;
+    const uint64_t begin_ns = clock_now_ns(), left = p->samples - p->answered;
+    const uint64_t count = left < p->batch ? left : p->batch;
+    const hr_status status = count > 0 ? answer(p, p->answered, count, err) : HR_OK;
+    if (status != HR_OK) {
+        engine_end_answers(e);
+        return status;
+    }
+    p->answered += count;
+    e->answers_peak_bytes = executor_ledger(p->b->x)->peak.in_use_bytes;
+    tell_progress(p, clock_now_ns() - begin_ns);
+    if (p->answered == p->samples) {
+        e->answers = p->answers;
+        p->answers = NULL;
+        engine_end_answers(e);
     }
     return HR_OK;
 }
 
-hr_status engine_make_answers(hr_engine *e, float **out, hr_err *err)
+void engine_end_answers(hr_engine *e)
 {
-    pass p = {.e = e};
-    data_bad_init(&p.bad);
-    const hr_status status = answer_all(&p, err);
-    *out = status == HR_OK ? p.answers : NULL;
-    if (status != HR_OK) {
-        hr_free(p.answers);
+    answering *p = e->answering;
+    e->answering = NULL;
+    if (p == NULL) {
+        return;
     }
-    hr_free(p.last);
-    hr_free(p.scratch);
-    data_room_give_back(&p.room);
-    data_source_close(p.source);
-    build_destroy(p.b);
-    model_shelf_give_back(e->models, p.model);
-    store_deinit(&e->teacher);
-    data_bad_deinit(&p.bad);
-    return status;
+    hr_free(p->answers);
+    hr_free(p->last);
+    hr_free(p->scratch);
+    data_room_give_back(&p->room);
+    data_source_close(p->source);
+    build_destroy(p->b);
+    model_shelf_give_back(e->models, p->model);
+    data_bad_deinit(&p->bad);
+    hr_free(p);
 }
 
 void engine_tell_teacher(hr_engine *e, const hr_model *model)
@@ -369,6 +384,7 @@ hr_status engine_check_answers(hr_engine *e, hr_err *err)
 {
     rehearsal r;
     hr_status status = rehearse_pass(e, &e->knobs, e->plan_only, &r, err);
+    e->answers_peak_bytes = status == HR_OK ? r.played.peak.in_use_bytes : 0;
     if (status == HR_OK && !r.played.fits) {
         status = refuse(e, &r, err);
     }

@@ -81,6 +81,7 @@ void hr_engine_destroy(hr_engine *e)
         return;
     }
     pipeline_close(e->data);
+    engine_end_answers(e);
     build_destroy(e->build);
     store_deinit(&e->carried);
     store_deinit(&e->teacher);

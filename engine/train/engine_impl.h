@@ -28,6 +28,8 @@ typedef struct evaluation {
     ledger before;              // the training steps' ledger, put back when it ends
 } evaluation;
 
+typedef struct answering answering;
+
 struct hr_engine {
     char preset_name[64];
     model_shelf *models;
@@ -55,15 +57,17 @@ struct hr_engine {
     bool told_bad;                     // that a sample was replaced (pipeline.bad)
     bool resumed;                      // train.resume was read
     bool stripped;                     // what was read from a save had no slots
-    hr_quantize quantized;     // what was read from a save was in whole numbers: it does not go on training
-    bool lost_step;            // a step failed half way: contents of device memory are not to be trusted
-    bool needs_seek;           // `data` is beyond `position`: a step broke off that had its batch
-    bool restored;             // `carried` is what training goes on from, not what the build holds
-    store carried;             // weights on their way from one build to the next
-    store teacher;             // the teacher's save, on its way into a build
-    float *answers;            // compress.distill_cache: of the teacher, to all training samples; NULL: none
-    hr_knobs answers_knobs;    // with which they were made
-    const save_origin *origin; // of the save that is being written; NULL: it tells none
+    hr_quantize quantized;  // what was read from a save was in whole numbers: it does not go on training
+    bool lost_step;         // a step failed half way: contents of device memory are not to be trusted
+    bool needs_seek;        // `data` is beyond `position`: a step broke off that had its batch
+    bool restored;          // `carried` is what training goes on from, not what the build holds
+    store carried;          // weights on their way from one build to the next
+    store teacher;          // the teacher's save, on its way into a build
+    float *answers;         // compress.distill_cache: of the teacher, to all training samples; NULL: none
+    hr_knobs answers_knobs; // with which they are made
+    answering *answering;   // they are being made; NULL: not at the moment
+    uint64_t answers_peak_bytes;      // in use while they are made: of a run measured, else planned
+    const save_origin *origin;        // of the save that is being written; NULL: it tells none
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
     pipeline *data;
     hr_knobs data_knobs;    // with which `data` was opened
@@ -97,8 +101,8 @@ void engine_set_state(hr_engine *e, hr_engine_state state, const char *why);
 void engine_set_bus_step(hr_engine *e); // what events and the position say from here on: e->steps
 
 // rebuild.c: makes e->build agree with e->knobs. On an out-of-memory the old build stays as it was, e->oom is
-// filled and HR_OOM returned. Where a teacher has to answer first (compress.distill_cache) the old build is gone once that
-// has begun: on any failure from there on what was learned is in e->carried, for the next attempt or a save.
+// filled and HR_OOM returned. Where a teacher has to answer first (compress.distill_cache) a call begins that or does a batch of it,
+// and the build is still needed; the old one is gone then, and what was learned is in e->carried, for the build or a save.
 HR_MUST_CHECK hr_status engine_rebuild(hr_engine *e, hr_err *err);
 // The stream tells of what a dry run of `b` found.
 void engine_tell_oom(hr_engine *e, const build *b, const play_result *played);
@@ -124,11 +128,14 @@ HR_MUST_CHECK hr_status engine_load(hr_engine *e, const char *path, hr_err *err)
 // has no teacher or there is no save.
 HR_MUST_CHECK hr_status engine_load_teacher(hr_engine *e, const hr_model *model, hr_err *err);
 
-// answers.c: whether a heap would hold what engine_make_answers does: HR_OOM as of a dry run, with what to try.
+// answers.c: whether a heap would hold what answering takes: HR_OOM as of a dry run, with what to try. Notes its peak.
 HR_MUST_CHECK hr_status engine_check_answers(hr_engine *e, hr_err *err);
-// What the teacher says to every training sample, [samples, …] in file order, made on a device and in a heap of their own that
-// are gone when it returns. *out is the caller's (hr_free). INTERRUPTED when e->goes_on called it off between two batches.
-HR_MUST_CHECK hr_status engine_make_answers(hr_engine *e, float **out, hr_err *err);
+// What the teacher says to every training sample, [samples, …] in file order, is made on a device and in a heap of their own: one
+// batch at a time, so that commands come through, between engine_begin_answers and the batch that fills e->answers and ends it.
+// Each of them is told (HR_EVENT_ANSWERS). A failure ends it, too.
+HR_MUST_CHECK hr_status engine_begin_answers(hr_engine *e, hr_err *err);
+HR_MUST_CHECK hr_status engine_answer_batch(hr_engine *e, hr_err *err);
+void engine_end_answers(hr_engine *e); // what is half made is gone
 // Says so where the model's teacher has no save in e->teacher.
 void engine_tell_teacher(hr_engine *e, const hr_model *model);
 

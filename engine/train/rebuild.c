@@ -119,14 +119,21 @@ static hr_status make_room_for_answers(hr_engine *e, hr_err *err)
     return HR_OK;
 }
 
-static hr_status renew_answers(hr_engine *e, hr_err *err)
+static hr_status begin_answers(hr_engine *e, hr_err *err)
 {
-    if (!lacks_answers(e) || e->rehearses) {
-        return HR_OK;
-    }
     HR_TRY(make_room_for_answers(e, err));
     e->answers_knobs = e->knobs;
-    return engine_make_answers(e, &e->answers, err);
+    return engine_begin_answers(e, err);
+}
+
+// What was turned meanwhile may leave them without a use.
+static bool goes_on_answering(hr_engine *e)
+{
+    if (e->answering != NULL &&
+        (host_answers(e->model).rank == 0 || !are_answered_alike(&e->answers_knobs, &e->knobs))) {
+        engine_end_answers(e);
+    }
+    return e->answering != NULL;
 }
 
 static hr_status reopen_pipeline(hr_engine *e, const build *fresh, pipeline_wire *wire, bool pinned,
@@ -159,7 +166,6 @@ static hr_status reopen_pipeline(hr_engine *e, const build *fresh, pipeline_wire
 static hr_status open_pipeline(hr_engine *e, const build *fresh, hr_err *err)
 {
     pipeline_wire wire;
-    HR_TRY(renew_answers(e, err));
     wire_types(fresh, e->model, &wire);
     wire.answered = wire.answers.rank > 0 && !e->rehearses ? e->answers : NULL;
     const bool pinned = host_is_pinned(fresh->device, &e->knobs);
@@ -372,6 +378,9 @@ static hr_status add_data(hr_engine *e, build *fresh, build_request *request, hr
     if (!fresh->arithmetic) {
         return HR_OK;
     }
+    if (lacks_answers(e) && !e->rehearses) {
+        return begin_answers(e, err);
+    }
     HR_TRY(open_pipeline(e, fresh, err));
     add_data_programs(e, request);
     HR_TRY(build_compile(fresh, request, err));
@@ -394,9 +403,16 @@ static hr_status prepare(hr_engine *e, build **fresh, hr_err *err)
 hr_status engine_rebuild(hr_engine *e, hr_err *err)
 {
     build *fresh = NULL;
+    if (goes_on_answering(e)) {
+        return engine_answer_batch(e, err);
+    }
     HR_TRY(engine_load_teacher(e, e->model, err));
     HR_TRY(restore(e, err));
     HR_TRY(prepare(e, &fresh, err));
+    if (e->answering != NULL) {
+        build_destroy(fresh);
+        return HR_OK;
+    }
     HR_TRY(replace_build(e, fresh, err));
     begin_counter_epoch(e);
     e->needs_build = false;

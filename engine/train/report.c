@@ -441,6 +441,7 @@ static void fill_train(const hr_engine *e, hr_report *r)
 hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
 {
     hr_report r = {.evaluation.peak_in_use_bytes = HR_NONE,
+                   .answers.peak_in_use_bytes = HR_NONE,
                    .driver = {HR_NONE, HR_NONE, HR_NONE},
                    .plan = {.seconds_median = (double)NAN, .seconds_max = (double)NAN},
                    .host = {.input_seconds = (double)NAN, .stall = (double)NAN},
@@ -457,6 +458,8 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
     status = status == HR_OK ? fill_model(e, &r, err) : status;
     if (status == HR_OK && e->build != NULL) {
         r.evaluation.peak_in_use_bytes = e->eval.ever ? e->eval.peak_in_use_bytes : HR_NONE;
+        r.answers.peak_in_use_bytes =
+            host_answers(model_reported(e)).rank > 0 ? e->answers_peak_bytes : HR_NONE;
         status = fill_step(e, &r, err);
         status = status == HR_OK ? fill_memory(e, &r, err) : status;
         if (status == HR_OK && e->state != HR_ENGINE_RUNNING) {

@@ -194,6 +194,17 @@ static void measure_engines(const hr_preset *preset, const hr_knobs *knobs)
     }
 }
 
+// Of a teacher that answers first.
+static bool same_answers(const hr_report *plan, const hr_report *run, char *why, size_t size)
+{
+    const uint64_t planned = plan->answers.peak_in_use_bytes, ran = run->answers.peak_in_use_bytes;
+    if (planned != ran) {
+        (void)snprintf(why, size, "the peak of answering: %" PRIu64 " planned, %" PRIu64 " run", planned,
+                       ran);
+    }
+    return planned == ran;
+}
+
 exactness exactness_of(const hr_preset *preset, const hr_knobs *wanted, uint64_t *peak_bytes, char *why,
                        size_t size)
 {
@@ -207,6 +218,7 @@ exactness exactness_of(const hr_preset *preset, const hr_knobs *wanted, uint64_t
     if (planned != HR_OK || ran != HR_OK) {
         found = compare_refusals(&plan_err, &run_err, why, size);
     } else if (!same_memory(&plan.report.memory, &run.report.memory, why, size) ||
+               !same_answers(&plan.report, &run.report, why, size) ||
                !same_host(&plan.report, &run.report, why, size) ||
                !same_heaps(&plan, &run, period_of(knobs), why, size)) {
         found = EXACTNESS_BROKEN;

@@ -88,6 +88,7 @@ static const struct {
     {"memory.workspaces", "a"},
     {"memory.at_peak", "on"},
     {"evaluation.peak_in_use_bytes", "in"},
+    {"answers.peak_in_use_bytes", "in"},
     {"deploy.stripped_bytes", "i"},
     {"deploy.deployed_bytes", "i"},
     {"driver.outside_bytes", "in"},

@@ -333,63 +333,73 @@ START_TEST(a_refused_teacher_leaves_what_was_learned)
 }
 END_TEST
 
-typedef struct patience {
-    uint32_t asked, ends_at; // 0: never
-    int tenths;
-} patience;
+typedef struct hearing {
+    uint32_t begun, batches, steps;
+    hr_event_answers last;
+} hearing;
 
-static bool ends(void *context, uint32_t done, uint32_t rounds)
+static void hear(void *context, const hr_event *event)
 {
-    patience *p = context;
-    ck_assert_uint_le(done, rounds);
-    return ++p->asked != p->ends_at;
+    hearing *h = context;
+    h->steps += event->kind == HR_EVENT_STEP;
+    if (event->kind != HR_EVENT_ANSWERS) {
+        return;
+    }
+    const hr_event_answers *a = &event->u.answers;
+    ck_assert_uint_eq(a->samples, IMAGES);
+    ck_assert(a->answered == 0 || (a->answered > h->last.answered && a->answered <= IMAGES));
+    h->begun += a->answered == 0;
+    h->batches += a->answered > 0;
+    h->last = *a;
 }
 
-static void count_tenths(void *context, const hr_event *event)
+static void send(hr_engine *e, hr_command_kind kind, uint64_t count)
 {
-    patience *p = context;
-    p->tenths +=
-        event->kind == HR_EVENT_LOG && strstr(event->u.note.text, "the teacher has answered ") != NULL;
+    const hr_command c = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
+    ck_assert_int_eq(hr_engine_command(e, &c, NULL), HR_OK);
 }
 
-static void advance_once(hr_engine *e)
+// So many pieces of work: answering begins with one, and each batch is one.
+static void advance(hr_engine *e, int pieces)
 {
     bool idle;
-    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = 3};
-    ck_assert_int_eq(hr_engine_command(e, &run, NULL), HR_OK);
-    hr_engine_advance(e, &idle);
-    ck_assert(!idle);
+    for (int k = 0; k < pieces; k++) {
+        hr_engine_advance(e, &idle);
+        ck_assert(!idle);
+    }
 }
 
-// Within a batch, at the first build and at a later one: what was learned can be saved then, and training goes on from it.
+// At the first build and at a later one: what was learned can be saved then, and answers go on where they were.
 START_TEST(a_teacher_can_be_stopped)
 {
     char weights[160], images[160], path[128], sha[2][HR_SHA256_TEXT_MAX];
     const char *teacher = strchr(teach(5, weights), '=') + 1;
-    const char *pairs[] = {"compress.distill=self", "compress.distill_cache=on",
+    const char *pairs[] = {"compress.distill=self", "compress.distill_cache=on", "batch.size=8",
                            write_images(IMAGES, HELD_OUT, images), NULL};
-    hr_command stop = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_STOP};
     for (int way = 0; way < 2; way++) { // stopped, and not
-        patience p = {.ends_at = way == 0 ? 2 : 0};
-        const hr_engine_options options = {
-            .sink = count_tenths, .sink_context = &p, .goes_on = ends, .goes_on_context = &p};
-        hr_engine *e = create(pairs, &options);
+        hearing h = {0};
+        hr_engine *e = create(pairs, &(hr_engine_options){.sink = hear, .sink_context = &h});
         if (way == 0) {
-            advance_once(e);
-            ck_assert_uint_eq(p.asked, 2);
-            ck_assert_int_lt(p.tenths, 3);
-            ck_assert_int_eq(hr_engine_command(e, &stop, NULL), HR_OK);
+            send(e, HR_COMMAND_RUN, 3);
+            advance(e, 3);
+            ck_assert_uint_eq(h.last.answered, 16);
+            send(e, HR_COMMAND_STOP, 0);
+            ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_IDLE);
         }
         run_steps(e, 3);
-        ck_assert_int_ge(p.tenths, 4);
+        ck_assert_uint_eq(h.begun, 1);
+        ck_assert_uint_eq(h.last.answered, IMAGES);
+        ck_assert_uint_eq(h.steps, 3);
         ck_assert_int_eq(turn(e, HR_KNOB_COMPRESS_DISTILL_WEIGHTS, teacher), HR_OK);
-        p = (patience){.ends_at = way == 0 ? 1 : 0};
         if (way == 0) {
-            advance_once(e);
-            ck_assert_uint_eq(p.asked, 1);
+            send(e, HR_COMMAND_RUN, 3);
+            advance(e, 2);
+            ck_assert_uint_eq(h.begun, 2);
+            ck_assert_uint_eq(h.last.answered, 8);
             ck_assert_ptr_null(e->answers); // nothing of what was is held beside what is made
             ck_assert_ptr_null(e->build);
-            ck_assert_int_eq(hr_engine_command(e, &stop, NULL), HR_OK);
+            send(e, HR_COMMAND_PAUSE, 0);
+            ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_PAUSED);
             save(e, file_in("stopped.safetensors", path));
             ck_assert(file_has(path, "logits/weights"));
             hr_report r = report_of(e);
@@ -399,12 +409,82 @@ START_TEST(a_teacher_can_be_stopped)
         run_steps(e, 3);
         ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
         ck_assert_uint_eq(hr_engine_steps(e), 6);
+        ck_assert_uint_eq(h.begun, 2);
+        ck_assert_uint_eq(h.batches, 2 * ((IMAGES + 7) / 8));
         weights_of(e, sha[way]);
         hr_engine_destroy(e);
     }
     ck_assert_str_eq(sha[0], sha[1]);
 }
 END_TEST
+
+// What is turned while a teacher answers: what changes its answers begins them anew, what needs none ends them, and another
+// knob waits for them.
+START_TEST(knobs_are_turned_while_a_teacher_answers)
+{
+    static const struct {
+        hr_knob_id id;
+        const char *value;
+        uint32_t begun;
+    } turns[] = {{HR_KNOB_TRAIN_SEED, "9", 2},
+                 {HR_KNOB_COMPRESS_DISTILL_CACHE, "off", 1},
+                 {HR_KNOB_COMPRESS_DISTILL, "none", 1},
+                 {HR_KNOB_ALLOCATOR_KIND, "caching", 1}};
+    char images[160];
+    const char *pairs[] = {"compress.distill=self", "compress.distill_cache=on", "batch.size=8",
+                           write_images(IMAGES, HELD_OUT, images), NULL};
+    for (size_t k = 0; k < sizeof turns / sizeof *turns; k++) {
+        hearing h = {0};
+        hr_engine *e = create(pairs, &(hr_engine_options){.sink = hear, .sink_context = &h});
+        send(e, HR_COMMAND_RUN, 2);
+        advance(e, 3);
+        ck_assert_int_eq(turn(e, turns[k].id, turns[k].value), HR_OK);
+        run_steps(e, 2);
+        ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+        ck_assert_uint_eq(h.steps, 2);
+        ck_assert_uint_eq(h.begun, turns[k].begun);
+        ck_assert_ptr_null(e->answering);
+        hr_engine_destroy(e);
+    }
+}
+END_TEST
+
+// On each device that computes, with a last batch that is not full, and where training holds more or less than answering.
+START_TEST(the_peak_of_answering_is_planned)
+{
+    static const char *const others[] = {"device.kind=reference",  "optimizer.kind=sgd",
+                                         "batch.size=1",           "precision.policy=mixed_float16",
+                                         "allocator.kind=caching", "compress.quantize=qat"};
+    char images[160];
+    const char *pairs[] = {"compress.distill=self",
+                           "compress.distill_cache=on",
+                           "batch.size=8",
+                           write_images(IMAGES, HELD_OUT, images),
+                           others[_i],
+                           NULL};
+    uint64_t peak[2];
+    for (int way = 0; way < 2; way++) {
+        hearing h = {0};
+        hr_engine *e =
+            create(pairs, &(hr_engine_options){.plan_only = way == 0, .sink = hear, .sink_context = &h});
+        run_steps(e, 2);
+        hr_report r = report_of(e);
+        peak[way] = r.answers.peak_in_use_bytes;
+        ck_assert_uint_eq(h.last.peak_in_use_bytes, way == 0 ? 0 : peak[way]);
+        ck_assert_uint_gt(peak[way], 0);
+        ck_assert_uint_ne(peak[way], HR_NONE);
+        hr_report_deinit(&r);
+        ck_assert_int_eq(turn(e, HR_KNOB_COMPRESS_DISTILL_CACHE, "off"), HR_OK);
+        run_steps(e, 2);
+        r = report_of(e);
+        ck_assert_uint_eq(r.answers.peak_in_use_bytes, HR_NONE);
+        hr_report_deinit(&r);
+        hr_engine_destroy(e);
+    }
+    ck_assert_uint_eq(peak[0], peak[1]);
+}
+END_TEST
+enum { ANSWERING_WAYS = 6 };
 
 // A model that is compared with soft labels too: its own distance is not the teacher's, whether its rows are wider or not.
 static hr_preset *open_with_own_distance(int units)
@@ -498,6 +578,8 @@ int main(void)
     tcase_add_test(tests, a_teacher_too_wide_to_answer_is_refused_before_the_run);
     tcase_add_test(tests, a_refused_teacher_leaves_what_was_learned);
     tcase_add_test(tests, a_teacher_can_be_stopped);
+    tcase_add_test(tests, knobs_are_turned_while_a_teacher_answers);
+    tcase_add_loop_test(tests, the_peak_of_answering_is_planned, 0, ANSWERING_WAYS);
     tcase_add_loop_test(tests, a_distance_of_the_models_own_is_not_the_teachers, 0, 2);
     tcase_add_loop_test(tests, the_loss_falls, 0, WAYS);
     suite_add_tcase(suite, tests);

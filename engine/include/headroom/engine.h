@@ -7,7 +7,8 @@
 //                         └──────────────┴─ anything else fails ──▶ FAILED ──KNOB──▶ rebuild
 //
 // A step is a transaction and a knob takes effect between two steps. The engine itself has no thread: whoever
-// owns it calls hr_engine_advance, which does one bounded piece of work (a step, an evaluation batch, a build).
+// owns it calls hr_engine_advance, which does one bounded piece of work (a step, a batch of an evaluation or of a
+// teacher that answers first, a build).
 // A session (headroom/session.h) is the owner the workbench uses: in a process of its own, reached only through commands
 // and events. All functions on one hr_engine belong to one thread.
 #ifndef HEADROOM_ENGINE_H
@@ -76,7 +77,6 @@ typedef struct hr_engine_options {
     hr_position *position; // kept up to date from create on; borrowed until destroy; may be NULL
     // Between two rounds of an accumulated step, when `done` of them are; may be NULL, must not call the engine. False: the
     // step is left there and has never been, unless it has changed already what training goes on from (running statistics).
-    // Also between two batches of a teacher that answers first (compress.distill_cache); its answers begin anew then.
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds);
     void *goes_on_context; // borrowed until destroy
 } hr_engine_options;

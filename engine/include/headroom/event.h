@@ -34,7 +34,8 @@ enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16, HR
     X(PIPELINE, "pipeline") /* stage: one per stage at step end */                                           \
     X(TUNE, "tune")         /* tune: pipeline.autotune decided something */                                  \
     X(RANK, "rank")         /* rank: of one layer, one per rank (HR_COMMAND_RANKS) */                        \
-    X(LOG, "log")           /* note: text; count = 1: a command line says it, too */
+    X(LOG, "log")           /* note: text; count = 1: a command line says it, too */                         \
+    X(ANSWERS, "answers")   /* answers: a teacher that answers first did a batch (compress.distill_cache) */
 
 typedef enum hr_event_kind {
 #define X(name, text) HR_EVENT_##name,
@@ -142,6 +143,13 @@ typedef struct hr_event_rank {
     uint32_t reserved;
 } hr_event_rank;
 
+// Before the first step. The first record has none answered; behind the one that has all a build follows.
+typedef struct hr_event_answers {
+    uint64_t answered, samples;
+    uint64_t duration_ns;       // of this batch
+    uint64_t peak_in_use_bytes; // of the heap that is there meanwhile
+} hr_event_answers;
+
 typedef struct hr_event {
     uint16_t version;
     uint8_t kind;     // hr_event_kind
@@ -161,6 +169,7 @@ typedef struct hr_event {
         hr_event_scale scale;
         hr_event_health health;
         hr_event_rank rank;
+        hr_event_answers answers;
         struct {
             uint64_t count;
             char text[HR_EVENT_TEXT_MAX - 8];

@@ -213,6 +213,10 @@ typedef struct hr_report {
         uint64_t peak_in_use_bytes; // HR_NONE when no evaluation ran
     } evaluation;
     struct {
+        uint64_t
+            peak_in_use_bytes; // of the heap of a teacher that answers first (compress.distill_cache); HR_NONE: none does
+    } answers;
+    struct {
         uint64_t stripped_bytes; // weights and running statistics of the model alone, without a teacher's
         uint64_t
             deployed_bytes; // the same, in dense layers the whole numbers of compress.quantize, and without the filters that
