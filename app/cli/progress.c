@@ -29,6 +29,7 @@ static uint64_t now_ns(void)
 void progress_begin(progress *p, FILE *out, uint64_t target_steps)
 {
     *p = (progress){.out = out, .terminal = isatty(STDERR_FILENO) != 0, .target_steps = target_steps};
+    p->losses = (hr_event_losses){.student = (double)NAN, .distill = (double)NAN};
     p->shown_ns = now_ns();
 }
 
@@ -75,6 +76,19 @@ static void write_line(progress *p, const char *line)
     (void)fflush(stderr);
 }
 
+// What the loss is made of, where there is a teacher.
+static int append_parts(const progress *p, char *line, size_t size)
+{
+    int length = 0;
+    if (!isnan(p->losses.student)) {
+        length = snprintf(line, size, "  student %.4f", p->losses.student);
+    }
+    if (!isnan(p->losses.distill)) {
+        length += snprintf(line + length, size - (size_t)length, "  distill %.4f", p->losses.distill);
+    }
+    return length;
+}
+
 static void show_line(progress *p)
 {
     char line[LINE_MAX_COLUMNS];
@@ -85,7 +99,9 @@ static void show_line(progress *p)
         length +=
             snprintf(line + length, sizeof line - (size_t)length, "  loss %s", loss_text(p->last.loss, loss));
     }
-    if (p->busy_ns > 0) {
+    const int parts = append_parts(p, line + length, sizeof line - (size_t)length);
+    length += parts;
+    if (p->busy_ns > 0 && parts == 0) { // a terminal's line has no more room
         length += snprintf(line + length, sizeof line - (size_t)length, "  %.0f examples/s",
                            examples_per_second(p));
     }
@@ -122,6 +138,14 @@ static void begin_sentence_interval(progress *p, uint64_t now_ns)
     begin_interval(p);
 }
 
+static void say_parts(const progress *p)
+{
+    if (!isnan(p->losses.student) && !isnan(p->losses.distill)) {
+        fprintf(p->out, "of which the student's own is %.6f and its distance from the teacher %.6f, ",
+                p->losses.student, p->losses.distill);
+    }
+}
+
 static void say_step(progress *p, uint64_t now_ns)
 {
     char steps[80];
@@ -132,6 +156,7 @@ static void say_step(progress *p, uint64_t now_ns)
     fprintf(p->out, "%s: ", steps);
     if (p->has_loss) {
         fprintf(p->out, "the loss is %s, ", loss_text(p->last.loss, loss));
+        say_parts(p);
     }
     if (p->busy_ns > 0) {
         fprintf(p->out, "%s examples pass in a second, and ",
@@ -144,12 +169,14 @@ static void say_step(progress *p, uint64_t now_ns)
     begin_sentence_interval(p, now_ns);
 }
 
+static bool is_time(const progress *p)
+{
+    return now_ns() - p->shown_ns >= (p->terminal ? terminal_pause_ns : log_pause_ns);
+}
+
 static bool is_due(const progress *p)
 {
-    if (p->steps == p->target_steps) {
-        return true;
-    }
-    return now_ns() - p->shown_ns >= (p->terminal ? terminal_pause_ns : log_pause_ns);
+    return p->steps == p->target_steps || is_time(p);
 }
 
 static void on_step(progress *p, const hr_event *event)
@@ -200,6 +227,40 @@ static void on_eval(progress *p, const hr_event *event)
     }
 }
 
+static void say_answers(progress *p, const hr_event_answers *a, uint64_t time_ns)
+{
+    char answered[SAY_COUNT_TEXT_MAX], samples[SAY_COUNT_TEXT_MAX], peak[HR_BYTES_TEXT_MAX];
+    (void)say_count(a->samples, samples);
+    if (a->answered == 0) {
+        fprintf(p->out, "The teacher answers %s samples before the first step.\n", samples);
+    } else if (a->answered == a->samples) {
+        fprintf(p->out, "The teacher has answered all of them, which took %s at its peak.\n",
+                hr_bytes_human(a->peak_in_use_bytes, peak));
+    } else if (time_ns - p->answers_ns >= sentence_pause_ns) {
+        fprintf(p->out, "The teacher has answered %s of %s samples.\n", say_count(a->answered, answered),
+                samples);
+    } else {
+        return;
+    }
+    p->answers_ns = time_ns;
+    (void)fflush(p->out);
+}
+
+static void on_answers(progress *p, const hr_event *event)
+{
+    const hr_event_answers *a = &event->u.answers;
+    char line[LINE_MAX_COLUMNS], answered[SAY_COUNT_TEXT_MAX], samples[SAY_COUNT_TEXT_MAX];
+    p->answering = true;
+    if (p->out != NULL) {
+        say_answers(p, a, event->time_ns);
+    } else if (a->answered == 0 || a->answered == a->samples || is_time(p)) {
+        (void)snprintf(line, sizeof line, "teacher answers %s of %s", say_count(a->answered, answered),
+                       say_count(a->samples, samples));
+        write_line(p, line);
+        p->shown_ns = now_ns();
+    }
+}
+
 // The last step's save may also be the one that ends the run.
 static void on_saved(progress *p, const hr_event *event)
 {
@@ -235,6 +296,13 @@ void progress_event(void *context, const hr_event *event)
         on_eval(p, event);
     } else if (event->kind == HR_EVENT_EPOCH) {
         on_epoch(p, event);
+    } else if (event->kind == HR_EVENT_ANSWERS) {
+        on_answers(p, event);
+    } else if (event->kind == HR_EVENT_LOSSES) {
+        p->losses = event->u.losses;
+    } else if (event->kind == HR_EVENT_BUILD && p->answering) {
+        p->answering = false;
+        progress_end(p); // steps are another line
     } else if (event->kind == HR_EVENT_SAVED) {
         on_saved(p, event);
     } else if (event->kind == HR_EVENT_LOG) {

@@ -17,6 +17,9 @@ typedef struct progress {
     uint64_t target_steps;           // 0: unknown
     hr_event_step last;              // the latest step's
     uint64_t steps;                  // 0: none was done yet
+    bool answering;                  // a teacher answers before the first step
+    uint64_t answers_ns;             // on the events' clock, when that was said last
+    hr_event_losses losses;          // what the latest step's loss is made of
     uint64_t samples, busy_ns;       // since the last line
     uint64_t shown_ns;               // when the last line was written
     uint64_t said_ns;                // on the events' clock, when the last sentence was; 0: never

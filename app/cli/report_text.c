@@ -221,6 +221,13 @@ static void print_losses(const hr_report *r, const report_style *style)
     fputs(" at first, ", stdout);
     print_loss(r->train.loss_last);
     puts(" at last");
+    if (!isnan(r->train.loss_student)) {
+        fputs("  made of              ", stdout);
+        print_loss(r->train.loss_student);
+        fputs(" from the labels, ", stdout);
+        print_loss(r->train.loss_distill);
+        puts(" from the teacher");
+    }
     if (!isfinite(r->train.loss_last)) {
         printf("  the loss is no longer a number\n    try: %s\n", say_slower(style->knobs, slower));
     }

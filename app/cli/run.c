@@ -47,7 +47,9 @@ static hr_status start(run *r, bool *idle, hr_err *err)
     hr_engine *engine = r->engine;
     uint64_t wanted = (uint64_t)hr_knob_int(hr_engine_knobs(engine), HR_KNOB_TRAIN_STEPS);
     HR_TRY(send(engine, HR_COMMAND_RUN, wanted > 0 ? 0 : RUN_STEPS, err));
-    hr_engine_advance(engine, idle);
+    do { // the build, and before it a teacher that answers first
+        hr_engine_advance(engine, idle);
+    } while (r->progress.answering && !*idle && !interrupt_seen());
     if (wanted == 0 && hr_engine_steps(engine) > 0) {
         HR_TRY(send(engine, HR_COMMAND_RUN, RUN_STEPS, err));
     }
@@ -152,7 +154,7 @@ static hr_status train(run *r, hr_err *err)
     bool idle = false;
     bool first_said = false;
     HR_TRY(start(r, &idle, err));
-    HR_TRY(say(r, sentences_subject, err));
+    HR_TRY(r->progress.answering ? HR_OK : say(r, sentences_subject, err));
     while (!idle && !interrupt_seen()) {
         hr_engine_advance(r->engine, &idle);
         tell_watchers(r);

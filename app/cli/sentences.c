@@ -257,6 +257,10 @@ static void say_losses(const progress *p, const hr_report *r, const hr_knobs *kn
         fprintf(p->out, "The loss is no longer a number; try %s", say_slower(knobs, slower));
     } else {
         fprintf(p->out, "The loss went from %.6f to %.6f", r->train.loss_first, r->train.loss_last);
+        if (isfinite(r->train.loss_student) && isfinite(r->train.loss_distill)) {
+            fprintf(p->out, ", made of %.6f from the labels and %.6f from the teacher", r->train.loss_student,
+                    r->train.loss_distill);
+        }
     }
     if (!isnan(r->train.eval_accuracy)) {
         fprintf(p->out, ", and %.2f %% of the held-out samples are right", r->train.eval_accuracy * 100);

@@ -316,6 +316,8 @@ static const hr_field train[] = {
     IN(train.examples_per_second, "examples_per_second", REAL),
     IN(train.loss_first, "loss_first", LOSS),
     IN(train.loss_last, "loss_last", LOSS),
+    IN(train.loss_student, "loss_student", LOSS),
+    IN(train.loss_distill, "loss_distill", LOSS),
     IN(train.eval_accuracy, "eval_accuracy", SHARE),
     IN(train.sparsity, "sparsity", SHARE),
     IN(train.weights_sha256, "weights_sha256", TEXT),

@@ -86,6 +86,8 @@ typedef struct step_io {
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds); // hr_engine_options.goes_on; may be NULL
     void *goes_on_context;
     double loss;      // out: READ_LOSS adds loss_weight * weight * loss; the caller begins with 0
+    double by_labels; // out: of it READ_OF_LABELS
+    double distance;  // out: of it READ_OF_TEACHER
     int64_t correct;  // out: READ_CORRECT adds
     bool nonfinite;   // out: READ_FINITE: a gradient was not finite and the update did not happen
     float loss_scale; // out: READ_FINITE: the scale after this step
@@ -103,6 +105,14 @@ static inline uint64_t prune_update(const step_io *io)
 static inline double step_io_weight(const step_io *io, const op_attr *attr)
 {
     return (io->loss_weight == 0 ? 1.0 : io->loss_weight) * (attr->scale == 0 ? 1.0 : attr->scale);
+}
+
+// READ_LOSS has brought `loss`; `weight`: of step_io_weight in its round.
+static inline void step_io_add_loss(step_io *io, const op_attr *attr, double weight, double loss)
+{
+    io->loss += weight * loss;
+    io->by_labels += attr->rule == READ_OF_LABELS ? weight * loss : 0;
+    io->distance += attr->rule == READ_OF_TEACHER ? weight * loss : 0;
 }
 
 typedef struct device_ops {

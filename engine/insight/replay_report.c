@@ -199,6 +199,8 @@ hr_status replay_report(hr_replay *replay, const hr_knobs *knobs, const char *na
                               .loss_scale = (double)NAN,
                               .examples_per_second = (double)NAN,
                               .loss_first = (double)NAN,
+                              .loss_student = (double)NAN,
+                              .loss_distill = (double)NAN,
                               .loss_last = (double)NAN,
                               .eval_accuracy = (double)NAN,
                               .sparsity = (double)NAN}};

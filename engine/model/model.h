@@ -105,6 +105,7 @@ typedef struct model_loss {
     double weight;    // in training; 0: no gradient begins there
     double evaluated; // in an evaluation; 0: it is no part of one
     bool classifies;  // accuracy has a meaning
+    bool teaches;     // the distance from a teacher
 } model_loss;
 
 enum { MODEL_MAX_SLOTS = 4, MODEL_MAX_LOSSES = 4 }; // losses that may be written

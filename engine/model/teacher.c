@@ -290,7 +290,8 @@ static hr_status add_distance(const copying *c, uint32_t teacher, const hr_knobs
     if (loss == NULL) {
         return no_memory(c, err);
     }
-    *loss = (model_loss){.value = probs + 1, .prediction = student, .labels = teacher, .weight = 1 - alpha};
+    *loss = (model_loss){
+        .value = probs + 1, .prediction = student, .labels = teacher, .weight = 1 - alpha, .teaches = true};
     return HR_OK;
 }
 

@@ -337,6 +337,9 @@ enum {
 // What READ brings to the host.
 typedef enum read_slot { READ_LOSS, READ_CORRECT, READ_FINITE, READ_HEALTH } read_slot;
 
+// attr.rule of READ_LOSS: whose loss it is.
+typedef enum read_rule { READ_OF_LAYER, READ_OF_LABELS, READ_OF_TEACHER } read_rule;
+
 typedef struct op_operand {
     hr_shape shape;
     uint32_t dtype;  // hr_dtype

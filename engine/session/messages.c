@@ -305,6 +305,7 @@ bool event_is_valid(const hr_event *e)
     case HR_EVENT_STEP:
     case HR_EVENT_EVAL:
     case HR_EVENT_SCALE:
+    case HR_EVENT_LOSSES:
     case HR_EVENT_COUNT:
         break;
     }

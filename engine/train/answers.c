@@ -384,7 +384,10 @@ hr_status engine_check_answers(hr_engine *e, hr_err *err)
 {
     rehearsal r;
     hr_status status = rehearse_pass(e, &e->knobs, e->plan_only, &r, err);
-    e->answers_peak_bytes = status == HR_OK ? r.played.peak.in_use_bytes : 0;
+    e->answers_peak_bytes = status == HR_OK ? r.played.peak.in_use_bytes : HR_NONE;
+    e->answers_limit_bytes = status != HR_OK                      ? 0
+                             : hr_limit_is_none(r.b->limit_bytes) ? HR_NONE
+                                                                  : r.b->limit_bytes;
     if (status == HR_OK && !r.played.fits) {
         status = refuse(e, &r, err);
     }

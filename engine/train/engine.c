@@ -36,7 +36,9 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
     e->knobs = *knobs;
     e->plan_only = options != NULL && options->plan_only;
     e->needs_build = e->needs_pipeline = true;
+    e->answers_peak_bytes = HR_NONE;
     e->loss = e->loss_first = e->eval.accuracy = (double)NAN;
+    e->losses = (hr_event_losses){.student = (double)NAN, .distill = (double)NAN};
     (void)text_copy(e->preset_name, sizeof e->preset_name, hr_preset_name(preset));
     trace_bus_init(&e->bus);
     e->bus.position = options != NULL ? options->position : NULL;

@@ -66,6 +66,7 @@ struct hr_engine {
     float *answers;         // compress.distill_cache: of the teacher, to all training samples; NULL: none
     hr_knobs answers_knobs; // with which they are made
     answering *answering;   // they are being made; NULL: not at the moment
+    uint64_t answers_limit_bytes;     // of the device meanwhile
     uint64_t answers_peak_bytes;      // in use while they are made: of a run measured, else planned
     const save_origin *origin;        // of the save that is being written; NULL: it tells none
     char last_save[HR_KNOB_TEXT_MAX]; // that this training wrote or was resumed from; "": none
@@ -83,6 +84,7 @@ struct hr_engine {
     float loss_scale; // after the last step; 0 before the first
     uint64_t samples; // since the counter epoch began
     double loss, loss_first;
+    hr_event_losses losses;                  // of the last step; NaN where no teacher is
     uint64_t durations_ns[ENGINE_DURATIONS]; // ring of the latest steps
     uint64_t duration_count;
     uint64_t busy_ns; // sum over this counter epoch

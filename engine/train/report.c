@@ -435,6 +435,8 @@ static void fill_train(const hr_engine *e, hr_report *r)
         e->busy_ns > 0 ? (double)e->samples / ((double)e->busy_ns * 1e-9) : (double)NAN;
     r->train.loss_first = e->loss_first;
     r->train.loss_last = e->loss;
+    r->train.loss_student = e->losses.student;
+    r->train.loss_distill = e->losses.distill;
     r->train.eval_accuracy = e->eval.accuracy;
 }
 
@@ -449,7 +451,12 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
                    .step = {.seconds = (double)NAN, .seconds_low = (double)NAN, .seconds_high = (double)NAN},
                    .oom = e->oom};
     r.memory.limit_bytes = // also where nothing could be built under it
-        e->oom.cause == HR_OOM_PIPELINE ? e->refused_limit_bytes : e->oom.limit_bytes;
+        e->oom.cause == HR_OOM_PIPELINE ? e->refused_limit_bytes
+        : e->answering != NULL          ? e->answers_limit_bytes
+                                        : e->oom.limit_bytes;
+    if (host_answers(model_reported(e)).rank > 0) {
+        r.answers.peak_in_use_bytes = e->answers_peak_bytes;
+    }
     (void)text_copy(r.preset, sizeof r.preset, e->preset_name);
     fill_device(e, &r);
     fill_driver(e, &r);
@@ -458,8 +465,6 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
     status = status == HR_OK ? fill_model(e, &r, err) : status;
     if (status == HR_OK && e->build != NULL) {
         r.evaluation.peak_in_use_bytes = e->eval.ever ? e->eval.peak_in_use_bytes : HR_NONE;
-        r.answers.peak_in_use_bytes =
-            host_answers(model_reported(e)).rank > 0 ? e->answers_peak_bytes : HR_NONE;
         status = fill_step(e, &r, err);
         status = status == HR_OK ? fill_memory(e, &r, err) : status;
         if (status == HR_OK && e->state != HR_ENGINE_RUNNING) {

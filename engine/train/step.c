@@ -74,12 +74,26 @@ static void note_duration(hr_engine *e, uint64_t duration_ns)
     e->busy_ns += duration_ns;
 }
 
-static void note_loss(hr_engine *e, double loss)
+// With a teacher, what the loss is made of.
+static void note_parts(hr_engine *e, const step_io *io)
 {
-    e->loss = loss;
-    if (isnan(e->loss_first)) {
-        e->loss_first = loss;
+    const double alpha = hr_knob_real(&e->knobs, HR_KNOB_COMPRESS_DISTILL_ALPHA);
+    e->losses = (hr_event_losses){.student = (double)NAN, .distill = (double)NAN};
+    if (!hr_knob_is(&e->knobs, HR_KNOB_COMPRESS_DISTILL, "none")) {
+        e->losses.distill = io->distance / (1 - alpha);
+        e->losses.student = alpha > 0 ? io->by_labels / alpha : (double)NAN;
+        hr_event event = {.kind = HR_EVENT_LOSSES, .u.losses = e->losses};
+        trace_emit(&e->bus, &event);
     }
+}
+
+static void note_loss(hr_engine *e, const step_io *io)
+{
+    e->loss = io->loss;
+    if (isnan(e->loss_first)) {
+        e->loss_first = io->loss;
+    }
+    note_parts(e, io);
 }
 
 // Without a tape a step makes no update.
@@ -224,7 +238,7 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
     io.loss_weight = 1.0 / e->build->programs[which]->rounds;
     rounds.samples = batch.samples;
     HR_TRY(run_step(e, which, &io, before, err));
-    note_loss(e, io.loss);
+    note_loss(e, &io);
     finish_step(e, &io, rounds.samples, clock_now_ns() - begin_ns, rounds.wait_ns);
     engine_tell_scaling(e, &io);
     emit_stages(e);

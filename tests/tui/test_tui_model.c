@@ -217,7 +217,34 @@ START_TEST(loss_scale_and_the_worst_layer_are_those_of_the_last_step_and_a_build
 }
 END_TEST
 
-SUITE_MAIN("tui model", loss_scale_and_the_worst_layer_are_those_of_the_last_step_and_a_build_forgets_them,
+START_TEST(a_teacher_is_told_of_until_the_build_and_parts_of_a_loss_until_the_next)
+{
+    char text[64] = "";
+    run_state *m = make();
+    hr_event answers = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_ANSWERS, .u.answers = {0, 60000, 0, 0}};
+    const hr_event losses = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_LOSSES, .u.losses = {2.5, 0.25}};
+    const hr_event build = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_BUILD};
+    ck_assert(!run_state_answers(m, text, sizeof text));
+    run_state_feed(m, &answers);
+    answers.u.answers.answered = 1240;
+    run_state_feed(m, &answers);
+    ck_assert(run_state_answers(m, text, sizeof text));
+    ck_assert_str_eq(text, "teacher answers 1240 of 60000");
+    ck_assert_str_eq(m->log[0].text, "the teacher answers 60000 samples before the first step");
+    ck_assert_uint_eq(m->log_count, 1);
+    run_state_feed(m, &build);
+    ck_assert(!run_state_answers(m, text, sizeof text));
+    ck_assert(isnan(m->parts.student) && isnan(m->parts.distill));
+    run_state_feed(m, &losses);
+    ck_assert(m->parts.student == 2.5 && m->parts.distill == 0.25);
+    run_state_feed(m, &build);
+    ck_assert(isnan(m->parts.student) && isnan(m->parts.distill));
+    free(m);
+}
+END_TEST
+
+SUITE_MAIN("tui model", a_teacher_is_told_of_until_the_build_and_parts_of_a_loss_until_the_next,
+           loss_scale_and_the_worst_layer_are_those_of_the_last_step_and_a_build_forgets_them,
            bands_are_what_was_asked_for_and_waste_and_add_up_to_what_is_in_use,
            lost_events_leave_the_total_right_and_the_bands_known_again_within_two_steps,
            records_of_strangers_do_no_harm, rates_are_means_of_the_recent_steps_and_unknown_before_the_first,

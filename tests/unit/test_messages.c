@@ -474,6 +474,15 @@ START_TEST(a_point_of_a_rank_is_one_of_its_points)
 }
 END_TEST
 
+START_TEST(a_teacher_answers_no_more_samples_than_there_are)
+{
+    hr_event e = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_ANSWERS, .u.answers = {7, 7, 0, 0}};
+    ck_assert(event_is_valid(&e));
+    e.u.answers.answered = 8;
+    ck_assert(!event_is_valid(&e));
+}
+END_TEST
+
 START_TEST(a_record_beyond_its_tables_is_none)
 {
     const hr_event good = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_ALLOC};
@@ -520,6 +529,7 @@ int main(void)
     tcase_add_loop_test(tests, whatever_is_changed_what_is_taken_is_valid, 0, KINDS);
     tcase_add_loop_test(tests, short_memory_takes_nothing, 0, KINDS);
     tcase_add_test(tests, a_report_beyond_every_length_takes_no_memory);
+    tcase_add_test(tests, a_teacher_answers_no_more_samples_than_there_are);
     tcase_add_test(tests, a_record_beyond_its_tables_is_none);
     tcase_add_test(tests, a_point_of_a_rank_is_one_of_its_points);
     suite_add_tcase(suite, tests);

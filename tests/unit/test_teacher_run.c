@@ -486,6 +486,83 @@ START_TEST(the_peak_of_answering_is_planned)
 END_TEST
 enum { ANSWERING_WAYS = 6 };
 
+// ---- what the loss is made of ---------------------------------------------------------------------------------
+
+typedef struct parts_seen {
+    uint32_t parts, steps;
+    hr_event_losses first, last;
+    double first_loss;
+} parts_seen;
+
+// Each step is told behind its parts.
+static void see_parts(void *context, const hr_event *event)
+{
+    parts_seen *s = context;
+    if (event->kind == HR_EVENT_LOSSES) {
+        s->first = s->parts++ == 0 ? event->u.losses : s->first;
+        s->last = event->u.losses;
+    } else if (event->kind == HR_EVENT_STEP) {
+        s->steps++;
+        ck_assert(s->parts == 0 || s->parts == s->steps);
+        s->first_loss = s->steps == 1 ? event->u.step.loss : s->first_loss;
+    }
+}
+
+static parts_seen train_parts(const char *const pairs[], hr_report *r)
+{
+    parts_seen seen = {.parts = 0};
+    hr_engine *e = create(pairs, &(hr_engine_options){.sink = see_parts, .sink_context = &seen});
+    run_steps(e, 3);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    *r = report_of(e);
+    hr_engine_destroy(e);
+    return seen;
+}
+
+static double first_loss_of(const char *const pairs[])
+{
+    hr_engine *e = create(pairs, NULL);
+    run_steps(e, 1);
+    hr_report r = report_of(e);
+    const double loss = r.train.loss_first;
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+    return loss;
+}
+
+// Judged by two trainings: without a teacher, and from the teacher alone.
+START_TEST(a_loss_is_told_in_its_parts)
+{
+    static const char *const others[] = {
+        "batch.size=8",          "batch.accumulate=3",   "compress.distill_cache=on",
+        "device.kind=cpu",       "execution.mode=graph", "precision.policy=mixed_float16",
+        "precision.loss_scale=8"};
+    char weights[160], images[160];
+    hr_report r;
+    const char *pairs[] = {"compress.distill=self", "compress.distill_alpha=0.3",           others[_i],
+                           teach(5, weights),       write_images(IMAGES, HELD_OUT, images), NULL};
+    const parts_seen seen = train_parts(pairs, &r);
+    ck_assert_uint_eq(seen.parts, 3);
+    ck_assert_double_eq_tol(0.3 * seen.first.student + 0.7 * seen.first.distill, seen.first_loss, 1e-12);
+    ck_assert(r.train.loss_student == seen.last.student && r.train.loss_distill == seen.last.distill);
+    hr_report_deinit(&r);
+    pairs[1] = "compress.distill_alpha=0";
+    ck_assert_double_eq_tol(seen.first.distill, first_loss_of(pairs), 1e-6);
+    const parts_seen alone = train_parts(pairs, &r);
+    ck_assert(isnan(alone.last.student) && alone.last.distill > 0);
+    hr_report_deinit(&r);
+    pairs[0] = "compress.distill=none";
+    pairs[1] = "batch.remainder=drop";
+    pairs[3] = "train.steps=9";
+    pairs[2] = strcmp(others[_i], "compress.distill_cache=on") == 0 ? "batch.size=8" : others[_i];
+    ck_assert_double_eq_tol(seen.first.student, first_loss_of(pairs), 1e-6);
+    const parts_seen none = train_parts(pairs, &r);
+    ck_assert(none.parts == 0 && isnan(r.train.loss_student) && isnan(r.train.loss_distill));
+    hr_report_deinit(&r);
+}
+END_TEST
+enum { PART_WAYS = 7 };
+
 // A model that is compared with soft labels too: its own distance is not the teacher's, whether its rows are wider or not.
 static hr_preset *open_with_own_distance(int units)
 {
@@ -580,6 +657,7 @@ int main(void)
     tcase_add_test(tests, a_teacher_can_be_stopped);
     tcase_add_test(tests, knobs_are_turned_while_a_teacher_answers);
     tcase_add_loop_test(tests, the_peak_of_answering_is_planned, 0, ANSWERING_WAYS);
+    tcase_add_loop_test(tests, a_loss_is_told_in_its_parts, 0, PART_WAYS);
     tcase_add_loop_test(tests, a_distance_of_the_models_own_is_not_the_teachers, 0, 2);
     tcase_add_loop_test(tests, the_loss_falls, 0, WAYS);
     suite_add_tcase(suite, tests);

@@ -18,6 +18,7 @@ void run_state_init(run_state *m)
     memset(m, 0, sizeof *m);
     m->attributed = m->counted = true;
     m->loss = m->accuracy = m->eval_loss = m->eval_accuracy = UNKNOWN;
+    m->parts = (hr_event_losses){.student = UNKNOWN, .distill = UNKNOWN};
     profile_clear(&m->step_now);
     profile_clear(&m->step_last);
 }
@@ -155,6 +156,7 @@ void run_state_restart(run_state *m)
     forget_bands(m);
     m->heap.in_use_bytes = m->heap.pool_bytes = 0;
     m->state = HR_ENGINE_IDLE;
+    m->answering = (hr_event_answers){.samples = 0};
     forget_recent(m);
     profile_clear(&m->step_now);
     history_add(&m->history, m->time_ns, &m->heap, MARK_BUILD);
@@ -264,6 +266,28 @@ static void on_eval(run_state *m, const hr_event_step *step)
     profile_clear(&m->step_now); // evaluation is a program of its own
 }
 
+bool run_state_answers(const run_state *m, char *text, size_t size)
+{
+    if (m->answering.samples > 0) {
+        snprintf(text, size, "teacher answers %" PRIu64 " of %" PRIu64, m->answering.answered,
+                 m->answering.samples);
+    }
+    return m->answering.samples > 0;
+}
+
+static void on_answers(run_state *m, const hr_event_answers *a)
+{
+    char peak[HR_BYTES_TEXT_MAX];
+    m->answering = *a;
+    if (a->answered == 0) {
+        run_state_log(m, LOG_NOTE, "the teacher answers %" PRIu64 " samples before the first step",
+                      a->samples);
+    } else if (a->answered == a->samples) {
+        run_state_log(m, LOG_NOTE, "the teacher has answered, with a peak of %s",
+                      hr_bytes_human(a->peak_in_use_bytes, peak));
+    }
+}
+
 static void on_stage(run_state *m, const hr_event_stage *stage, uint64_t time_ns)
 {
     m->stage_ns = time_ns;
@@ -309,6 +333,8 @@ static void on_note(run_state *m, const hr_event *e)
     switch (e->kind) {
     case HR_EVENT_BUILD:
         forget_recent(m);
+        m->parts = (hr_event_losses){.student = UNKNOWN, .distill = UNKNOWN};
+        m->answering = (hr_event_answers){.samples = 0};
         m->loss_scale = 0;
         m->skipped = 0;
         m->worst = (hr_event_health){.layer = ""};
@@ -380,6 +406,12 @@ void run_state_feed(run_state *m, const hr_event *e)
         break;
     case HR_EVENT_HEALTH:
         on_health(m, &e->u.health);
+        break;
+    case HR_EVENT_ANSWERS:
+        on_answers(m, &e->u.answers);
+        break;
+    case HR_EVENT_LOSSES:
+        m->parts = e->u.losses;
         break;
     case HR_EVENT_RANK:
     case HR_EVENT_NONE:

@@ -57,8 +57,10 @@ typedef struct run_state {
     uint64_t steps, epoch;
     double loss, accuracy; // of the last step
     double eval_loss, eval_accuracy;
-    double loss_scale;     // of the last build's steps; 0: none is used
-    uint64_t skipped;      // steps of the last build whose gradients were not finite
+    hr_event_losses parts;      // what `loss` is made of; NaN where there is no teacher
+    hr_event_answers answering; // of a teacher that answers before the first step; no samples: none does
+    double loss_scale;          // of the last build's steps; 0: none is used
+    uint64_t skipped;           // steps of the last build whose gradients were not finite
     hr_event_health worst; // of the last step's layers, the one that float16 would hold worst; no layer: ""
     recent_step recent[RECENT_LENGTH];
     uint32_t
@@ -92,6 +94,8 @@ void run_state_log(run_state *m, log_kind kind, const char *format, ...)
 void run_state_log_once(run_state *m, log_kind kind, const char *text);
 
 bool run_state_is_training(const run_state *m);
+// How far a teacher is: "teacher answers 1240 of 60000"; false where none answers.
+bool run_state_answers(const run_state *m, char *text, size_t size);
 // Means over the recent steps; NaN before the first.
 double run_state_step_seconds(const run_state *m);
 double run_state_steps_per_second(const run_state *m); // NaN also while it does not train

@@ -41,6 +41,9 @@ static void state_text(const feed *f, char *text, size_t size)
     const char *state = over && f->was_killed ? "killed"
                         : over                ? "ended"
                                               : hr_engine_state_name((hr_engine_state)m->state);
+    if (m->state == HR_ENGINE_RUNNING && !over && run_state_answers(m, text, size)) {
+        return;
+    }
     if (all > 0) {
         snprintf(text, size, "%s %" PRIu64 "/%" PRId64, state, m->steps, all);
     } else {

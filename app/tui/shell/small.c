@@ -90,8 +90,12 @@ void screen_meter(const canvas *screen, const app *a, const layout *l)
     int used = paint_text(&c, 0, 0, c.area.w, ROLE_BAR, text);
     paint_right(&c, 0, used + 1, c.area.w - used - 1, m->state >= HR_ENGINE_OOM ? ROLE_BAD : ROLE_DIM, state);
     draw_bar(&c, 1, &a->feed);
-    paint_format(&c, 2, 0, c.area.w, ROLE_DIM, "step %llu · loss %s · %s", (unsigned long long)m->steps,
-                 format_loss(m->loss, loss), format_rate(run_state_steps_per_second(m), "it/s", rate));
+    if (run_state_answers(m, text, sizeof text)) {
+        paint_text(&c, 2, 0, c.area.w, ROLE_DIM, text);
+    } else {
+        paint_format(&c, 2, 0, c.area.w, ROLE_DIM, "step %llu · loss %s · %s", (unsigned long long)m->steps,
+                     format_loss(m->loss, loss), format_rate(run_state_steps_per_second(m), "it/s", rate));
+    }
     const pane_view v = pane_view_of(a, PANE_KNOBS);
     v.ops->draw(&knobs, &v);
 }

@@ -54,7 +54,8 @@ static void run_read(const cpu_run *r)
     } else if (r->query->attr.slot == READ_HEALTH) {
         r->io->health = r->in[0];
     } else {
-        r->io->loss += step_io_weight(r->io, &r->query->attr) * (double)*(const float *)r->in[0];
+        const op_attr *a = &r->query->attr;
+        step_io_add_loss(r->io, a, step_io_weight(r->io, a), (double)*(const float *)r->in[0]);
     }
 }
 

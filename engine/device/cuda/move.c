@@ -88,7 +88,7 @@ static void collect_read(const op_query *q, const void *host, step_io *io)
         io->correct += head->word;
         break;
     case READ_LOSS:
-        io->loss += head->weight * (double)head->real;
+        step_io_add_loss(io, &q->attr, head->weight, (double)head->real);
         break;
     }
 }

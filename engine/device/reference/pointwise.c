@@ -44,7 +44,8 @@ void reference_read(const reference_call *call)
     } else if (call->query->attr.slot == READ_FINITE) {
         reference_read_finite(call);
     } else if (call->query->attr.slot == READ_LOSS) {
-        call->io->loss += step_io_weight(call->io, &call->query->attr) * *(const double *)call->in[0];
+        const op_attr *a = &call->query->attr;
+        step_io_add_loss(call->io, a, step_io_weight(call->io, a), *(const double *)call->in[0]);
     }
 }
 

@@ -35,7 +35,8 @@ enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16, HR
     X(TUNE, "tune")         /* tune: pipeline.autotune decided something */                                  \
     X(RANK, "rank")         /* rank: of one layer, one per rank (HR_COMMAND_RANKS) */                        \
     X(LOG, "log")           /* note: text; count = 1: a command line says it, too */                         \
-    X(ANSWERS, "answers")   /* answers: a teacher that answers first did a batch (compress.distill_cache) */
+    X(ANSWERS, "answers")   /* answers: a teacher that answers first did a batch (compress.distill_cache) */ \
+    X(LOSSES, "losses") /* losses: in front of a step's record, what its loss is made of (compress.distill) */
 
 typedef enum hr_event_kind {
 #define X(name, text) HR_EVENT_##name,
@@ -150,6 +151,12 @@ typedef struct hr_event_answers {
     uint64_t peak_in_use_bytes; // of the heap that is there meanwhile
 } hr_event_answers;
 
+// loss = alpha student + (1 - alpha) distill, and what layers add of their own; alpha: compress.distill_alpha.
+typedef struct hr_event_losses {
+    double student; // from the labels, as it was without a teacher; NaN: alpha is 0, and it is not looked at
+    double distill; // distance of its logits from the teacher's
+} hr_event_losses;
+
 typedef struct hr_event {
     uint16_t version;
     uint8_t kind;     // hr_event_kind
@@ -170,6 +177,7 @@ typedef struct hr_event {
         hr_event_health health;
         hr_event_rank rank;
         hr_event_answers answers;
+        hr_event_losses losses;
         struct {
             uint64_t count;
             char text[HR_EVENT_TEXT_MAX - 8];

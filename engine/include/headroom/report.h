@@ -245,6 +245,7 @@ typedef struct hr_report {
         uint64_t skipped_steps; // of this counter epoch, not finite; HR_NONE without a dynamic loss scale
         double loss_scale;      // after the last step; NaN where none is used
         double examples_per_second, loss_first, loss_last, eval_accuracy;
+        double loss_student, loss_distill; // loss_last's parts (hr_event_losses); NaN where no teacher is
         double
             sparsity; // zeros of all pruned kernels (compress.prune); NaN where none is, or nothing was trained
         uint64_t first_masks; // the update, counted from where masks are new, that makes them first; 0: none

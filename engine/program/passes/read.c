@@ -12,6 +12,9 @@ static hr_status add_loss_read(draft *d, const model_loss *loss, double weight, 
     i->lane = HR_LANE_D2H;
     i->attr.slot = READ_LOSS;
     i->attr.scale = weight;
+    i->attr.rule = loss->teaches              ? READ_OF_TEACHER
+                   : loss->labels == HR_NO_ID ? READ_OF_LAYER
+                                              : READ_OF_LABELS;
     instr_in(i, d->value_tensor[loss->value]);
     return HR_OK;
 }

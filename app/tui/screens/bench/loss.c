@@ -131,6 +131,19 @@ static const char *source_letter(const feed *f)
     return f->has_report && f->report.device.simulated && !f->report.step.measured ? "s" : "m";
 }
 
+// With a teacher, what the loss is made of.
+static int draw_parts(const canvas *c, int y, const run_state *m)
+{
+    char value[FORMAT_MAX];
+    if (!isnan(m->parts.student)) {
+        y = draw_number(c, y, "loss_student", format_loss(m->parts.student, value), "");
+    }
+    if (!isnan(m->parts.distill)) {
+        y = draw_number(c, y, "loss_distill", format_loss(m->parts.distill, value), "");
+    }
+    return y;
+}
+
 // Under loss scaling, what it is, and what it cost; where float16 would flush or overflow, the worst layer's share.
 static int draw_scaling(const canvas *c, int y, const run_state *m)
 {
@@ -176,6 +189,7 @@ static void draw_numbers(const canvas *c, const bench_state *bench)
     snprintf(value, sizeof value, "%s %s", format_seconds(seconds, text), source_letter(bench->feed));
     y = draw_number(c, y, "step", value, pinned ? format_delta(slower * 1e3, " ms", delta) : "");
     y = draw_range(c, y, bench->feed);
+    y = draw_parts(c, y, m);
     y = draw_scaling(c, y, m);
     y = draw_number(c, y, "eval_accuracy", format_percent(m->eval_accuracy, text), "");
     snprintf(value, sizeof value, "%s/s", isnan(slope) ? "—" : format_delta(slope, "", text));
@@ -221,6 +235,16 @@ static void draw(const canvas *c, const pane_view *v)
     draw_numbers(&beside, bench);
 }
 
+static void say_parts(const run_state *m, char *text, size_t size)
+{
+    char student[FORMAT_MAX], distill[FORMAT_MAX];
+    text[0] = '\0';
+    if (!isnan(m->parts.student) && !isnan(m->parts.distill)) {
+        snprintf(text, size, ", made of %s from the labels and %s from the teacher,",
+                 format_loss(m->parts.student, student), format_loss(m->parts.distill, distill));
+    }
+}
+
 static void say_scaling(const run_state *m, char *text, size_t size)
 {
     char flushed[FORMAT_MAX], overflowing[FORMAT_MAX];
@@ -241,12 +265,13 @@ static void say_scaling(const run_state *m, char *text, size_t size)
 static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
     const run_state *m = feed_run_state(v->feed);
-    char loss[FORMAT_MAX], rate[FORMAT_MAX], accuracy[FORMAT_MAX], scaling[160];
+    char loss[FORMAT_MAX], rate[FORMAT_MAX], accuracy[FORMAT_MAX], scaling[160], parts[96];
     double slope = run_state_loss_per_second(m);
+    say_parts(m, parts, sizeof parts);
     say_scaling(m, scaling, sizeof scaling);
     snprintf(text, PANE_TEXT_MAX,
-             "After %" PRIu64 " steps the loss is %s and %s, at %s; held-out accuracy is %s.%s", m->steps,
-             format_loss(m->loss, loss),
+             "After %" PRIu64 " steps the loss is %s%s and %s, at %s; held-out accuracy is %s.%s", m->steps,
+             format_loss(m->loss, loss), parts,
              isnan(slope) ? "its slope is not known yet"
              : slope < 0  ? "falling"
                           : "not falling",
