@@ -236,6 +236,7 @@ hr_status engine_answer_batch(hr_engine *e, hr_err *err)
     tell_progress(p, clock_now_ns() - begin_ns);
     if (p->answered == p->samples) {
         e->answers = p->answers;
+        e->answers_bytes = p->samples * p->values * sizeof *p->answers;
         p->answers = NULL;
         engine_end_answers(e);
     }
@@ -390,6 +391,9 @@ hr_status engine_check_answers(hr_engine *e, hr_err *err)
                                                                   : r.b->limit_bytes;
     if (status == HR_OK && !r.played.fits) {
         status = refuse(e, &r, err);
+    } else if (status == HR_OK && r.b->arithmetic && r.b->device->admit != NULL && !e->rehearses) {
+        status =
+            r.b->device->admit(r.b->context, r.played.peak.in_use_bytes, r.played.stats.peak_pool_bytes, err);
     }
     end_rehearsal(e, &r);
     return status;

@@ -66,6 +66,7 @@ struct hr_engine {
     float *answers;         // compress.distill_cache: of the teacher, to all training samples; NULL: none
     hr_knobs answers_knobs; // with which they are made
     answering *answering;   // they are being made; NULL: not at the moment
+    uint64_t answers_bytes; // they take; 0: there are none
     uint64_t answers_limit_bytes;     // of the device meanwhile
     uint64_t answers_peak_bytes;      // in use while they are made: of a run measured, else planned
     const save_origin *origin;        // of the save that is being written; NULL: it tells none
@@ -153,6 +154,9 @@ void engine_say_remedies(const hr_report_oom *oom, hr_err *err);
 // HR_OOM.
 hr_status engine_oom(hr_engine *e, const build *b, const program *p, const executor_oom *facts,
                      bool in_a_step, hr_err *err);
+
+// host_limit.c: HOST_LIMIT error where this machine has not the memory that a teacher's answers to all samples take.
+HR_MUST_CHECK hr_status engine_admit_answers(const hr_engine *e, const build *fresh, hr_err *err);
 
 // host_limit.c: whether the host may hold what this build's run would, by pipeline.ram_limit: HR_OK, or HR_OOM as above.
 HR_MUST_CHECK hr_status engine_check_host(hr_engine *e, const build *fresh, hr_err *err);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline.ram_limit: the host's out-of-memory, found by the ledger of a plan before a pipeline is opened.
-#include "headroom/replay.h"
+// pipeline.ram_limit: the host's out-of-memory, found by the ledger of a plan before a pipeline is opened. And what a teacher's
+// answers take of this machine, before they are made.
+#include <string.h>
 
+#include "headroom/replay.h"
+#include "headroom/units.h"
+
+#include "base/machine.h"
 #include "insight/diagnose_host.h"
 #include "train/failure_heap.h"
 #include "train/wire.h"
@@ -33,4 +38,33 @@ hr_status engine_check_host(hr_engine *e, const build *fresh, hr_err *err)
     }
     e->refused_host = outlook;
     return refuse(e, fresh, err);
+}
+
+static uint64_t answers_bytes(const host_outlook *outlook)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; outlook->known && k < outlook->pipeline.count; k++) {
+        const host_stage *stage = &outlook->pipeline.stages[k];
+        bytes = strcmp(stage->name, "answers") == 0 ? stage->bytes : bytes;
+    }
+    return bytes;
+}
+
+hr_status engine_admit_answers(const hr_engine *e, const build *fresh, hr_err *err)
+{
+    char needed[HR_BYTES_TEXT_MAX], had[HR_BYTES_TEXT_MAX];
+    host_outlook outlook;
+    const uint64_t available = hr_machine_available_bytes();
+    const uint64_t most = available / 100 * MACHINE_SHARE_PCT + e->answers_bytes; // those give way
+    wire_foresee(fresh, e->model, &e->knobs, &outlook);
+    const uint64_t bytes = answers_bytes(&outlook);
+    if (available == UINT64_MAX || bytes <= most) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, HOST_LIMIT,
+                  "compress.distill_cache: the teacher's answers take %s of host memory, %d %% of what this "
+                  "machine has available is %s",
+                  hr_bytes_human(bytes, needed), MACHINE_SHARE_PCT, hr_bytes_human(most, had));
+    hr_err_try(err, "-s compress.distill_cache=off");
+    return HR_HOST_LIMIT;
 }

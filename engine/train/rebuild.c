@@ -104,6 +104,13 @@ static bool lacks_answers(const hr_engine *e)
            (e->answers == NULL || !are_answered_alike(&e->answers_knobs, &e->knobs));
 }
 
+static void forget_answers(hr_engine *e)
+{
+    hr_free(e->answers);
+    e->answers = NULL;
+    e->answers_bytes = 0;
+}
+
 // The heap and the answers that were are gone before new ones are made; what was learned is in e->carried.
 static hr_status make_room_for_answers(hr_engine *e, hr_err *err)
 {
@@ -114,13 +121,13 @@ static hr_status make_room_for_answers(hr_engine *e, hr_err *err)
     e->needs_pipeline = true;
     build_destroy(e->build);
     e->build = NULL;
-    hr_free(e->answers);
-    e->answers = NULL;
+    forget_answers(e);
     return HR_OK;
 }
 
-static hr_status begin_answers(hr_engine *e, hr_err *err)
+static hr_status begin_answers(hr_engine *e, const build *fresh, hr_err *err)
 {
+    HR_TRY(engine_admit_answers(e, fresh, err));
     HR_TRY(make_room_for_answers(e, err));
     e->answers_knobs = e->knobs;
     return engine_begin_answers(e, err);
@@ -150,8 +157,7 @@ static hr_status reopen_pipeline(hr_engine *e, const build *fresh, pipeline_wire
         return status;
     }
     if (wire->answered == NULL) { // and nothing reads them
-        hr_free(e->answers);
-        e->answers = NULL;
+        forget_answers(e);
     }
     if (e->beyond) {
         stay_within_epoch(e);
@@ -379,7 +385,7 @@ static hr_status add_data(hr_engine *e, build *fresh, build_request *request, hr
         return HR_OK;
     }
     if (lacks_answers(e) && !e->rehearses) {
-        return begin_answers(e, err);
+        return begin_answers(e, fresh, err);
     }
     HR_TRY(open_pipeline(e, fresh, err));
     add_data_programs(e, request);

@@ -7,6 +7,9 @@
     "    - {name: flat, kind: flatten}\n"                                                                    \
     "    - {name: logits, kind: dense, units: 10}\n"
 
+#include <sys/stat.h>
+
+#include "base/machine.h"
 #include "train/engine_impl.h"
 #include "unit/small_engine.h"
 
@@ -486,6 +489,51 @@ START_TEST(the_peak_of_answering_is_planned)
 END_TEST
 enum { ANSWERING_WAYS = 6 };
 
+static void set_available(const char *root, unsigned kib)
+{
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/proc", root);
+    (void)mkdir(path, 0700);
+    (void)strcat(path, "/meminfo");
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_gt(fprintf(f, "MemTotal: 1048576 kB\nMemAvailable: %u kB\n", kib), 0);
+    ck_assert_int_eq(fclose(f), 0);
+    machine_read_below(root);
+}
+
+// 27 samples of 10 classes take 1080 B: 80 % of 1 KiB are less, of 2 KiB more.
+START_TEST(answers_that_the_machine_cannot_hold_are_refused_before_the_teacher_speaks)
+{
+    char images[160];
+    hearing h = {0};
+    hr_engine *e = create((const char *[]){"compress.distill=self", "compress.distill_cache=on",
+                                           write_images(IMAGES, HELD_OUT, images), NULL},
+                          &(hr_engine_options){.sink = hear, .sink_context = &h});
+    set_available(folder, 1);
+    run_steps(e, 1);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_FAILED);
+    ck_assert_int_eq(hr_engine_error(e)->status, HR_HOST_LIMIT);
+    ck_assert_str_eq(
+        hr_engine_error(e)->sentence,
+        "compress.distill_cache: the teacher's answers take 1.05 KiB of host memory, 80 % of what "
+        "this machine has available is 800 B");
+    ck_assert_str_eq(hr_engine_error(e)->hint, "-s compress.distill_cache=off");
+    ck_assert_uint_eq(h.begun, 0);
+    set_available(folder, 2);
+    run_steps(e, 1);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    ck_assert_uint_eq(e->answers_bytes, 1080);
+    set_available(folder, 1); // what gives way counts
+    ck_assert_int_eq(turn(e, HR_KNOB_TRAIN_SEED, "9"), HR_OK);
+    run_steps(e, 1);
+    ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
+    ck_assert_uint_eq(h.begun, 2);
+    machine_read_below("");
+    hr_engine_destroy(e);
+}
+END_TEST
+
 // ---- what the loss is made of ---------------------------------------------------------------------------------
 
 typedef struct parts_seen {
@@ -657,6 +705,7 @@ int main(void)
     tcase_add_test(tests, a_teacher_can_be_stopped);
     tcase_add_test(tests, knobs_are_turned_while_a_teacher_answers);
     tcase_add_loop_test(tests, the_peak_of_answering_is_planned, 0, ANSWERING_WAYS);
+    tcase_add_test(tests, answers_that_the_machine_cannot_hold_are_refused_before_the_teacher_speaks);
     tcase_add_loop_test(tests, a_loss_is_told_in_its_parts, 0, PART_WAYS);
     tcase_add_loop_test(tests, a_distance_of_the_models_own_is_not_the_teachers, 0, 2);
     tcase_add_loop_test(tests, the_loss_falls, 0, WAYS);
