@@ -51,11 +51,6 @@ bool held_and_quantized(const hr_knobs *knobs)
     return holds_base(knobs) && quantized(knobs);
 }
 
-bool held_on_cuda(const hr_knobs *knobs)
-{
-    return holds_base(knobs) && hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cuda");
-}
-
 bool strange_lora_targets(const hr_knobs *knobs)
 {
     lora_choice lora;

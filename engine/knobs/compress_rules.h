@@ -9,9 +9,8 @@
 
 bool pytorch_prunes(const hr_knobs *knobs);
 bool quantized_as_a_framework(const hr_knobs *knobs);
-// compress.lora_base beside what reads weights of its own kind, or has no kernel for it.
+// compress.lora_base beside what makes whole numbers of real weights.
 bool held_and_quantized(const hr_knobs *knobs);
-bool held_on_cuda(const hr_knobs *knobs);
 bool empty_teacher(const hr_knobs *knobs);
 bool strange_lora_targets(const hr_knobs *knobs);
 bool strange_low_rank(const hr_knobs *knobs);

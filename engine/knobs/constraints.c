@@ -692,9 +692,6 @@ static const hr_constraint constraints[] = {
      "make "
      "of real ones: needed one, had both",
      HR_KNOB_COMPRESS_QUANTIZE, "-s compress.quantize=none"},
-    {held_on_cuda,
-     "compress.lora_base={compress.lora_base} needs a kernel that device cuda does not have: needed none",
-     HR_KNOB_COMPRESS_LORA_BASE, "-s compress.lora_base=none"},
     {strange_low_rank,
      "compress.low_rank is none, a rank from 1 to 65536 or ratio:X with X above 0 and below 1: had "
      "{compress.low_rank}",

@@ -876,7 +876,7 @@ static const hr_knob_row rows[] = {
             "scales are float32, not quantised once more). Each product forward, and each gradient of an input backward, makes them into a "
             "temporary of the type that is computed in, which goes with it: that is what the largest layer adds to the peak, and time. "
             "Only adapters have gradients, slots and casts. They are made of the seeded values, or of the save that is "
-            "resumed; a save holds them as they are, and goes on with the same word alone. For device.kind reference, cpu and plan.",
+            "resumed; a save holds them as they are, and goes on with the same word alone.",
         .applies = "with compress.lora",
         .needs = {{"!none", HR_KNOB_COMPRESS_LORA}}},
     ROW(COMPRESS_LOW_RANK, TEXT, "none", "")

@@ -105,7 +105,6 @@ START_TEST(the_plan_is_the_run)
     hr_preset *preset = preset_of(c);
     hr_knobs knobs = knobs_on(preset, "cuda");
     configuration_apply(c, &knobs);
-    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_COMPRESS_LORA_BASE, "none", NULL), HR_OK); // not on cuda
     const exactness found = exactness_without_refused(preset, knobs, &peak_bytes, why, sizeof why);
     ck_assert_msg(found == EXACTNESS_HOLDS, "%s: %s", configuration_text(c, text, sizeof text), why);
     ck_assert_uint_gt(peak_bytes, 0);
@@ -194,6 +193,47 @@ START_TEST(losses_are_those_of_the_reference_device)
         ck_assert_msg(fabs(got[k] - wanted[k]) <= policies[policy].tolerance * fabs(wanted[k]),
                       "%s, %s: loss %d is %.9g, the reference's %.9g", model, policies[policy].policy, k + 1,
                       got[k], wanted[k]);
+    }
+    hr_preset_close(preset);
+}
+END_TEST
+
+// ---- weights as whole numbers -----------------------------------------------------------------------------------------
+
+static const char *const bases[] = {"compress.lora_base=int8", "compress.lora_base=int4",
+                                    "compress.lora_base=nf4"};
+enum { BASES = sizeof bases / sizeof *bases };
+
+static hr_knobs adapted(const hr_preset *preset, const char *device, const char *base, const char *policy)
+{
+    hr_knobs knobs = knobs_on(preset, device);
+    turn(&knobs, "batch.size=2");
+    turn(&knobs, "compress.lora=4");
+    turn(&knobs, "compress.lora_targets=all");
+    turn(&knobs, base);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_PRECISION_POLICY, policy, NULL), HR_OK);
+    return knobs;
+}
+
+START_TEST(adapters_beside_whole_numbers_are_planned_and_learn)
+{
+    const int policy = _i % POLICIES;
+    double got[LOSSES] = {0}, wanted[LOSSES] = {0};
+    char why[512] = "";
+    uint64_t peak_bytes = 0;
+    hr_report report = {0};
+    hr_preset *preset = open_model("gpt2_124m_tiny");
+    const hr_knobs knobs = adapted(preset, "cuda", bases[_i / POLICIES], policies[policy].policy);
+    const hr_knobs judge = adapted(preset, "reference", bases[_i / POLICIES], "float32");
+    ck_assert_msg(exactness_of(preset, &knobs, &peak_bytes, why, sizeof why) == EXACTNESS_HOLDS, "%s", why);
+    train(preset, &knobs, got, &report);
+    hr_report_deinit(&report);
+    train(preset, &judge, wanted, &report);
+    hr_report_deinit(&report);
+    for (int k = 0; k < LOSSES; k++) {
+        ck_assert_msg(fabs(got[k] - wanted[k]) <= policies[policy].tolerance * fabs(wanted[k]),
+                      "%s, %s: loss %d is %.9g, the reference's %.9g", bases[_i / POLICIES],
+                      policies[policy].policy, k + 1, got[k], wanted[k]);
     }
     hr_preset_close(preset);
 }
@@ -310,6 +350,7 @@ int main(void)
     tcase_add_loop_test(tests, the_plan_is_the_run, 0, GROUPS);
     tcase_add_loop_test(tests, losses_are_those_of_the_reference_device, 0,
                         (HEADROOM_SANITIZED ? 1 : JUDGED) * POLICIES);
+    tcase_add_loop_test(tests, adapters_beside_whole_numbers_are_planned_and_learn, 0, BASES * POLICIES);
     tcase_add_loop_test(tests, memory_is_handled_in_many_ways_and_the_weights_are_the_same, 0, BITS_OF);
     tcase_add_loop_test(tests, padded_rows_are_planned_and_handled_in_many_ways, 0, PADDED_WAYS);
     tcase_add_test(tests, the_drivers_pool_trains_the_same);

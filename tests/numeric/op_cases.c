@@ -299,7 +299,7 @@ bool op_is_for_cards(hr_op op)
 
 bool op_is_quantized(hr_op op)
 {
-    return op >= HR_OP_QUANTIZE_INT8 && op <= HR_OP_DEQUANTIZE;
+    return op >= HR_OP_QUANTIZE_INT8 && op <= HR_OP_DENSE_INT4_WEIGHTS;
 }
 
 op_trial op_case(hr_op op, uint64_t seed, int64_t size)

@@ -482,7 +482,6 @@ static const char *const breakers[][BREAKERS_MAX] = {
     {"device.vram=64MiB", "optimizer.implementation=fused", "optimizer.kind=rmsprop"},
     {"device.vram=64MiB", "compress.lora=4", "compress.lora_targets=nose"},
     {"device.vram=64MiB", "compress.lora=4", "compress.lora_base=nf4", "compress.quantize=int8"},
-    {"device.vram=64MiB", "compress.lora=4", "compress.lora_base=nf4", "device.kind=cuda"},
     {"device.vram=64MiB", "compress.low_rank=ratio:1"},
     {"device.vram=64MiB", "compress.lora=4", "compress.low_rank=4"},
     {"device.vram=64MiB", "compress.lora=4", "execution.as=pytorch"},

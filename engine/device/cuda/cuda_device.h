@@ -110,6 +110,7 @@ typedef struct cuda_family {
     X(move)          /* input, prefetch, advance, read, offload, fetch, record, wait, reorder */             \
     X(products)      /* cuBLASLt: dense, matmul, attention's products, pointwise convolutions */             \
     X(quantized)     /* whole-number products: cuBLASLt between kernels of our own, or these alone */        \
+    X(held)          /* weights that are held as whole numbers, as real ones */                              \
     X(conv_narrow)   /* our own: depthwise and few-channel convolutions where they beat the library */       \
     X(conv)          /* cuDNN: convolutions, transposed ones */                                              \
     X(conv_direct)   /* our own: every convolution, no workspace; where cuDNN has none within the limit */   \
