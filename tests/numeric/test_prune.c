@@ -501,6 +501,77 @@ START_TEST(an_update_that_is_left_out_prunes_nothing)
 }
 END_TEST
 
+// ---- updates that mask as they write ----------------------------------------------------------------------------
+
+static const hr_op masking[] = {HR_OP_SGD, HR_OP_MOMENTUM, HR_OP_RMSPROP, HR_OP_ADAM, HR_OP_LION};
+enum { MASKING = sizeof masking / sizeof *masking, MASKED_WEIGHTS = 1027 };
+
+// Variable, gradient, slots, [mask], [finite].
+static op_trial update_of(hr_op op, const op_attr *schedule, bool masked, bool forbidden)
+{
+    const int64_t dims[OP_MAX_RANK] = {MASKED_WEIGHTS};
+    uint64_t state = 5;
+    op_attr a = {.momentum = 0.9, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-7, .rate = 0.01};
+    if (masked) {
+        a.offset = schedule->offset, a.count = schedule->count, a.stride_h = schedule->stride_h;
+        a.rule = schedule->rule, a.slot = 1, a.flags = OP_FLAG_MASKED;
+    }
+    op_trial t = op_trial_make(op, a);
+    for (uint32_t k = 0; k < op_row_of(op)->min_in + (masked ? 1u : 0u); k++) {
+        op_trial_add_in(&t, HR_F32, dims);
+        op_fill(t.in[k], MASKED_WEIGHTS, &state, k < 2 ? -1.0 : 0.0, 1.0);
+        if (k != 1 && k < op_row_of(op)->min_in) {
+            op_trial_add_out(&t, HR_F32, dims);
+        }
+    }
+    for (uint64_t i = 0; masked && i < MASKED_WEIGHTS; i++) {
+        t.in[t.query.in_count - 1][i] = i % 3 == 0 ? 0.0 : 1.0;
+    }
+    if (forbidden) {
+        op_trial_add_in(&t, HR_I32, (const int64_t[OP_MAX_RANK]){1});
+    }
+    return t;
+}
+
+// The mask is made after every third update, and those before it are masked.
+static void check_masked_update(op_device device, hr_op op, uint64_t update, bool forbidden)
+{
+    const op_attr schedule = {.count = -1, .stride_h = 3, .rule = PRUNE_ELEMENTS, .slot = 1};
+    op_trial whole = update_of(op, &schedule, false, forbidden),
+             masked = update_of(op, &schedule, true, forbidden);
+    step_io io = {.update = LEARNED + update, .pruned_from = LEARNED, .learning_rate = 0.01}, same = io;
+    const double *mask = masked.in[update_mask_operand(&masked.query)];
+    op_trial_run(&whole, device, &io);
+    op_trial_run(&masked, device, &same);
+    for (uint64_t i = 0; i < MASKED_WEIGHTS; i++) {
+        const bool zero = mask[i] == 0.0 && !forbidden && update_masks_at(&masked.query.attr, update);
+        ck_assert_double_eq(masked.in[0][i], zero ? 0.0 : whole.in[0][i]);
+        ck_assert(!zero || !signbit(masked.in[0][i]));
+        for (uint32_t k = 2; k < op_row_of(op)->min_in; k++) {
+            ck_assert_double_eq(masked.in[k][i], whole.in[k][i]);
+        }
+    }
+    op_trial_deinit(&whole);
+    op_trial_deinit(&masked);
+}
+
+static void check_masked_updates(op_device device)
+{
+    for (size_t k = 0; k < MASKING; k++) {
+        for (uint64_t update = 1; update <= 3; update++) {
+            check_masked_update(device, masking[k], update, false);
+            check_masked_update(device, masking[k], update, true);
+        }
+    }
+    op_device_close(&device);
+}
+
+START_TEST(an_update_masks_what_it_writes)
+{
+    check_masked_updates(op_device_open(&device_reference, 1));
+}
+END_TEST
+
 #ifdef TEST_DEVICE
 static op_device device_here(void)
 {
@@ -527,6 +598,18 @@ START_TEST(the_device_agrees_with_the_package)
     check_forbidden(device_here());
 }
 END_TEST
+
+START_TEST(an_update_of_the_device_masks_what_it_writes)
+{
+    op_device device = device_here();
+    hr_target target;
+    device.ops->target(device.context, &target);
+    for (size_t k = 0; k < MASKING; k++) {
+        ck_assert(target.absorbs(target.context, TARGET_MASKS, masking[k]));
+    }
+    check_masked_updates(device);
+}
+END_TEST
 #endif
 
 int main(void)
@@ -547,9 +630,11 @@ int main(void)
     tcase_add_test(all, masks_are_the_packages);
     tcase_add_test(all, every_step_of_a_run_sees_the_packages_weights);
     tcase_add_test(all, an_update_that_is_left_out_prunes_nothing);
+    tcase_add_test(all, an_update_masks_what_it_writes);
 #ifdef TEST_DEVICE
     tcase_add_loop_test(all, masks_of_the_device_are_the_naive_models, 0, SEEDS);
     tcase_add_test(all, the_device_agrees_with_the_package);
+    tcase_add_test(all, an_update_of_the_device_masks_what_it_writes);
 #endif
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

@@ -69,8 +69,8 @@ static bool absorbs(void *context, target_absorption what, hr_op op)
         return op == HR_OP_BATCH_NORM || op == HR_OP_BATCH_NORM_APPLY || op == HR_OP_MAX_POOL;
     case TARGET_UNPOOLS:
         return op == HR_OP_BATCH_NORM_BWD;
-    case TARGET_MASKS: // its kernels can; not seen on a card yet
-        return false;
+    case TARGET_MASKS:
+        return device_masks(op);
     case TARGET_JOINS:
         return op == HR_OP_ATTENTION || op == HR_OP_ATTENTION_BWD;
     case TARGET_WIDENS:
