@@ -56,6 +56,9 @@
     X(SAVE, 0, "save", "FILE", "what was trained: a file that train.save wrote")                             \
     X(STRIP, 0, "strip", NULL, "weights and running statistics alone: so it is always")                      \
     X(QUANTIZE, 0, "quantize", "MODE", "weights of dense layers as int8, int8_weights or int4_weights")      \
+    X(MERGE, 0, "merge", NULL,                                                                               \
+      "what adapters learned goes into the weights: the model without compress.lora")                        \
+    X(ADAPTERS, 0, "adapters", NULL, "the adapters alone, a few MB, and what they go with")                  \
     X(RANKS, 0, "ranks", NULL, "of each layer: bytes and error of its weights as factors of a lower rank")   \
     X(OUT, 'o', "out", "FILE", "write it there; without it, only say what it would be")                      \
     X(FORCE, 0, "force", NULL, "replace whatever file is there")

@@ -55,8 +55,8 @@ static const app_command commands[] = {
      APP_OPTION(CAPACITY) | APP_OPTION(SECONDS) | APP_OPTION(SEED) | APP_OPTION(JSON) | APP_OPTION(ASCII), APP_FILE_WORD,
      NULL, cli_pack},
     {"export", "PRESET", "say what of a training is deployed, stripped or quantised, what it weighs and costs, and write it",
-     OF_A_PRESET | APP_OPTION(SAVE) | APP_OPTION(STRIP) | APP_OPTION(QUANTIZE) | APP_OPTION(RANKS) | APP_OPTION(OUT) |
-         APP_OPTION(FORCE) | APP_OPTION(JSON),
+     OF_A_PRESET | APP_OPTION(SAVE) | APP_OPTION(STRIP) | APP_OPTION(QUANTIZE) | APP_OPTION(MERGE) |
+         APP_OPTION(ADAPTERS) | APP_OPTION(RANKS) | APP_OPTION(OUT) | APP_OPTION(FORCE) | APP_OPTION(JSON),
      APP_PRESET_WORD, NULL, cli_export},
     {"script", "RECIPE [ARGUMENTS]", "run a recipe in Lua: a FILE.lua, or one of ours by its name", 0, APP_RECIPE_WORD, NULL, cli_script},
     {"presets", "[NAME]", "list the presets that can be named, or say what one is about",

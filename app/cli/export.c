@@ -15,7 +15,9 @@ static hr_status take_request(const cli_args *args, hr_deploy_request *out, hr_e
     *out = (hr_deploy_request){.save = args->value[APP_SAVE],
                                .out = args->value[APP_OUT],
                                .replaces = cli_given(args, APP_FORCE),
-                               .ranks = cli_given(args, APP_RANKS)};
+                               .ranks = cli_given(args, APP_RANKS),
+                               .merges = cli_given(args, APP_MERGE),
+                               .adapters = cli_given(args, APP_ADAPTERS)};
     const bool names_nothing = out->out != NULL && out->out[0] == '\0';
     if (args->words[0] == NULL || out->save == NULL || out->save[0] == '\0' || names_nothing) {
         (void)HR_FAIL(err, USAGE, "export needs %s",
@@ -28,6 +30,20 @@ static hr_status take_request(const cli_args *args, hr_deploy_request *out, hr_e
     return word == NULL ? HR_OK : hr_quantize_parse(word, &out->quantize, err);
 }
 
+// compress.quantize is of a training's evaluations; what export makes of weights its own option says.
+static hr_status check_mode(const cli_args *args, const cli_subject *subject, hr_err *err)
+{
+    const char *mode = hr_knob_text(&subject->knobs, HR_KNOB_COMPRESS_QUANTIZE);
+    if (args->value[APP_QUANTIZE] != NULL || !hr_knobs_quantize(&subject->knobs)) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, USAGE,
+                  "compress.quantize=%s is how a training evaluates: export needed --quantize beside it",
+                  mode);
+    hr_err_try(err, "--quantize %s, or --quantize none", mode);
+    return HR_USAGE;
+}
+
 static hr_status export(const cli_args *args, hr_err *err)
 {
     hr_deploy_request request;
@@ -35,6 +51,7 @@ static hr_status export(const cli_args *args, hr_err *err)
     hr_deploy made;
     HR_TRY(take_request(args, &request, err));
     hr_status status = cli_open(args, args->words[0], &subject, err);
+    status = status == HR_OK ? check_mode(args, &subject, err) : status;
     if (status == HR_OK) {
         status = hr_deploy_run(subject.preset, &subject.knobs, &request, &made, err);
     }

@@ -72,6 +72,10 @@ void export_print_json(const hr_deploy *d, const hr_deploy_request *request)
     emit_count(&e, "steps", d->steps);
     emit_text(&e, "quantize", hr_quantize_name(d->quantize));
     emit_bool(&e, "averaged", d->averaged);
+    emit_bool(&e, "decomposed", d->decomposed);
+    emit_bool(&e, "merged", d->merged);
+    emit_bool(&e, "adapters", request->adapters);
+    emit_text(&e, "base", d->base);
     emit_text(&e, "written", request->out);
     emit_text(&e, "preset", d->preset);
     emit_count(&e, "parameters", d->parameters);
@@ -79,10 +83,12 @@ void export_print_json(const hr_deploy *d, const hr_deploy_request *request)
     emit_object(&e, "sizes");
     emit_size(&e, "save", &d->save);
     emit_size(&e, "stripped", &d->stripped);
+    emit_size(&e, "with_adapters", &d->with_adapters);
     emit_size(&e, "deployed", &d->deployed);
     emit_end_object(&e);
     emit_object(&e, "evaluation");
     emit_eval(&e, "trained", &d->before);
+    emit_eval(&e, "with_adapters", &d->after_merge);
     emit_eval(&e, "deployed", &d->after);
     emit_end_object(&e);
     emit_array(&e, "layers");
@@ -115,7 +121,7 @@ static const char *error_text(double error, char text[CELL_TEXT_MAX])
     return isnan(error) ? "-" : text;
 }
 
-// What is deployed is another model, or has other numbers.
+// What is deployed is another model, or has other numbers, than trained or merged.
 static bool is_another(const hr_deploy *d)
 {
     return d->layer_count > 0 || (d->quantize != HR_QUANTIZE_NONE && !d->was_quantized);
@@ -126,6 +132,12 @@ static const char *label_of_deployed(const hr_deploy *d)
     return d->quantize != HR_QUANTIZE_NONE ? hr_quantize_name(d->quantize) : "shrunk";
 }
 
+// Factors are made of what was trained, where the save has no factors yet.
+static const char *label_of_trained(const hr_deploy *d)
+{
+    return d->was_quantized ? hr_quantize_name(d->quantize) : d->decomposed ? "as factors" : "trained";
+}
+
 static void print_size(const char *label, const hr_deploy_size *s)
 {
     char ram[SAY_COUNT_TEXT_MAX], file[SAY_COUNT_TEXT_MAX], gzip[SAY_COUNT_TEXT_MAX],
@@ -134,14 +146,19 @@ static void print_size(const char *label, const hr_deploy_size *s)
            say_count(s->file_bytes, file), say_count(s->gzip_bytes, gzip), say_count(s->zstd_bytes, zstd));
 }
 
-static void print_sizes(const hr_deploy *d)
+static void print_sizes(const hr_deploy *d, const hr_deploy_request *request)
 {
     printf("  %-12s %14s %14s %14s %14s\n", "bytes", "in RAM", "on disk", "gzip", "zstd");
     if (!d->was_quantized) {
         print_size("save", &d->save);
-        print_size("stripped", &d->stripped);
+        print_size(d->decomposed ? "as factors" : "stripped", &d->stripped);
     }
-    if (is_another(d) || d->was_quantized) {
+    if (d->merged) {
+        print_size("merged", &d->with_adapters);
+    }
+    if (request->adapters) {
+        print_size("adapters", &d->deployed);
+    } else if (is_another(d) || d->was_quantized) {
         print_size(label_of_deployed(d), &d->deployed);
     }
 }
@@ -161,7 +178,10 @@ static void print_evaluation(const hr_deploy *d)
         return;
     }
     printf("\n  %-12s %14s %14s %14s\n", "evaluated", "accuracy", "loss", "examples/s m");
-    print_eval(d->was_quantized ? hr_quantize_name(d->quantize) : "trained", &d->before);
+    print_eval(label_of_trained(d), &d->before);
+    if (d->merged) {
+        print_eval("merged", &d->after_merge);
+    }
     if (is_another(d)) {
         print_eval(label_of_deployed(d), &d->after);
     }
@@ -254,13 +274,54 @@ static void print_command(const hr_deploy *d, const hr_deploy_request *request)
     putchar('\n');
 }
 
+static void print_headline(const hr_deploy *d, const hr_deploy_request *request)
+{
+    char steps[SAY_COUNT_TEXT_MAX];
+    printf("%s after %s steps, ", d->model, say_count(d->steps, steps));
+    if (request->adapters) {
+        puts("its adapters alone\n");
+    } else if (d->quantize != HR_QUANTIZE_NONE) {
+        printf("%sdeployed with %s weights\n\n", d->merged ? "its adapters merged, " : "",
+               hr_quantize_name(d->quantize));
+    } else {
+        printf("deployed %s\n\n", d->merged       ? "with its adapters merged"
+                                  : d->decomposed ? "as factors of what was trained"
+                                                  : "as trained");
+    }
+}
+
+static void print_remarks(const hr_deploy *d, const hr_deploy_request *request)
+{
+    if (d->averaged) {
+        puts("The weights are the averages that optimizer.ema holds, which evaluation uses.");
+    }
+    if (d->decomposed) {
+        puts("The save has whole weights, not these factors of them: without compress.low_rank\n"
+             "export says what it is as it was trained.");
+    }
+    if (d->base != NULL && d->merged) {
+        printf("What was held as %s is real again: merged are the numbers that it stood for,\n"
+               "not those that it was made of.\n",
+               d->base);
+    }
+    if (request->adapters) {
+        puts("They are of use beside the weights that base_sha256 in the file names alone.");
+    }
+}
+
 static void print_written(const hr_deploy *d, const hr_deploy_request *request)
 {
     const bool trains = d->quantize == HR_QUANTIZE_NONE;
     fputs("Written to ", stdout);
     say_foreign(stdout, request->out, "");
+    if (request->adapters) {
+        puts(".\nA, B, rank, alpha and targets are there under their names; training goes on from\n"
+             "the save that they are of.");
+        return;
+    }
     if (d->preset == NULL) {
-        puts(":\n`headroom export PRESET --save` evaluates it,");
+        printf(":\n`headroom export PRESET %s--save` evaluates it,\n",
+               d->merged ? "-s compress.lora=none " : "");
         puts(trains ? "train.resume trains on with fresh slots." : "it does not train.");
         return;
     }
@@ -275,14 +336,8 @@ static void print_written(const hr_deploy *d, const hr_deploy_request *request)
 
 void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
 {
-    char steps[SAY_COUNT_TEXT_MAX];
-    printf("%s after %s steps, deployed ", d->model, say_count(d->steps, steps));
-    if (d->quantize == HR_QUANTIZE_NONE) {
-        puts("as trained\n");
-    } else {
-        printf("with %s weights\n\n", hr_quantize_name(d->quantize));
-    }
-    print_sizes(d);
+    print_headline(d, request);
+    print_sizes(d, request);
     print_evaluation(d);
     print_layers(d);
     print_tensors(d);
@@ -290,9 +345,7 @@ void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
         export_print_ranks(d);
     }
     putchar('\n');
-    if (d->averaged) {
-        puts("The weights are the averages that optimizer.ema holds, which evaluation uses.");
-    }
+    print_remarks(d, request);
     if (request->out == NULL) {
         puts("Nothing was written: -o FILE writes it.");
         return;

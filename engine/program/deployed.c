@@ -24,6 +24,17 @@ const char *hr_quantize_name(hr_quantize mode)
     return mode_names[mode];
 }
 
+// What begins with the word is what was meant, before what is spelled alike: int4 is no int8.
+static const char *nearest_mode(const char *word)
+{
+    for (int k = 0; k < HR_QUANTIZE_COUNT; k++) {
+        if (word[0] != '\0' && strncmp(mode_names[k], word, strlen(word)) == 0) {
+            return mode_names[k];
+        }
+    }
+    return hr_word_nearest(word, mode_names, HR_QUANTIZE_COUNT);
+}
+
 hr_status hr_quantize_parse(const char *word, hr_quantize *out, hr_err *err)
 {
     for (int k = 0; k < HR_QUANTIZE_COUNT; k++) {
@@ -32,7 +43,7 @@ hr_status hr_quantize_parse(const char *word, hr_quantize *out, hr_err *err)
             return HR_OK;
         }
     }
-    const char *near = hr_word_nearest(word, mode_names, HR_QUANTIZE_COUNT);
+    const char *near = nearest_mode(word);
     (void)HR_FAIL(err, USAGE, "--quantize needs int8, int8_weights, int4_weights or none, had '%.64s'%s%s%s",
                   word, near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
                   near == NULL ? "" : "'?");

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "knobs/preset_model.h"
 #include "program/optimizer_rules.h"
+#include "train/adapted.h"
 #include "train/deploy_sizes.h"
 #include "train/engine_impl.h"
 #include "train/held.h"
@@ -25,9 +26,15 @@ typedef struct deploying {
     const hr_deploy_request *request;
     hr_engine *e;
     store saved, stripped, left, deployed,
-        back;            // left: without filters that are gone; back: what the deployed compute with
-    text header;         // of the file
-    hr_knobs knobs;      // of the engine
+        back;          // left: without filters that are gone; back: what the deployed compute with
+    store adapted;     // `stripped` before adapters were merged; empty where none were
+    text header;       // of the file
+    json_t *about;     // what its metadata say beside; NULL: nothing
+    hr_knobs knobs;    // of the engine
+    hr_knobs asked;    // of the preset that is written: what was asked for, without adapters that were merged
+    bool had_adapters; // the save
+    bool judged;       // out->before is there
+    bool unjudged;     // the engine has another model than the last evaluation had
     hr_preset *narrower; // NULL: the model is as it was
     text words;          // its preset
     hr_deploy *out;
@@ -44,15 +51,20 @@ void hr_deploy_deinit(hr_deploy *deploy)
 
 // ---- the save -------------------------------------------------------------------------------------------------
 
-static bool has_ranges(const json_t *root)
+static bool is_range_name(const char *name)
 {
     static const char ending[] = ":range";
+    const size_t length = strlen(name), least = sizeof ending - 1;
+    return length > least && strcmp(name + length - least, ending) == 0;
+}
+
+static bool has_tensor(const json_t *root, bool (*is)(const char *name))
+{
     const char *name = NULL;
     json_t *entry = NULL;
     json_object_foreach((json_t *)(uintptr_t)root, name, entry)
     {
-        const size_t length = strlen(name), least = sizeof ending - 1;
-        if (length > least && strcmp(name + length - least, ending) == 0) {
+        if (is(name)) {
             return true;
         }
     }
@@ -69,10 +81,22 @@ static hr_status read_facts(deploying *d, hr_knobs *knobs, hr_err *err)
     const char *seed = save_text(json_object_get(root, "__metadata__"), "seed");
     const hr_status status =
         text_to_int(seed, &number) ? hr_knobs_set(knobs, HR_KNOB_TRAIN_SEED, seed, err) : HR_OK;
-    d->out->had_ranges = has_ranges(root);
+    d->out->had_ranges = has_tensor(root, is_range_name);
+    d->had_adapters = has_tensor(root, model_is_adapter_name);
     file_close(fd);
     json_decref(root);
     return status;
+}
+
+static hr_status set_defaults(hr_knobs *knobs, const hr_knob_id *ids, size_t count, hr_err *err)
+{
+    hr_knobs defaults;
+    hr_knobs_init(&defaults);
+    for (size_t k = 0; k < count; k++) {
+        char value[HR_KNOB_TEXT_MAX];
+        HR_TRY(hr_knobs_set(knobs, ids[k], hr_knob_format(&defaults, ids[k], value), err));
+    }
+    return HR_OK;
 }
 
 // What is deployed needs no teacher, nor is the model another one for it.
@@ -85,13 +109,21 @@ static hr_status leave_training(hr_knobs *knobs, hr_err *err)
                                      HR_KNOB_COMPRESS_DISTILL_WEIGHTS,
                                      HR_KNOB_COMPRESS_DISTILL_TEMPERATURE,
                                      HR_KNOB_COMPRESS_DISTILL_CACHE};
-    hr_knobs defaults;
-    hr_knobs_init(&defaults);
-    for (size_t k = 0; k < sizeof ids / sizeof *ids; k++) {
-        char value[HR_KNOB_TEXT_MAX];
-        HR_TRY(hr_knobs_set(knobs, ids[k], hr_knob_format(&defaults, ids[k], value), err));
+    return set_defaults(knobs, ids, sizeof ids / sizeof *ids, err);
+}
+
+// Adapters that the save lacks would begin, and add nothing.
+static hr_status check_adapters(const deploying *d, hr_err *err)
+{
+    const bool asked = d->request->merges || d->request->adapters;
+    if (!asked || d->had_adapters) {
+        return HR_OK;
     }
-    return HR_OK;
+    const char *option = d->request->merges ? "--merge" : "--adapters";
+    (void)HR_FAIL(err, SAVE, "%s has no adapters: %s needed what was trained under compress.lora",
+                  d->request->save, option);
+    hr_err_try(err, "export without %s, or --save FILE of a run with -s compress.lora=RANK", option);
+    return HR_SAVE;
 }
 
 static hr_status read_save(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
@@ -100,6 +132,7 @@ static hr_status read_save(deploying *d, const hr_preset *preset, const hr_knobs
     HR_TRY(hr_knobs_set(&of_save, HR_KNOB_TRAIN_RESUME, d->request->save, err));
     HR_TRY(leave_training(&of_save, err));
     HR_TRY(read_facts(d, &of_save, err));
+    HR_TRY(check_adapters(d, err));
     d->knobs = of_save;
     HR_TRY(hr_engine_create(preset, &of_save, NULL, &d->e, err));
     return engine_rebuild(d->e, err);
@@ -156,7 +189,8 @@ static hr_status strip(deploying *d, hr_err *err)
 
 static hr_status make_header(const deploying *d, const store *s, hr_quantize mode, text *out, hr_err *err)
 {
-    json_t *metadata = save_make_metadata(d->e, s, mode, true);
+    json_t *metadata =
+        save_make_metadata(d->e, s, &(save_kind){.mode = mode, .stripped = true, .more = d->about});
     const hr_status status = save_make_header(metadata, s, out, err);
     json_decref(metadata);
     return status;
@@ -175,9 +209,11 @@ static hr_status weigh(deploying *d, const store *s, hr_quantize mode, hr_deploy
     return status;
 }
 
+static const hr_deploy_size not_weighed = {HR_NONE, HR_NONE, HR_NONE, HR_NONE};
+
 static hr_status weigh_trained(deploying *d, hr_err *err)
 {
-    d->out->save = d->out->stripped = (hr_deploy_size){HR_NONE, HR_NONE, HR_NONE, HR_NONE};
+    d->out->save = d->out->stripped = d->out->with_adapters = not_weighed;
     if (d->out->was_quantized) {
         return HR_OK;
     }
@@ -221,36 +257,55 @@ static uint64_t bytes_of_all(const store *s, const char *name)
     return sum;
 }
 
-static hr_status describe(deploying *d, hr_err *err)
+// The type that a parameter is deployed as; static.
+static const char *type_of(const deploying *d, uint32_t param)
 {
     const hr_model *m = d->e->model;
     const hr_quantize mode = d->out->quantize;
+    const held_as held = m->params[param].held;
+    const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(m, param);
+    return held != HELD_REAL ? held_name(held)
+           : !taken          ? dtype_name(store_find(&d->stripped, m->params[param].name)->dtype)
+           : mode == HR_QUANTIZE_INT4_WEIGHTS ? "int4"
+                                              : "int8";
+}
+
+static hr_status describe_one(const deploying *d, uint32_t param, hr_deploy_tensor *t, hr_err *err)
+{
+    const model_param *p = &d->e->model->params[param];
+    const stored_tensor *w = store_find(&d->stripped, p->name);
+    const bool held = p->held != HELD_REAL;
+    const bool taken = d->out->quantize != HR_QUANTIZE_NONE && model_param_is_dense(d->e->model, param);
+    (void)text_copy(t->name, sizeof t->name, p->name);
+    t->type = type_of(d, param);
+    (void)shape_elements(held ? &p->shape : &w->shape, &t->elements);
+    if (held) {
+        HR_TRY(held_zeros(&d->stripped, p, &t->zeros, err));
+    } else {
+        t->zeros = count_zeros(w, t->elements);
+    }
+    t->bytes = bytes_of_all(d->out->merged          ? &d->adapted
+                            : d->out->was_quantized ? &d->deployed
+                                                    : &d->stripped,
+                            t->name);
+    t->deployed_bytes = bytes_of_all(&d->deployed, t->name);
+    t->max_error = taken && !d->out->was_quantized
+                       ? largest_error(store_find(&d->left, t->name), store_find(&d->back, t->name))
+                       : (double)NAN;
+    return HR_OK;
+}
+
+static hr_status describe(deploying *d, hr_err *err)
+{
+    const hr_model *m = d->e->model;
     d->out->tensors = hr_calloc(m->own_params, sizeof *d->out->tensors);
     if (d->out->tensors == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a report of %u tensors", m->own_params);
     }
-    d->out->tensor_count = m->own_params;
     for (uint32_t k = 0; k < m->own_params; k++) {
-        hr_deploy_tensor *t = &d->out->tensors[k];
-        const stored_tensor *w = store_find(&d->stripped, m->params[k].name);
-        const held_as held = m->params[k].held;
-        const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(m, k);
-        (void)text_copy(t->name, sizeof t->name, m->params[k].name);
-        t->type = held != HELD_REAL                  ? held_name(held)
-                  : !taken                           ? dtype_name(w->dtype)
-                  : mode == HR_QUANTIZE_INT4_WEIGHTS ? "int4"
-                                                     : "int8";
-        (void)shape_elements(held != HELD_REAL ? &m->params[k].shape : &w->shape, &t->elements);
-        if (held == HELD_REAL) {
-            t->zeros = count_zeros(w, t->elements);
-        } else {
-            HR_TRY(held_zeros(&d->stripped, &m->params[k], &t->zeros, err));
+        if (!d->request->adapters || store_find(&d->deployed, m->params[k].name) != NULL) {
+            HR_TRY(describe_one(d, k, &d->out->tensors[d->out->tensor_count++], err));
         }
-        t->bytes = bytes_of_all(d->out->was_quantized ? &d->deployed : &d->stripped, t->name);
-        t->deployed_bytes = bytes_of_all(&d->deployed, t->name);
-        t->max_error = taken && !d->out->was_quantized
-                           ? largest_error(store_find(&d->left, t->name), store_find(&d->back, t->name))
-                           : (double)NAN;
     }
     return HR_OK;
 }
@@ -271,9 +326,12 @@ static double median_rate(const hr_engine *e)
     return sum_ns == 0 ? (double)NAN : (double)p->batch * 1e9 / (double)sum_ns;
 }
 
+static const hr_deploy_eval not_evaluated = {
+    .loss = (double)NAN, .accuracy = (double)NAN, .examples_per_second = (double)NAN};
+
 static hr_status evaluate(hr_engine *e, hr_deploy_eval *out, hr_err *err)
 {
-    *out = (hr_deploy_eval){.loss = (double)NAN, .accuracy = (double)NAN, .examples_per_second = (double)NAN};
+    *out = not_evaluated;
     if (pipeline_get_info(e->data)->eval_samples == 0) {
         return HR_OK;
     }
@@ -305,23 +363,88 @@ static hr_status quantize(hr_engine *e, hr_quantize mode, hr_err *err)
     return engine_rebuild(e, err);
 }
 
+// Once, while the engine has the model that was trained.
 static hr_status evaluate_trained(deploying *d, hr_err *err)
 {
+    if (d->judged) {
+        return HR_OK;
+    }
     if (d->out->was_quantized) {
         HR_TRY(quantize(d->e, d->out->quantize, err));
     }
-    return evaluate(d->e, &d->out->before, err);
+    HR_TRY(evaluate(d->e, &d->out->before, err));
+    d->out->after = d->out->before;
+    d->judged = true;
+    return HR_OK;
 }
 
 static hr_status evaluate_deployed(deploying *d, hr_err *err)
 {
     hr_deploy *out = d->out;
     const bool quantizes = out->quantize != HR_QUANTIZE_NONE && !out->was_quantized;
-    out->after = out->before;
+    HR_TRY(evaluate_trained(d, err));
     if (quantizes) {
         HR_TRY(quantize(d->e, out->quantize, err));
     }
-    return quantizes || d->narrower != NULL ? evaluate(d->e, &out->after, err) : HR_OK;
+    return quantizes || d->unjudged ? evaluate(d->e, &out->after, err) : HR_OK;
+}
+
+// ---- another model --------------------------------------------------------------------------------------------
+
+// An engine with these weights of another model takes the place of the one that has what was trained, as far as that has come.
+static hr_status replace_engine(deploying *d, const hr_preset *preset, const hr_knobs *knobs,
+                                const store *weights, hr_err *err)
+{
+    hr_engine *e = NULL;
+    HR_TRY(evaluate_trained(d, err));
+    HR_TRY(hr_engine_create(preset, knobs, NULL, &e, err));
+    e->steps = d->e->steps;
+    e->updates = d->e->updates;
+    e->position = d->e->position;
+    hr_engine_destroy(d->e);
+    d->e = e;
+    d->unjudged = true;
+    for (uint32_t k = 0; k < weights->tensors.count; k++) {
+        const stored_tensor *from = &weights->tensors.data[k];
+        stored_tensor *to = store_add_as(&e->carried, from->name, from, from->dtype);
+        if (to == NULL) {
+            return HR_FAIL(err, NOMEM, "no host memory for a copy of %s", from->name);
+        }
+        to->category = from->category;
+    }
+    return engine_rebuild(e, err);
+}
+
+// ---- adapters -------------------------------------------------------------------------------------------------
+
+static hr_status end_adapters(hr_knobs *knobs, hr_err *err)
+{
+    static const hr_knob_id ids[] = {HR_KNOB_COMPRESS_LORA, HR_KNOB_COMPRESS_LORA_ALPHA,
+                                     HR_KNOB_COMPRESS_LORA_TARGETS, HR_KNOB_COMPRESS_LORA_BASE};
+    return set_defaults(knobs, ids, sizeof ids / sizeof *ids, err);
+}
+
+static hr_status merge(deploying *d, const hr_preset *preset, hr_err *err)
+{
+    d->adapted = d->stripped;
+    d->stripped = (store){.tensors = {.data = NULL}};
+    d->out->merged = true;
+    HR_TRY(adapted_merge(&d->adapted, d->e->model, &d->stripped, err));
+    HR_TRY(end_adapters(&d->knobs, err));
+    HR_TRY(end_adapters(&d->asked, err));
+    HR_TRY(hr_knobs_set(&d->knobs, HR_KNOB_TRAIN_RESUME, "", err));
+    HR_TRY(replace_engine(d, preset, &d->knobs, &d->stripped, err));
+    HR_TRY(evaluate(d->e, &d->out->after_merge, err));
+    d->out->after = d->out->after_merge;
+    d->unjudged = false;
+    return HR_OK;
+}
+
+static hr_status take_adapters(deploying *d, hr_err *err)
+{
+    HR_TRY(adapted_alone(&d->stripped, d->e->model, &d->deployed, err));
+    d->about = adapted_about(&d->stripped, d->e->model);
+    return d->about != NULL ? HR_OK : HR_FAIL(err, NOMEM, "no host memory for what adapters go with");
 }
 
 // ---- a narrower model -----------------------------------------------------------------------------------------
@@ -387,7 +510,7 @@ static hr_status check_beside(const deploying *d, hr_err *err)
     return status;
 }
 
-static hr_status write_preset_words(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+static hr_status write_preset_words(deploying *d, const hr_preset *preset, hr_err *err)
 {
     static const char nowhere[] = "narrower.yaml";
     if (d->request->out != NULL) {
@@ -397,7 +520,7 @@ static hr_status write_preset_words(deploying *d, const hr_preset *preset, const
         }
     }
     const shrunk_preset p = {.preset = preset,
-                             .knobs = knobs,
+                             .knobs = &d->asked,
                              .layers = d->out->layers,
                              .layer_count = d->out->layer_count,
                              .path = d->out->preset != NULL ? d->out->preset : nowhere};
@@ -408,53 +531,48 @@ static hr_status write_preset_words(deploying *d, const hr_preset *preset, const
     return status == HR_PRESET ? preset_open_text(p.path, d->words.data, true, &d->narrower, err) : status;
 }
 
-// Takes the place of the engine that has the whole model, as far as that has come.
 static hr_status narrow_engine(deploying *d, hr_err *err)
 {
-    hr_engine *e = NULL;
     hr_knobs knobs = d->knobs;
     HR_TRY(hr_knobs_set(&knobs, HR_KNOB_COMPRESS_PRUNE, "none", err));
     HR_TRY(hr_knobs_set(&knobs, HR_KNOB_TRAIN_RESUME, "", err));
-    HR_TRY(hr_engine_create(d->narrower, &knobs, NULL, &e, err));
-    e->steps = d->e->steps;
-    e->updates = d->e->updates;
-    e->position = d->e->position;
-    hr_engine_destroy(d->e);
-    d->e = e;
-    for (uint32_t k = 0; k < d->left.tensors.count; k++) {
-        const stored_tensor *from = &d->left.tensors.data[k];
-        stored_tensor *to = store_add_as(&e->carried, from->name, from, from->dtype);
-        if (to == NULL) {
-            return HR_FAIL(err, NOMEM, "no host memory for a copy of %s", from->name);
-        }
-        to->category = from->category;
-    }
-    return engine_rebuild(e, err);
+    return replace_engine(d, d->narrower, &knobs, &d->left, err);
 }
 
-static hr_status narrow(deploying *d, const shrinking *s, const hr_preset *preset, const hr_knobs *knobs,
-                        hr_err *err)
+static hr_status narrow(deploying *d, const shrinking *s, const hr_preset *preset, hr_err *err)
 {
     HR_TRY(shrink_weights(s, &d->stripped, &d->left, err));
     if (!s->any) {
         return check_beside(d, err);
     }
     HR_TRY(shrink_layers(s, &d->out->layers, &d->out->layer_count, err));
-    HR_TRY(write_preset_words(d, preset, knobs, err));
-    HR_TRY(evaluate_trained(d, err));
+    HR_TRY(write_preset_words(d, preset, err));
     return narrow_engine(d, err);
 }
 
-static hr_status shrink(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+static hr_status shrink(deploying *d, const hr_preset *preset, hr_err *err)
 {
     shrinking s;
     hr_status status = shrink_open(d->e->model, &d->stripped, &s, err);
-    status = status == HR_OK ? narrow(d, &s, preset, knobs, err) : status;
+    status = status == HR_OK ? narrow(d, &s, preset, err) : status;
     shrink_close(&s);
     return status;
 }
 
 // ---- the whole ------------------------------------------------------------------------------------------------
+
+static hr_status check_together(const hr_deploy_request *request, hr_err *err)
+{
+    const bool quantizes = request->quantize != HR_QUANTIZE_NONE;
+    if (!request->adapters || (!request->merges && !quantizes)) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, USAGE, "--adapters deploys them alone, as they were trained: needed no %s",
+                  request->merges ? "--merge" : "--quantize");
+    hr_err_try(err, "--merge%s%s, or --adapters", quantizes ? " --quantize " : "",
+               quantizes ? hr_quantize_name(request->quantize) : "");
+    return HR_USAGE;
+}
 
 static hr_status check_request(const deploying *d, hr_err *err)
 {
@@ -467,13 +585,26 @@ static hr_status check_request(const deploying *d, hr_err *err)
     }
     const bool held = hr_knob_is_set(&d->e->knobs, HR_KNOB_COMPRESS_LORA) &&
                       !hr_knob_is(&d->e->knobs, HR_KNOB_COMPRESS_LORA_BASE, "none");
-    if (held && d->request->quantize != HR_QUANTIZE_NONE) {
-        (void)HR_FAIL(err, SAVE, "%s has the base of its adapters as %s: needed --quantize none",
+    if (held && d->request->quantize != HR_QUANTIZE_NONE && !d->request->merges) {
+        (void)HR_FAIL(err, SAVE, "%s has the base of its adapters as %s: needed --quantize none, or --merge",
                       d->request->save, hr_knob_text(&d->e->knobs, HR_KNOB_COMPRESS_LORA_BASE));
-        hr_err_try(err, "--quantize none");
+        hr_err_try(err, "--merge --quantize %s", hr_quantize_name(d->request->quantize));
         return HR_SAVE;
     }
     return HR_OK;
+}
+
+static hr_status check_no_folder(const char *path, hr_err *err)
+{
+    struct stat facts;
+    const size_t length = strlen(path);
+    const bool slash = length > 0 && path[length - 1] == '/';
+    if (!slash && (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, WRITE, "%s is a folder: needed a file to write", path);
+    hr_err_try(err, "-o %s%sNAME.safetensors", path, slash ? "" : "/");
+    return HR_WRITE;
 }
 
 // Found out now, not behind the evaluations.
@@ -483,6 +614,7 @@ static hr_status check_out(const hr_deploy_request *request, hr_err *err)
     if (request->out == NULL) {
         return HR_OK;
     }
+    HR_TRY(check_no_folder(request->out, err));
     if (is_one_file(request->save, request->out)) {
         (void)HR_FAIL(err, WRITE, "%s is what --save names: needed another file to write", request->out);
         hr_err_try(err, "-o ANOTHER.safetensors");
@@ -498,25 +630,56 @@ static hr_status check_out(const hr_deploy_request *request, hr_err *err)
     return status;
 }
 
-static hr_status make(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
+static void describe_save(deploying *d)
 {
     hr_deploy *out = d->out;
+    const hr_model *m = d->e->model;
     out->was_quantized = d->e->quantized != HR_QUANTIZE_NONE;
     out->quantize = out->was_quantized ? d->e->quantized : d->request->quantize;
     out->steps = d->e->steps;
-    out->parameters = d->e->model->parameters;
-    (void)text_copy(out->model, sizeof out->model, d->e->model->name);
-    HR_TRY(strip(d, err));
-    HR_TRY(weigh_trained(d, err));
-    HR_TRY(shrink(d, preset, knobs, err));
-    HR_TRY(d->request->ranks ? ranks_of_deployed(d->e, &d->left, out, err) : HR_OK);
-    const hr_model *m = d->e->model;
-    out->deployed_parameters = m->parameters;
-    HR_TRY(quantized_make(&d->left, m, out->quantize, &d->deployed, err));
-    HR_TRY(quantized_back(&d->deployed, m, out->quantize, d->request->save, &d->back, err));
-    HR_TRY(describe(d, err));
+    out->parameters = m->parameters;
+    out->decomposed = d->e->decomposed.count > 0;
+    out->after_merge = not_evaluated;
+    for (uint32_t k = 0; k < m->own_params; k++) {
+        out->base = m->params[k].held != HELD_REAL ? held_name(m->params[k].held) : out->base;
+    }
+    (void)text_copy(out->model, sizeof out->model, m->name);
+}
+
+// Numbers as they are deployed, of the model that is.
+static hr_status take_model(deploying *d, const hr_preset *preset, hr_err *err)
+{
+    HR_TRY(d->request->merges ? merge(d, preset, err) : HR_OK);
+    HR_TRY(shrink(d, preset, err));
+    HR_TRY(quantized_make(&d->left, d->e->model, d->out->quantize, &d->deployed, err));
+    return quantized_back(&d->deployed, d->e->model, d->out->quantize, d->request->save, &d->back, err);
+}
+
+// What is deployed last: the header stays that of the file.
+static hr_status weigh_deployed(deploying *d, hr_err *err)
+{
+    hr_deploy *out = d->out;
+    const bool goes_on = out->quantize != HR_QUANTIZE_NONE || d->narrower != NULL;
+    if (out->merged && goes_on) {
+        HR_TRY(weigh(d, &d->stripped, HR_QUANTIZE_NONE, &out->with_adapters, err));
+    }
     HR_TRY(weigh(d, &d->deployed, out->quantize, &out->deployed, err));
-    HR_TRY(d->narrower == NULL ? evaluate_trained(d, err) : HR_OK);
+    out->with_adapters = out->merged && !goes_on ? out->deployed : out->with_adapters;
+    return HR_OK;
+}
+
+static hr_status make(deploying *d, const hr_preset *preset, hr_err *err)
+{
+    const bool alone = d->request->adapters;
+    describe_save(d);
+    HR_TRY(strip(d, err));
+    store_deinit(&d->saved);
+    HR_TRY(weigh_trained(d, err));
+    HR_TRY(alone ? take_adapters(d, err) : take_model(d, preset, err));
+    HR_TRY(d->request->ranks ? ranks_of_deployed(d->e, alone ? &d->stripped : &d->left, d->out, err) : HR_OK);
+    d->out->deployed_parameters = d->e->model->parameters;
+    HR_TRY(describe(d, err));
+    HR_TRY(weigh_deployed(d, err));
     return evaluate_deployed(d, err);
 }
 
@@ -536,10 +699,12 @@ static hr_status write_both(const deploying *d, hr_err *err)
 
 static hr_status deploy(deploying *d, const hr_preset *preset, const hr_knobs *knobs, hr_err *err)
 {
+    d->asked = *knobs;
+    HR_TRY(check_together(d->request, err));
     HR_TRY(check_out(d->request, err));
     HR_TRY(open_engine(d, preset, knobs, err));
     HR_TRY(check_request(d, err));
-    HR_TRY(make(d, preset, knobs, err));
+    HR_TRY(make(d, preset, err));
     if (d->request->out == NULL) {
         return HR_OK;
     }
@@ -553,12 +718,13 @@ hr_status hr_deploy_run(const hr_preset *preset, const hr_knobs *knobs, const hr
     deploying d = {.request = request, .out = out};
     *out = (hr_deploy){.tensors = NULL};
     const hr_status status = deploy(&d, preset, knobs, err);
-    store *const held[] = {&d.saved, &d.stripped, &d.left, &d.deployed, &d.back};
+    store *const held[] = {&d.saved, &d.stripped, &d.adapted, &d.left, &d.deployed, &d.back};
     for (size_t k = 0; k < sizeof held / sizeof *held; k++) {
         store_deinit(held[k]);
     }
     text_deinit(&d.header);
     text_deinit(&d.words);
+    json_decref(d.about);
     hr_engine_destroy(d.e);
     hr_preset_close(d.narrower);
     if (status != HR_OK) {

@@ -79,11 +79,12 @@ hr_status held_copy_scales(const store *s, const model_param *p, store *to, hr_e
     return HR_OK;
 }
 
-hr_status held_zeros(const store *s, const model_param *p, uint64_t *zeros, hr_err *err)
+hr_status held_real(const store *s, const model_param *p, float **w, hr_err *err)
 {
     held_parts parts;
     const void *part[HELD_PARTS] = {NULL};
     uint64_t elements = 0;
+    *w = NULL;
     held_parts_of(&p->shape, p->held, &parts);
     for (uint32_t k = 0; k < parts.count; k++) {
         const stored_tensor *t = find_part(s, p, &parts, k);
@@ -93,11 +94,20 @@ hr_status held_zeros(const store *s, const model_param *p, uint64_t *zeros, hr_e
         part[k] = t->data;
     }
     (void)shape_elements(&p->shape, &elements);
-    float *w = hr_calloc(elements + 1, sizeof *w);
-    if (w == NULL) {
+    *w = hr_calloc(elements + 1, sizeof **w);
+    if (*w == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the weights of %s", p->name);
     }
-    held_back(&p->shape, p->held, part, w);
+    held_back(&p->shape, p->held, part, *w);
+    return HR_OK;
+}
+
+hr_status held_zeros(const store *s, const model_param *p, uint64_t *zeros, hr_err *err)
+{
+    uint64_t elements = 0;
+    float *w = NULL;
+    HR_TRY(held_real(s, p, &w, err));
+    (void)shape_elements(&p->shape, &elements);
     *zeros = 0;
     for (uint64_t k = 0; k < elements; k++) {
         *zeros += fpclassify(w[k]) == FP_ZERO;

@@ -16,6 +16,9 @@ const char *held_beside_real(const store *s, const model_param *p);
 // Appends what stands beside its numbers, which the caller copies: scales and zero points. NOMEM error; SAVE where one is missing.
 HR_MUST_CHECK hr_status held_copy_scales(const store *s, const model_param *p, store *to, hr_err *err);
 
+// The weights that the parts stand for, in the parameter's shape; the caller frees with hr_free. NOMEM error; SAVE where a part is
+// missing.
+HR_MUST_CHECK hr_status held_real(const store *s, const model_param *p, float **w, hr_err *err);
 // Of the weights that the parts stand for, how many are 0. NOMEM error; SAVE where a part is missing.
 HR_MUST_CHECK hr_status held_zeros(const store *s, const model_param *p, uint64_t *zeros, hr_err *err);
 

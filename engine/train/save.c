@@ -49,7 +49,7 @@ static hr_status write_store(hr_engine *e, const char *path, store *s, hr_err *e
     text header = {0};
     HR_TRY(e->build != NULL ? store_take(s, e->build, err) : HR_OK);
     s = e->build != NULL ? s : &e->carried;
-    json_t *metadata = save_make_metadata(e, s, HR_QUANTIZE_NONE, false);
+    json_t *metadata = save_make_metadata(e, s, &(save_kind){.mode = HR_QUANTIZE_NONE});
     hr_status status = save_make_header(metadata, s, &header, err);
     json_decref(metadata);
     if (status == HR_OK) {
@@ -440,6 +440,12 @@ static hr_status read_store(hr_engine *e, save_file *f, json_t *root, store *s, 
         const char *format = json_string_value(json_object_get(f->metadata, "format"));
         return HR_FAIL(err, SAVE, "%s is no save of headroom: format needs %s, had %s", f->path, SAVE_SCHEMA,
                        format != NULL ? format : "nothing");
+    }
+    if (json_object_get(f->metadata, SAVE_ADAPTERS_KEY) != NULL) {
+        (void)HR_FAIL(err, SAVE, "%s has adapters alone: needed a save that has what they stand beside, too",
+                      f->path);
+        hr_err_try(err, "the save that it was exported from");
+        return HR_SAVE;
     }
     json_object_foreach(root, name, entry)
     {

@@ -160,7 +160,15 @@ static bool put_pruning(json_t *metadata, const hr_engine *e)
     return ok;
 }
 
-json_t *save_make_metadata(const hr_engine *e, const store *s, hr_quantize mode, bool stripped)
+static bool put_kind(json_t *metadata, const save_kind *kind)
+{
+    const char *mode = hr_quantize_name(kind->mode);
+    return (!kind->stripped || put(metadata, SAVE_STRIPPED_KEY, "1")) &&
+           (kind->mode == HR_QUANTIZE_NONE || put(metadata, SAVE_QUANTIZE_KEY, mode)) &&
+           (kind->more == NULL || json_object_update(metadata, (json_t *)(uintptr_t)kind->more) == 0);
+}
+
+json_t *save_make_metadata(const hr_engine *e, const store *s, const save_kind *kind)
 {
     json_t *m = json_object();
     bool ok = m != NULL && put(m, "format", SAVE_SCHEMA) && put(m, "model", e->model->name) &&
@@ -168,8 +176,7 @@ json_t *save_make_metadata(const hr_engine *e, const store *s, hr_quantize mode,
               put_number(m, "epoch", e->position.epoch) &&
               put_number(m, "epoch_samples", e->position.samples) &&
               put_number(m, "seed", (uint64_t)hr_knob_int(&e->knobs, HR_KNOB_TRAIN_SEED)) &&
-              put_shape(m, &e->knobs) && put_origin(m, e) && (!stripped || put(m, SAVE_STRIPPED_KEY, "1")) &&
-              (mode == HR_QUANTIZE_NONE || put(m, SAVE_QUANTIZE_KEY, hr_quantize_name(mode)));
+              put_shape(m, &e->knobs) && put_origin(m, e) && put_kind(m, kind);
     if (!ok || !put_tensors(m, s)) {
         json_decref(m);
         return NULL;

@@ -21,10 +21,18 @@
 // The knobs that made the model another one than its file says, as they are typed; it has none without them.
 #define SAVE_SHAPED_KEY   "shaped_by"
 #define SAVE_QUANTIZE_KEY "quantize"  // hr_quantize_name of one with whole numbers
+#define SAVE_ADAPTERS_KEY "adapters"  // of one that has no weights but adapters: "1" (train/adapted.h)
 #define SAVE_CATEGORY_KEY "category:" // begins the keys of what slot or state a tensor is
 
+// What a save is beside what the engine says of itself.
+typedef struct save_kind {
+    hr_quantize mode;
+    bool stripped;
+    const json_t *more; // keys of its own; borrowed, NULL: none
+} save_kind;
+
 // Of these tensors of the engine's: counters, seed, what shaped the model, and last the checksum of all. NULL: no host memory.
-json_t *save_make_metadata(const hr_engine *e, const store *s, hr_quantize mode, bool stripped);
+json_t *save_make_metadata(const hr_engine *e, const store *s, const save_kind *kind);
 
 // Of the names and bytes of tensors and of all other metadata (NULL: not of that), in any order; 63 bits, so that it is a
 // count like the others.

@@ -40,6 +40,8 @@ typedef struct hr_deploy_request {
     hr_quantize quantize;
     bool replaces; // whatever stands at `out`, but `save` itself
     bool ranks;    // also what compress.low_rank would make of each layer
+    bool merges;   // what adapters learned goes into the weights: the model is that without compress.lora
+    bool adapters; // they alone are deployed; not with merges or quantize
 } hr_deploy_request;
 
 // Bytes of tensors, of a safetensors file of them, and of that file behind gzip and zstd as their programs compress.
@@ -81,11 +83,19 @@ typedef struct hr_deploy {
     bool was_quantized; // the save is a quantised one
     bool averaged;      // weights are the averages that optimizer.ema holds
     bool had_ranges;    // of activations (compress.quantize=qat): they are not deployed, weights alone are
+    bool
+        decomposed; // the save has whole weights, `before` and `stripped` are of their factors (compress.low_rank)
+    bool merged; // request->merges
+    const char
+        *base; // what weights beside adapters were held as: "nf4"; NULL: as real numbers, or there are none
     uint64_t steps;
     hr_deploy_size save, stripped,
         deployed; // stripped: weights and running statistics as trained. Of a quantised save, deployed alone: the others HR_NONE
+    hr_deploy_size with_adapters; // in the weights; HR_NONE where they were not merged
     hr_deploy_eval before, after; // with the weights of the save, and with those deployed
-    hr_deploy_tensor *tensors;    // of the model, in canonical order; owned
+    hr_deploy_eval after_merge;   // before anything else is done to them; NaN where they were not merged
+    hr_deploy_tensor *
+        tensors; // of the model that is deployed, in canonical order; of adapters alone, what they are; owned
     size_t tensor_count;
     hr_deploy_layer *layers; // that are narrower, owned; none: the model is as it was
     size_t layer_count;
@@ -100,8 +110,11 @@ typedef struct hr_deploy {
 // Filters that are 0 with all that follows them are not deployed: what is deployed is a narrower model, and its preset is written
 // beside request->out, "w.yaml" of "w.safetensors", under the same rule.
 //
+// The adapters of a save are merged, or deployed alone, where the request says so: SAVE where it has none, MODEL where a layer
+// reads adapted weights without their adapter.
+//
 // Reads the save into an engine of these knobs without a teacher and with the save's own seed, evaluates, and writes request->out whole or not at all; the caller deinits *out.
-// DEPENDENCY: ranks without LAPACK. SAVE: the save is none, of another model, or quantised and asked to be quantised again. WRITE: a file at `out` is the
+// USAGE: a request for two things that exclude each other. DEPENDENCY: ranks without LAPACK. SAVE: the save is none, of another model, or quantised and asked to be quantised again. WRITE: a file at `out` is the
 // save itself, or none that was deployed, or cannot be written. The errors of a training's first build.
 HR_MUST_CHECK hr_status hr_deploy_run(const hr_preset *preset, const hr_knobs *knobs,
                                       const hr_deploy_request *request, hr_deploy *out, hr_err *err);
