@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "knobs/lora.h"
 #include "knobs/preset_model.h"
 #include "program/optimizer_rules.h"
 #include "train/adapted.h"
@@ -71,6 +72,35 @@ static bool has_tensor(const json_t *root, bool (*is)(const char *name))
     return false;
 }
 
+// "-s compress.lora=4 -s compress.lora_alpha=8" → 8, what stands behind the key; "": it is not there.
+static void find_shape(const char *words, const char *key, char value[HR_KNOB_TEXT_MAX])
+{
+    char pattern[64];
+    (void)snprintf(pattern, sizeof pattern, "-s %s=", key);
+    const char *at = strstr(words, pattern);
+    at = at == NULL ? "" : at + strlen(pattern);
+    (void)snprintf(value, HR_KNOB_TEXT_MAX, "%.*s", (int)strcspn(at, " "), at);
+}
+
+// Merged with another factor than it was trained with, what was learned would be lost without a word.
+static hr_status check_factor(const deploying *d, const hr_knobs *knobs, const json_t *root, hr_err *err)
+{
+    const char *words = save_text(json_object_get(root, "__metadata__"), SAVE_SHAPED_KEY);
+    char alpha[HR_KNOB_TEXT_MAX];
+    hr_knobs trained = *knobs;
+    lora_choice was, is;
+    find_shape(words, "compress.lora_alpha", alpha);
+    (void)!hr_knobs_set(&trained, HR_KNOB_COMPRESS_LORA_ALPHA, alpha[0] == '\0' ? "rank" : alpha, NULL);
+    if ((!d->request->merges && !d->request->adapters) || !d->had_adapters || !lora_of(&trained, &was) ||
+        !lora_of(knobs, &is) || is.rank == 0 || fpclassify(was.scale - is.scale) == FP_ZERO) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, SAVE, "%s was trained with an adapter's factor of %g: needed the same, had %g",
+                  d->request->save, was.scale, is.scale);
+    hr_err_try(err, "%s", words);
+    return HR_SAVE;
+}
+
 // The seed is the file's: nothing is trained, and data that are made of it are those that it learned from.
 static hr_status read_facts(deploying *d, hr_knobs *knobs, hr_err *err)
 {
@@ -83,9 +113,10 @@ static hr_status read_facts(deploying *d, hr_knobs *knobs, hr_err *err)
         text_to_int(seed, &number) ? hr_knobs_set(knobs, HR_KNOB_TRAIN_SEED, seed, err) : HR_OK;
     d->out->had_ranges = has_tensor(root, is_range_name);
     d->had_adapters = has_tensor(root, model_is_adapter_name);
+    const hr_status factor = check_factor(d, knobs, root, status == HR_OK ? err : NULL);
     file_close(fd);
     json_decref(root);
-    return status;
+    return status == HR_OK ? factor : status;
 }
 
 static hr_status set_defaults(hr_knobs *knobs, const hr_knob_id *ids, size_t count, hr_err *err)
