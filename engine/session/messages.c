@@ -83,7 +83,7 @@ bool get_open(const wire_message *m, open_request *request)
 static void walk_command(codec *c, hr_command *command)
 {
     uint32_t kind = command->kind;
-    codec_row(c, &kind, HR_COMMAND_QUIT + 1);
+    codec_row(c, &kind, HR_COMMAND_COUNT);
     codec_u32(c, &command->knob);
     codec_u64(c, &command->count);
     codec_text(c, command->text, sizeof command->text);

@@ -308,6 +308,8 @@ static hr_status command(void *self, const hr_command *what, hr_err *err)
     case HR_COMMAND_KEEP:
     case HR_COMMAND_QUIT:
         return HR_OK;
+    case HR_COMMAND_COUNT:
+        break;
     }
     return HR_FAIL(err, USAGE, "there is no command %u", what->kind);
 }

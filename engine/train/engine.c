@@ -282,6 +282,8 @@ hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
     case HR_COMMAND_STOP:
     case HR_COMMAND_QUIT:
         return stop(e, err);
+    case HR_COMMAND_COUNT:
+        break;
     }
     return HR_FAIL(err, STATE, "there is no command number %u", c->kind);
 }

@@ -626,6 +626,7 @@ static void take_commands(hr_session *h)
             put_note(h, HR_EVENT_SAVED, 0, c->text);
             break;
         case HR_COMMAND_KEEP:
+        case HR_COMMAND_COUNT:
             break;
         case HR_COMMAND_RANKS:
             put_ranks(h, c->text);

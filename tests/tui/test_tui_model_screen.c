@@ -8,6 +8,7 @@
 #include "headroom/terms.h"
 
 #include "app/tui/shell/panes.h"
+#include "tests/tui/fake_engine.h"
 #include "tests/tui/fake_step_plan.h"
 #include "tests/tui/golden.h"
 #include "tests/tui/suite.h"
@@ -234,6 +235,60 @@ START_TEST(every_heading_is_in_the_glossary_and_every_row_can_be_copied)
 }
 END_TEST
 
+static void say_point(app *a, uint32_t layer, uint32_t point, double error)
+{
+    hr_event e = {.kind = HR_EVENT_RANK, .instr = HR_NO_ID};
+    e.u.rank = (hr_event_rank){.bytes = 8 * (point + 1),
+                               .dense_bytes = 64,
+                               .error = error,
+                               .layer = layer,
+                               .rank = point + 1,
+                               .full = 4,
+                               .point = point,
+                               .points = 4};
+    fake_engine_say(a->feed.session, &e);
+}
+
+static bool has_ranks_of(app *a, uint32_t layer)
+{
+    bool same = a->feed.rank_count == 4;
+    for (uint32_t k = 0; same && k < 4; k++) {
+        same = a->feed.rank[k].layer == layer && a->feed.rank[k].point == k;
+    }
+    return same;
+}
+
+static void check_two_answers(app *a, unsigned lost)
+{
+    a->feed.message.kind = MESSAGE_NONE;
+    a->feed.rank_count = a->feed.rank_next = 0;
+    for (uint32_t k = 0; k < 8; k++) {
+        if ((lost >> k & 1) == 0) {
+            say_point(a, 1 + k / 4, k % 4, 0.5);
+        } else {
+            fake_engine_say(a->feed.session, &(hr_event){.kind = HR_EVENT_LOG, .instr = HR_NO_ID});
+        }
+    }
+    screen_advance(a, 1);
+    const unsigned first = lost & 0xf, second = lost >> 4;
+    ck_assert_int_eq(has_ranks_of(a, 2), second == 0);
+    ck_assert_int_eq(has_ranks_of(a, 1), first == 0 && second == 0xf);
+    ck_assert(a->feed.rank_count == 0 || a->feed.rank_count == 4);
+    const bool halved = (first != 0 && first != 0xf) || (second != 0 && second != 0xf);
+    ck_assert_int_eq(a->feed.message.kind == MESSAGE_NOTE, halved);
+}
+
+// Which of the eight records of two answers are lost on the way: a table is one answer, whole, or none is shown and that is said.
+START_TEST(ranks_of_which_one_was_lost_are_no_table)
+{
+    app *a = model_at(36, 120);
+    for (unsigned lost = 0; lost < 256; lost++) {
+        check_two_answers(a, lost);
+    }
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(every_pane_says_itself_in_a_sentence)
 {
     static const char *const screens[] = {"3", "9", "8"};
@@ -266,4 +321,5 @@ SUITE_MAIN("tui model screen", it_looks_as_agreed, what_compression_makes_of_eac
            ranks_of_another_layer_or_model_are_not_shown, without_a_step_plan_it_says_so,
            a_layers_tensors_and_instructions_are_all_of_its_own, the_line_of_sums_adds_the_layers_up,
            sorting_by_activations_brings_the_largest_layer_up, enter_leads_to_the_listing_and_to_the_timeline,
-           every_heading_is_in_the_glossary_and_every_row_can_be_copied, every_pane_says_itself_in_a_sentence)
+           every_heading_is_in_the_glossary_and_every_row_can_be_copied,
+           ranks_of_which_one_was_lost_are_no_table, every_pane_says_itself_in_a_sentence)

@@ -74,20 +74,51 @@ static void follow_save(feed *f, const hr_event *e)
     }
 }
 
-// Points come together, the last of them with the others before it; another model has none.
+// A table with a gap, or of two answers, would be wrong: there is none then, and that is said.
+static void lose_ranks(feed *f)
+{
+    f->rank_count = f->rank_next = 0;
+    f->rank_version++;
+    feed_say(f, MESSAGE_NOTE, "some ranks were lost on their way from the engine: Enter asks for them again");
+}
+
+static bool is_next_rank(const feed *f, const hr_event *e)
+{
+    const hr_event_rank *p = &e->u.rank;
+    return p->point == f->rank_next &&
+           (p->point == 0 ||
+            (e->seq == f->rank_seq + 1 && p->layer == f->rank[0].layer && p->points == f->rank[0].points));
+}
+
+static void take_rank(feed *f, const hr_event *e)
+{
+    const hr_event_rank *p = &e->u.rank;
+    const bool all = p->point + 1 == p->points;
+    f->rank[p->point] = *p;
+    f->rank_count = all ? p->points : 0;
+    f->rank_next = all ? 0 : p->point + 1;
+    f->rank_seq = e->seq;
+    f->rank_step = e->step;
+    f->rank_version++;
+}
+
+// Points come one behind the other, nothing between them; another model has none.
 static void follow_ranks(feed *f, const hr_event *e)
 {
-    if (e->kind == HR_EVENT_BUILD) {
-        f->rank_count = 0;
-    } else if (e->kind == HR_EVENT_RANK && e->u.rank.point < e->u.rank.points &&
-               e->u.rank.points <= HR_RANK_POINTS) {
-        f->rank[e->u.rank.point] = e->u.rank;
-        f->rank_count = e->u.rank.point + 1 == e->u.rank.points ? e->u.rank.points : 0;
-        f->rank_step = e->step;
-    } else {
-        return;
+    const bool is_rank =
+        e->kind == HR_EVENT_RANK && e->u.rank.point < e->u.rank.points && e->u.rank.points <= HR_RANK_POINTS;
+    if (is_rank && e->u.rank.point == 0) {
+        f->rank_next = 0; // another answer
     }
-    f->rank_version++;
+    if (is_rank && is_next_rank(f, e)) {
+        take_rank(f, e);
+    } else if (is_rank || f->rank_next > 0) {
+        lose_ranks(f);
+    }
+    if (e->kind == HR_EVENT_BUILD) {
+        f->rank_count = f->rank_next = 0;
+        f->rank_version++;
+    }
 }
 
 bool feed_drain_events(feed *f, bool *more)
@@ -180,7 +211,8 @@ static bool take_error(feed *f)
     if (!hr_session_error(f->session, &f->error_version, &err)) {
         return false;
     }
-    if (f->watched == NULL && (err.status == HR_KNOB || err.status == HR_CONSTRAINT)) { // a turn was refused
+    if (f->watched == NULL && err.status != HR_OOM &&
+        !knob_edit_same(&f->knobs, &f->applied)) { // a turn was refused
         f->knobs = f->applied;
         f->follows_engine = true;
         knob_edit_log_settle(&f->turned, &f->knobs);

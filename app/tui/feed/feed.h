@@ -84,7 +84,9 @@ typedef struct feed {
     bool has_step_plan;
     uint64_t step_plan_version;
     hr_event_rank rank[HR_RANK_POINTS]; // of the layer last asked for, in order
-    uint32_t rank_count, rank_step;     // all of them have come; at which step
+    uint32_t rank_count, rank_step;     // all of them have come, else 0; at which step
+    uint32_t rank_next;                 // the point that comes next; 0: none is waited for
+    uint64_t rank_seq;                  // of the record before it: they follow one another
     uint64_t rank_version;              // grows with each answer
     message message;
     bool ending; // the training was told to end, and saves first

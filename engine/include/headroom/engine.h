@@ -42,6 +42,7 @@ typedef enum hr_engine_state {
 
 const char *hr_engine_state_name(hr_engine_state state);
 
+// Numbers are what is sent: a new one goes to the end.
 typedef enum hr_command_kind {
     HR_COMMAND_RUN,   // count: training steps to do from here; 0: as train.steps says
     HR_COMMAND_PAUSE, // after the current step
@@ -49,8 +50,9 @@ typedef enum hr_command_kind {
     HR_COMMAND_SAVE,  // text: path; "" is train.save
     HR_COMMAND_STOP,  // finish the step, save when train.save is set, become IDLE with all steps done
     HR_COMMAND_KEEP,  // of a session: its autosave is brought up to date now; an engine alone has none
-    HR_COMMAND_RANKS, // text: a layer's name. Events RANK follow at once, up to its full rank
     HR_COMMAND_QUIT,  // STOP, and the loop around the engine ends
+    HR_COMMAND_RANKS, // text: a layer's name. Events RANK follow at once, up to its full rank
+    HR_COMMAND_COUNT
 } hr_command_kind;
 
 typedef struct hr_command {

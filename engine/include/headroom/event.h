@@ -14,7 +14,7 @@ enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16, HR
 // "None" where an id stands: of a tensor, an instruction, a layer, a parameter.
 #define HR_NO_ID UINT32_MAX
 
-// X(NAME, "name in traces", what it carries)
+// X(NAME, "name in traces", what it carries). Traces and rings hold the numbers: a new one goes to the end.
 #define HR_EVENT_MAP(X)                                                                                      \
     X(NONE, "none")                                                                                          \
     X(ALLOC, "alloc")       /* memory */                                                                     \
@@ -33,8 +33,8 @@ enum { HR_EVENT_VERSION = 2, HR_EVENT_TEXT_MAX = 64, HR_EVENT_STAGE_MAX = 16, HR
     X(HEALTH, "health")     /* health: one per layer whose gradients float16 would not hold */               \
     X(PIPELINE, "pipeline") /* stage: one per stage at step end */                                           \
     X(TUNE, "tune")         /* tune: pipeline.autotune decided something */                                  \
-    X(RANK, "rank")         /* rank: of one layer, one per rank (HR_COMMAND_RANKS) */                        \
     X(LOG, "log")           /* note: text; count = 1: a command line says it, too */                         \
+    X(RANK, "rank")         /* rank: of one layer, one per rank (HR_COMMAND_RANKS) */                        \
     X(ANSWERS, "answers")   /* answers: a teacher that answers first did a batch (compress.distill_cache) */ \
     X(LOSSES, "losses") /* losses: in front of a step's record, what its loss is made of (compress.distill) */
 
