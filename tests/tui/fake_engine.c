@@ -79,7 +79,7 @@ struct hr_session {
     uint64_t put, taken; // events ever
     hr_report report;    // with tensors of its own
     uint64_t report_version, error_version;
-    hr_err error;
+    hr_err error, refusal; // of the next knob, where its status is not OK
 
     // of the engine
     hr_engine_state state;
@@ -118,6 +118,11 @@ static void put(hr_session *h, hr_event event)
     h->ring[h->put++ % RING] = event;
     uint64_t one = 1;
     (void)!write(h->fd, &one, sizeof one);
+}
+
+void fake_engine_refuse(hr_session *session, const hr_err *err)
+{
+    session->refusal = *err;
 }
 
 void fake_engine_say(hr_session *host, const hr_event *event)
@@ -593,8 +598,9 @@ static void run_step(hr_session *h)
 
 static void take_knob(hr_session *h, const hr_command *c)
 {
-    hr_err err;
-    if (hr_knobs_set(&h->knobs, (hr_knob_id)c->knob, c->text, &err) != HR_OK) {
+    hr_err err = h->refusal;
+    h->refusal.status = HR_OK;
+    if (err.status != HR_OK || hr_knobs_set(&h->knobs, (hr_knob_id)c->knob, c->text, &err) != HR_OK) {
         h->error = err;
         h->error_version++;
         return;

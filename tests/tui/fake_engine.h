@@ -26,6 +26,9 @@ void fake_engine_save_long(hr_session *session, unsigned looks);
 // Puts one event into the stream as if the engine had said it.
 void fake_engine_say(hr_session *host, const hr_event *event);
 
+// The next knob that it is told is refused with this.
+void fake_engine_refuse(hr_session *session, const hr_err *err);
+
 typedef enum fake_move_kind { FAKE_TAKEN, FAKE_RELEASED, FAKE_WORKED } fake_move_kind;
 
 // One thing that build and step do. Borrowed: it lasts as long as the call.

@@ -254,6 +254,61 @@ START_TEST(a_preset_is_chosen_and_runs)
 }
 END_TEST
 
+// The engine knows best whether weights would be lost: until it has spoken the value is shown, and then the running one again.
+START_TEST(a_refused_turn_shows_what_runs_again_and_what_to_type)
+{
+    static const hr_status statuses[] = {HR_STATE, HR_KNOB, HR_CONSTRAINT, HR_PRESET, HR_SAVE, HR_WRITE};
+    app *a = bench();
+    for (size_t k = 0; k < sizeof statuses / sizeof *statuses; k++) {
+        hr_err err = {.status = statuses[k], .sentence = "dense/lora_a would have another shape"};
+        snprintf(err.hint, sizeof err.hint, "headroom %s -s compress.lora=16",
+                 hr_preset_name(a->feed.preset));
+        fake_engine_refuse(a->feed.session, &err);
+        screen_keys(a, ":set compress.lora 16\n");
+        ck_assert(hr_knob_is_set(&a->feed.knobs, HR_KNOB_COMPRESS_LORA));
+        screen_advance(a, 1);
+        ck_assert(!hr_knob_is_set(&a->feed.knobs, HR_KNOB_COMPRESS_LORA));
+        ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+        ck_assert_ptr_nonnull(strstr(a->feed.message.text, "\ntry: :anew compress.lora 16"));
+        ck_assert_uint_eq(a->feed.turned.done, 0); // nothing is there to be turned back
+        app_key(a, INPUT_ESCAPE);
+    }
+    screen_keys(a, ":set compress.lora 16\n");
+    screen_advance(a, 1);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_COMPRESS_LORA), 16);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_training_begins_anew_with_all_that_is_turned)
+{
+    app *a = bench();
+    screen_keys(a, ":set batch.size 32\n:set train.resume base.safetensors\n");
+    screen_advance(a, 3);
+    screen_keys(a, ":anew compress.lora 16\n");
+    ck_assert_int_eq(a->overlay, OVERLAY_SWITCH); // steps would be lost
+    screen_keys(a, "n");
+    ck_assert(!hr_knob_is_set(&a->feed.knobs, HR_KNOB_COMPRESS_LORA));
+    screen_keys(a, ":anew compress.lora=16 compress.lora_targets=dense\ny");
+    app_work(a);
+    screen_advance(a, 3);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_COMPRESS_LORA), 16);
+    ck_assert_str_eq(hr_knob_text(&a->feed.applied, HR_KNOB_COMPRESS_LORA_TARGETS), "dense");
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 32);
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_TRAIN_RESUME), "base.safetensors");
+    ck_assert_uint_eq(a->feed.live.steps, 2);
+    static const char *const wrong[] = {":anew compress.lora\n", ":anew compress.lora x\n",
+                                        ":anew nothing.there 3\n", ":anew batch.size=2 compress.lora\n"};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        app_key(a, INPUT_ESCAPE);
+        screen_keys(a, wrong[k]);
+        ck_assert_int_eq(a->overlay, OVERLAY_NONE); // it is known before anybody is asked
+        ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
+    }
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(commands_do_what_keys_do)
 {
     app *a = bench();
@@ -669,6 +724,8 @@ SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_someth
            what_is_typed_takes_the_place_of_the_value, run_pauses_and_goes_on,
            leaving_asks_where_steps_would_be_lost_and_not_otherwise, leaving_says_what_the_saves_have,
            fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
-           commands_do_what_keys_do, tab_completes_commands_knobs_and_choices,
-           the_screen_is_saved_over_another_file_only_when_asked, a_save_without_a_file_says_what_to_type,
-           a_line_takes_any_character_and_any_length, random_keys_find_nothing)
+           a_refused_turn_shows_what_runs_again_and_what_to_type,
+           a_training_begins_anew_with_all_that_is_turned, commands_do_what_keys_do,
+           tab_completes_commands_knobs_and_choices, the_screen_is_saved_over_another_file_only_when_asked,
+           a_save_without_a_file_says_what_to_type, a_line_takes_any_character_and_any_length,
+           random_keys_find_nothing)

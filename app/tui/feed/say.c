@@ -14,9 +14,20 @@ void feed_say(feed *f, message_kind kind, const char *format, ...)
     f->message.kind = kind;
 }
 
+// "headroom demo -s " of the preset that is open: a training of its own with one knob turned. Here the others stay turned.
+static bool begins_anew(const char *preset, const char **hint)
+{
+    char shell[HR_KNOB_TEXT_MAX];
+    const int length = snprintf(shell, sizeof shell, "headroom %s -s ", preset);
+    const bool does =
+        length > 0 && (size_t)length < sizeof shell && strncmp(*hint, shell, (size_t)length) == 0;
+    *hint += does ? length : 0;
+    return does;
+}
+
 // What is typed in a shell, as it is typed here, where it begins at `hint`. Moves it behind that, and *key is whether a
 // knob's key follows.
-static const char *said_here(const char **hint, bool *key)
+static const char *said_here(const char *preset, const char **hint, bool *key)
 {
     static const struct {
         const char *shell, *here;
@@ -25,6 +36,10 @@ static const char *said_here(const char **hint, bool *key)
                 {"headroom cards", "Tab after :set device.card"},
                 {"headroom knobs", "Tab after :set"},
                 {"headroom plan ", ":preset "}};
+    if (begins_anew(preset, hint)) {
+        *key = true;
+        return ":anew ";
+    }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t length = strlen(rows[i].shell);
         bool plan = i + 1 == sizeof rows / sizeof *rows;
@@ -41,13 +56,13 @@ static const char *said_here(const char **hint, bool *key)
 }
 
 // "-s KEY=VALUE" is ":set KEY VALUE"; without a value the '=' says so. What only a shell can do is a whole command, and stays one.
-static void say_hint(const char *hint, char *text, size_t size)
+static void say_hint(const char *preset, const char *hint, char *text, size_t size)
 {
     size_t length = 0;
     bool key = false; // its first '=' ends it
     bool in_shell = false;
     while (*hint != '\0' && length + 1 < size) {
-        const char *here = in_shell ? NULL : said_here(&hint, &key);
+        const char *here = in_shell ? NULL : said_here(preset, &hint, &key);
         in_shell = in_shell || (here == NULL && strncmp(hint, "headroom ", strlen("headroom ")) == 0);
         if (here != NULL) {
             int added = snprintf(text + length, size - length, "%s", here);
@@ -65,7 +80,8 @@ static void say_hint(const char *hint, char *text, size_t size)
 void feed_say_error(feed *f, const hr_err *err)
 {
     char hint[HR_ERR_TEXT_MAX];
-    say_hint(err->hint[0] != '\0' ? err->hint : hr_status_try(err->status), hint, sizeof hint);
+    say_hint(hr_preset_name(f->preset), err->hint[0] != '\0' ? err->hint : hr_status_try(err->status), hint,
+             sizeof hint);
     feed_say(f, MESSAGE_ERROR, "%s failed: %s\ntry: %s", hr_status_what(err->status), err->sentence, hint);
     run_state_log_once(&f->live, LOG_BAD, err->sentence);
 }

@@ -182,17 +182,30 @@ static bool opens(feed *f, const char *name)
     return status == HR_OK;
 }
 
-void app_open_preset(app *a, const char *name)
+static void ask_to_end(app *a, const char *name)
 {
-    if (!opens(&a->feed, name)) {
-        return;
-    }
     snprintf(a->next.preset, sizeof a->next.preset, "%s", name);
     if (run_state_is_training(&a->feed.live) || a->feed.live.steps > 0) {
         a->overlay = OVERLAY_SWITCH;
     } else {
         app_switch_preset(a);
     }
+}
+
+void app_open_preset(app *a, const char *name)
+{
+    if (!opens(&a->feed, name)) {
+        return;
+    }
+    a->next.anew = false;
+    ask_to_end(a, name);
+}
+
+void app_begin_anew(app *a, const hr_knobs *knobs)
+{
+    a->next.anew = true;
+    a->next.knobs = *knobs;
+    ask_to_end(a, hr_preset_path(a->feed.preset));
 }
 
 // ---- in the editor --------------------------------------------------------------------------------------------

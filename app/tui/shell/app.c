@@ -126,7 +126,8 @@ static bool open_next(app *a)
 {
     char *problems = NULL;
     hr_err err;
-    hr_status status = hr_replay_open_preset(a->next.preset, false, &a->next.opened, &problems, &err);
+    const bool trusts = a->next.anew && hr_preset_trusts(a->feed.preset);
+    hr_status status = hr_replay_open_preset(a->next.preset, trusts, &a->next.opened, &problems, &err);
     hr_preset_problems_free(problems);
     if (status != HR_OK) {
         a->next.opened = NULL;
@@ -144,6 +145,13 @@ static void drop_next(app *a)
     a->next.work = PENDING_NONE;
 }
 
+static const hr_knobs *next_knobs(const app *a)
+{
+    return a->next.work == PENDING_RESTART ? &a->feed.knobs
+           : a->next.anew                  ? &a->next.knobs
+                                           : hr_preset_knobs(a->next.opened);
+}
+
 // The training ends for what stands, and for nothing else.
 static bool next_stands(app *a)
 {
@@ -153,8 +161,7 @@ static bool next_stands(app *a)
     const bool again = a->next.work == PENDING_RESTART;
     judgement v = JUDGED_REFUSED;
     if (again || a->next.opened != NULL || open_next(a)) {
-        v = feed_judge(&a->feed, again ? a->feed.preset : a->next.opened,
-                       again ? &a->feed.knobs : hr_preset_knobs(a->next.opened));
+        v = feed_judge(&a->feed, again ? a->feed.preset : a->next.opened, next_knobs(a));
     }
     a->next.stands = v == JUDGED_STANDS;
     if (v == JUDGED_REFUSED) {
@@ -175,6 +182,7 @@ bool app_cancel_next(app *a)
 static void switch_preset(app *a)
 {
     hr_err unsaved = {0};
+    const hr_knobs knobs = *next_knobs(a);
     hr_status status = feed_stop_engine(&a->feed, &unsaved);
     run_log_close(&a->feed.runs);
     a->feed.runs.pinned = 0;
@@ -183,7 +191,7 @@ static void switch_preset(app *a)
     a->feed.preset = a->feed.owned = a->next.opened;
     a->next.opened = NULL;
     feed_forget_plans(&a->feed);
-    a->feed.knobs = a->feed.applied = *hr_preset_knobs(a->feed.preset);
+    a->feed.knobs = a->feed.applied = knobs;
     feed_select_first(&a->feed);
     run_state_init(&a->feed.live);
     heap_record_clear(&a->feed.heap);

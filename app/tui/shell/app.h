@@ -93,7 +93,9 @@ typedef struct next_training {
     pending work;
     char preset[HR_KNOB_TEXT_MAX]; // to be opened
     hr_preset *opened;             // the next one, while it is tried and the training ends
-    bool stands;                   // it was tried: the training may end for it
+    bool anew;                     // the same preset from its beginning, under `knobs`
+    hr_knobs knobs;
+    bool stands; // it was tried: the training may end for it
 } next_training;
 
 // Of OVERLAY_OFFER.
@@ -197,6 +199,8 @@ void app_show_screen(app *a, screen_id screen);
 
 // Opens a preset by name, or a file; asks first when that would end a training that has begun.
 void app_open_preset(app *a, const char *name);
+// The same preset from its beginning under these knobs, which are valid: what a training cannot be turned to.
+void app_begin_anew(app *a, const hr_knobs *knobs);
 // Reads what that preset says of itself, unless that is what `about` has.
 void app_read_about(app *a, const char *name);
 void app_tell_about(app *a);    // logs what the preset that is open says of itself

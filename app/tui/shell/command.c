@@ -49,6 +49,45 @@ static void run_set(app *a, const char *argument)
     }
 }
 
+// Whether `argument`, "KEY VALUE" or "KEY=VALUE …", could be set beside the other knobs; a refusal has been said.
+static bool read_turns(feed *f, const char *argument, hr_knobs *to)
+{
+    char pair[HR_KNOB_TEXT_MAX];
+    hr_err err;
+    const size_t key = strcspn(argument, " =");
+    const bool typed = argument[key] == ' ' && strchr(argument, '=') == NULL;
+    hr_status status = HR_OK;
+    for (*to = f->knobs; *argument != '\0' && status == HR_OK;) {
+        const size_t length = typed ? strlen(argument) : strcspn(argument, " ");
+        snprintf(pair, sizeof pair, "%.*s", (int)length, argument);
+        if (typed && key < sizeof pair) {
+            pair[key] = '=';
+        }
+        status = hr_knobs_set_pair(to, pair, &err);
+        argument += length + strspn(argument + length, " ");
+    }
+    status = status == HR_OK ? hr_knobs_validate(to, &err) : status;
+    if (status != HR_OK) {
+        feed_say_error(f, &err);
+    }
+    return status == HR_OK;
+}
+
+// "anew compress.lora 16": what a training cannot be turned to, because its weights would be others.
+static void run_anew(app *a, const char *argument)
+{
+    hr_knobs to;
+    const char *why_not = feed_why_not_command(&a->feed);
+    if (why_not != NULL) {
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", why_not);
+    } else if (hr_preset_path(a->feed.preset)[0] == '\0') {
+        feed_say(&a->feed, MESSAGE_ERROR,
+                 "this preset is no file\ntry: :export preset mine.yaml, then :preset ./mine.yaml");
+    } else if (read_turns(&a->feed, argument, &to)) {
+        app_begin_anew(a, &to);
+    }
+}
+
 // "card rtx3070-8g vram=12GiB": as device.card has it, with commas between.
 static void run_card(app *a, const char *argument)
 {
@@ -356,6 +395,7 @@ static const command_row commands[] = {
     {"set", "KEY VALUE", WORD_SETTING, "turn a knob", run_set, NULL},
     {"run", "[STEPS]", WORD_NONE, "train so many steps more; without a number, run or pause", run_run, NULL},
     {"preset", "NAME", WORD_PRESET, "open another preset, or a file", run_preset, NULL},
+    {"anew", "[KEY VALUE]", WORD_SETTING, "train from the beginning, with this knob turned", run_anew, NULL},
     {"card", "NAME [KEY=VALUE …]", WORD_CARD, "another card, or one like it: vram=12GiB …", run_card, NULL},
     {"fix", "[NUMBER]", WORD_FIX, "turn the knobs that the Doctor found to fit", run_fix, NULL},
     {"save", "[FILE]", WORD_FILE, "save the training", run_save, NULL},

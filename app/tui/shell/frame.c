@@ -264,8 +264,8 @@ static int draw_words(const canvas *screen, rect strip, role r, const char *text
 static void draw_switch(const canvas *screen, rect strip, const app *a)
 {
     char text[HR_KNOB_TEXT_MAX + 96];
-    snprintf(text, sizeof text, "%" PRIu64 " steps done: y ends them and opens %s, any other key stays",
-             feed_run_state(&a->feed)->steps, a->next.preset);
+    snprintf(text, sizeof text, "%" PRIu64 " steps done: y ends them and %s %s, any other key stays",
+             feed_run_state(&a->feed)->steps, a->next.anew ? "begins anew" : "opens", a->next.preset);
     draw_words(screen, strip, ROLE_WARN, text);
 }
 
