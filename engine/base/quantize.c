@@ -83,6 +83,15 @@ void dequantize_int8(const int8_t *q, const float *scale, uint64_t rows, uint64_
     }
 }
 
+void dequantize_int8_rows(const int8_t *q, const float *scale, uint64_t rows, uint64_t columns, float *w)
+{
+    for (uint64_t r = 0; r < rows; r++) {
+        for (uint64_t c = 0; c < columns; c++) {
+            w[r * columns + c] = (float)q[r * columns + c] / scale[r];
+        }
+    }
+}
+
 // ---- int4 -----------------------------------------------------------------------------------------------------
 
 int8_t quantize_int4_at(const uint8_t *row, uint64_t column)
@@ -97,17 +106,17 @@ static void put_int4(uint8_t *row, uint64_t column, float value)
     row[column / 2] = (uint8_t)(column % 2 == 0 ? half : row[column / 2] | half << 4);
 }
 
-// Scale and zero point of one column of a group of `rows` rows.
-static void measure_int4(const float *w, uint64_t rows, uint64_t columns, float *scale, float *zero)
+// Scale and zero point of a group of `count` values, `step` apart.
+static void measure_int4(const float *w, uint64_t count, uint64_t step, float *scale, float *zero)
 {
     float least = w[0], most = w[0];
     bool finite = true;
-    for (uint64_t r = 0; r < rows; r++) {
-        finite = finite && isfinite(w[r * columns]);
-        least = fminf(least, w[r * columns]);
-        most = fmaxf(most, w[r * columns]);
+    for (uint64_t k = 0; k < count; k++) {
+        finite = finite && isfinite(w[k * step]);
+        least = fminf(least, w[k * step]);
+        most = fmaxf(most, w[k * step]);
     }
-    if (rows < QUANTIZE_BLOCK) {
+    if (count < QUANTIZE_BLOCK) {
         least = fminf(least, 0);
         most = fmaxf(most, 0);
     }
@@ -134,6 +143,24 @@ void quantize_int4(const float *w, uint64_t rows, uint64_t columns, uint8_t *q, 
     }
 }
 
+void quantize_int4_rows(const float *w, uint64_t rows, uint64_t columns, uint8_t *q, float *scale,
+                        int8_t *zero)
+{
+    const uint64_t pitch = quantize_int4_pitch(columns), groups = quantize_int4_groups(columns);
+    for (uint64_t g = 0; g < rows * groups; g++) {
+        const uint64_t row = g / groups, first = g % groups * QUANTIZE_BLOCK;
+        const uint64_t count = columns - first < QUANTIZE_BLOCK ? columns - first : QUANTIZE_BLOCK;
+        const float *from = w + row * columns + first;
+        float shift = 0;
+        measure_int4(from, count, 1, &scale[g], &shift);
+        zero[g] = (int8_t)shift;
+        for (uint64_t c = 0; c < count; c++) {
+            const float value = rintf(from[c] / scale[g]) + shift;
+            put_int4(q + row * pitch, first + c, clip(value, INT4_LEAST, INT4_MOST));
+        }
+    }
+}
+
 void dequantize_int4(const uint8_t *q, const float *scale, const int8_t *zero, uint64_t rows,
                      uint64_t columns, float *w)
 {
@@ -143,6 +170,19 @@ void dequantize_int4(const uint8_t *q, const float *scale, const int8_t *zero, u
         for (uint64_t c = 0; c < columns; c++) {
             const int step = quantize_int4_at(q + r * pitch, c) - zero[group + c];
             w[r * columns + c] = (float)step * scale[group + c];
+        }
+    }
+}
+
+void dequantize_int4_rows(const uint8_t *q, const float *scale, const int8_t *zero, uint64_t rows,
+                          uint64_t columns, float *w)
+{
+    const uint64_t pitch = quantize_int4_pitch(columns), groups = quantize_int4_groups(columns);
+    for (uint64_t r = 0; r < rows; r++) {
+        for (uint64_t c = 0; c < columns; c++) {
+            const uint64_t group = r * groups + c / QUANTIZE_BLOCK;
+            const int step = quantize_int4_at(q + r * pitch, c) - zero[group];
+            w[r * columns + c] = (float)step * scale[group];
         }
     }
 }

@@ -9,6 +9,11 @@
 //   int4   weights w[I,O] ≈ (q − zero[G,O]) * scale[G,O]  G groups of 128 rows, q in −8 … 7; the last group is filled with
 //          zeros. Two columns lie in a byte, the first in its low half; of an odd O the last high half is 0.
 //
+// Of a table t[V,D] the rows are measured, as Embedding.quantize has it, and a product with tᵀ has a scale for each unit again:
+//
+//   int8   table   t[V,D] ≈ q[V,D] / scale[V]             as `rows`
+//   int4   table   t[V,D] ≈ (q − zero[V,G]) * scale[V,G]  G groups of 128 places of a row, else as `int4`
+//
 // Where a value of a column, row or group is not finite its scale is NaN, and so is what comes of its numbers, which are the least
 // that there are. Nothing overlaps. Any thread.
 #ifndef BASE_QUANTIZE_H
@@ -39,9 +44,15 @@ void quantize_int8(const float *w, uint64_t rows, uint64_t columns, int8_t *q, f
 void quantize_int8_rows(const float *x, uint64_t rows, uint64_t columns, int8_t *q, float *scale);
 void quantize_int4(const float *w, uint64_t rows, uint64_t columns, uint8_t *q, float *scale, int8_t *zero);
 
+void quantize_int4_rows(const float *w, uint64_t rows, uint64_t columns, uint8_t *q, float *scale,
+                        int8_t *zero);
+
 void dequantize_int8(const int8_t *q, const float *scale, uint64_t rows, uint64_t columns, float *w);
 void dequantize_int4(const uint8_t *q, const float *scale, const int8_t *zero, uint64_t rows,
                      uint64_t columns, float *w);
+void dequantize_int8_rows(const int8_t *q, const float *scale, uint64_t rows, uint64_t columns, float *w);
+void dequantize_int4_rows(const uint8_t *q, const float *scale, const int8_t *zero, uint64_t rows,
+                          uint64_t columns, float *w);
 int8_t quantize_int4_at(const uint8_t *row, uint64_t column); // one number of a packed row
 
 // TFLite's int8 weights: w ≈ q * scale[O].

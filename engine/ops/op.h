@@ -250,17 +250,22 @@
     X(TRACK_RANGE,                                                                                                   \
       "track_range") /* x, =range[2]: a moving average of its smallest and largest, attr.momentum its decay, 0: \
                                      of all that there were */    \
-    X(QUANTIZE_INT8, "quantize_int8") /* w[I,O] → q[I,O] i8, scale[O]; base/quantize.h */                          \
-    X(QUANTIZE_INT4, "quantize_int4") /* w[I,O] → q[I,O/2] u8, scale[G,O], zero[G,O] i8 */                         \
+    X(QUANTIZE_INT8,                                                                                                 \
+      "quantize_int8") /* w[I,O] → q[I,O] i8, scale[O]; base/quantize.h; flag TRANSPOSE: of a table, scale[I] */   \
+    X(QUANTIZE_INT4,                                                                                                 \
+      "quantize_int4") /* w[I,O] → q[I,O/2] u8, scale[G,O], zero[G,O] i8; flag TRANSPOSE: scale[I,G], zero[I,G] */ \
     X(DENSE_INT8,                                                                                                    \
-      "dense_int8") /* x[...,I], q, scale, [b[O]] → y[...,O]: rows of x as int8, too; attr.act */                  \
+      "dense_int8") /* x[...,I], q, scale, [b[O]] → y[...,O]: rows of x as int8, too; attr.act; \
+                                     flag TRANSPOSE, here and below: q[O,I] of a table */                  \
     X(DENSE_INT8_WEIGHTS, "dense_int8_weights") /* x, q, scale, [b] → y */                                         \
     X(DENSE_INT4_WEIGHTS, "dense_int4_weights") /* x, q, scale, zero, [b] → y */                                   \
     X(DEQUANTIZE,                                                                                                    \
       "dequantize") /* q, scale, [zero] → w: frozen weights as real numbers; attr.rule; ops/held.h */              \
     X(PRUNE_CHANNELS,                                                                                                \
       "prune_channels") /* =w, mask of a kernel: w = 0 at what is of filters that it has at 0; \
-                                     see ops/prune.h */
+                                     see ops/prune.h */                     \
+    X(EMBEDDING_INT8, "embedding_int8") /* ids, q, scale[V] → y: EMBEDDING, of rows as whole numbers */            \
+    X(EMBEDDING_INT4, "embedding_int4") /* ids, q, scale[V,G], zero → y */
 
 typedef enum hr_op {
 #define X(id, text) HR_OP_##id,
@@ -296,7 +301,8 @@ typedef struct op_attr {
     uint32_t peer;         // REORDER: id of the instruction it serves
     uint32_t peer_operand; // REORDER: operand of the peer; 0x80 | k for output k
     int32_t axis, offset;  // CONCAT, SLICE, STACK, REDUCE: the axis; where a slice begins on it
-    int32_t count; // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent; else 0
+    int32_t count;         // REPEAT: rounds; STACK: copies; REDUCE: axes from `axis` on; SLICE: extent;
+                           // EMBEDDING_INT4: places of a row; else 0
     int32_t heads; // ATTENTION…; of a tile of it `offset` is its first head, `count` the heads of a sample
     int32_t flags; // OP_FLAG_…
     int32_t rule;  // RELATIVE_BIAS: op_relative_rule; PERMUTE: the order of axes; DEQUANTIZE: held_as
@@ -312,7 +318,7 @@ typedef struct op_attr {
 
 enum {
     OP_FLAG_CAUSAL = 1,    // SOFTMAX, ATTENTION: position i sees 0..i only
-    OP_FLAG_TRANSPOSE = 2, // DENSE: weights are stored [O, I]; MATMUL: b is
+    OP_FLAG_TRANSPOSE = 2, // DENSE…: weights are stored [O, I]; MATMUL: b is; QUANTIZE…: rows are measured
     OP_FLAG_TANH = 4,      // GELU: the tanh form
     OP_FLAG_MEAN = 8,      // REDUCE: divide by the number of elements
     OP_FLAG_PADDING = 16, // AVG_POOL: padding counts as zeros (PyTorch); without it, it does not (TensorFlow)

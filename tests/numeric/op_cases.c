@@ -223,6 +223,8 @@ static const op_draw_case cases[HR_OP_COUNT] = {
     [HR_OP_DENSE_INT8] = op_case_quantized,
     [HR_OP_DENSE_INT8_WEIGHTS] = op_case_quantized,
     [HR_OP_DENSE_INT4_WEIGHTS] = op_case_quantized,
+    [HR_OP_EMBEDDING_INT8] = op_case_looked_up,
+    [HR_OP_EMBEDDING_INT4] = op_case_looked_up,
     [HR_OP_DEQUANTIZE] = op_case_held,
     [HR_OP_CONCAT] = op_case_concat,
     [HR_OP_SLICE] = op_case_slice,
@@ -299,7 +301,8 @@ bool op_is_for_cards(hr_op op)
 
 bool op_is_quantized(hr_op op)
 {
-    return op >= HR_OP_QUANTIZE_INT8 && op <= HR_OP_DENSE_INT4_WEIGHTS;
+    return (op >= HR_OP_QUANTIZE_INT8 && op <= HR_OP_DENSE_INT4_WEIGHTS) || op == HR_OP_EMBEDDING_INT8 ||
+           op == HR_OP_EMBEDDING_INT4;
 }
 
 op_trial op_case(hr_op op, uint64_t seed, int64_t size)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials of dense layers with whole-number weights: odd depths and widths, blocks of int4 that are not whole.
+// Trials of dense layers and lookups with whole-number weights: odd depths and widths, blocks of int4 that are not whole, tables.
 #include "base/quantize.h"
 #include "numeric/op_draw.h"
 #include "ops/held.h"
@@ -8,7 +8,10 @@ op_trial op_case_quantize(hr_op op, op_draw *d)
 {
     op_trial t = op_trial_make(op, (op_attr){0});
     const int64_t rows = op_draw_int(d, 0, 1) == 0 ? op_draw_int(d, 1, 8) : op_draw_int(d, 120, 300);
-    op_draw_in(d, &t, DIMS(rows, op_draw_int(d, 1, 6 * d->size)), -1.0, 1.0);
+    const int64_t columns = op_draw_int(d, 1, 6 * d->size);
+    const bool turned = op_draw_int(d, 0, 1) == 1;
+    t.query.attr.flags = turned ? OP_FLAG_TRANSPOSE : 0;
+    op_draw_in(d, &t, turned ? DIMS(columns, rows) : DIMS(rows, columns), -1.0, 1.0);
     op_trial_infer_out(&t, op == HR_OP_QUANTIZE_INT8 ? 2 : 3);
     return t;
 }
@@ -23,25 +26,56 @@ static void draw_whole(op_draw *d, op_trial *t, hr_dtype dtype, const int64_t *d
     }
 }
 
+static int64_t groups_of(int64_t count)
+{
+    return (int64_t)quantize_int4_groups((uint64_t)count);
+}
+
+static int64_t pitch_of(int64_t count)
+{
+    return (int64_t)quantize_int4_pitch((uint64_t)count);
+}
+
+// Weights [in,out] or, of a table, [out,in], with scales for each of `out`.
+static void draw_weights(op_draw *d, op_trial *t, int64_t in, int64_t out)
+{
+    const bool turned = (t->query.attr.flags & OP_FLAG_TRANSPOSE) != 0;
+    const bool four = t->query.op == HR_OP_DENSE_INT4_WEIGHTS || t->query.op == HR_OP_EMBEDDING_INT4;
+    if (four) {
+        const int64_t *scales = turned ? DIMS(out, groups_of(in)) : DIMS(groups_of(in), out);
+        draw_whole(d, t, HR_U8, turned ? DIMS(out, pitch_of(in)) : DIMS(in, pitch_of(out)), 0, 255);
+        op_draw_in(d, t, scales, 0.01, 0.1);
+        draw_whole(d, t, HR_I8, scales, -8, 7);
+    } else {
+        draw_whole(d, t, HR_I8, turned ? DIMS(out, in) : DIMS(in, out), -127, 127);
+        op_draw_in(d, t, DIMS(out), 50.0, 500.0);
+    }
+}
+
 op_trial op_case_quantized(hr_op op, op_draw *d)
 {
     int64_t dims[OP_MAX_RANK];
-    op_trial t = op_trial_make(op, (op_attr){0});
+    op_trial t = op_trial_make(op, (op_attr){.flags = op_draw_int(d, 0, 1) == 1 ? OP_FLAG_TRANSPOSE : 0});
     const int64_t in = op_draw_int(d, 1, d->size > 8 ? 200 : 4 * d->size);
     const int64_t out = d->wide ? op_draw_channels(d, 1) : op_draw_int(d, 1, 4 * d->size);
-    const int64_t groups = (int64_t)quantize_int4_groups((uint64_t)in);
     op_draw_in(d, &t, op_draw_rows(d, (uint32_t)op_draw_int(d, 2, 4), in, dims), -1.0, 1.0);
-    if (op == HR_OP_DENSE_INT4_WEIGHTS) {
-        draw_whole(d, &t, HR_U8, DIMS(in, (int64_t)quantize_int4_pitch((uint64_t)out)), 0, 255);
-        op_draw_in(d, &t, DIMS(groups, out), 0.01, 0.1);
-        draw_whole(d, &t, HR_I8, DIMS(groups, out), -8, 7);
-    } else {
-        draw_whole(d, &t, HR_I8, DIMS(in, out), -127, 127);
-        op_draw_in(d, &t, DIMS(out), 50.0, 500.0);
-    }
+    draw_weights(d, &t, in, out);
     if (op_draw_int(d, 0, 1) == 1) {
         op_draw_in(d, &t, DIMS(out), -1.0, 1.0);
     }
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
+// Some numbers lie outside the table.
+op_trial op_case_looked_up(hr_op op, op_draw *d)
+{
+    const int64_t entries = op_draw_int(d, 1, 6 * d->size);
+    const int64_t features = op_draw_int(d, 0, 2) == 0 ? op_draw_int(d, 120, 300) : op_draw_int(d, 1, 40);
+    const op_attr attr = {.flags = OP_FLAG_TRANSPOSE, .count = (int32_t)features};
+    op_trial t = op_trial_make(op, attr);
+    op_draw_numbers(d, &t, op_draw_int(d, 0, 1) == 0 ? DIMS(op_draw_int(d, 1, 9)) : DIMS(2, 3), -1, entries);
+    draw_weights(d, &t, features, entries);
     op_trial_infer_out(&t, 1);
     return t;
 }

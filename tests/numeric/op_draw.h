@@ -78,6 +78,7 @@ op_trial op_case_route(hr_op op, op_draw *d);
 op_trial op_case_way(hr_op op, op_draw *d);
 op_trial op_case_quantize(hr_op op, op_draw *d);
 op_trial op_case_quantized(hr_op op, op_draw *d);
+op_trial op_case_looked_up(hr_op op, op_draw *d);
 op_trial op_case_held(hr_op op, op_draw *d);
 op_trial op_case_expert_dense(hr_op op, op_draw *d);
 

@@ -127,6 +127,8 @@ static const struct {
     {HR_OP_DENSE_INT8, 1e-6, 0, 0},
     {HR_OP_DENSE_INT8_WEIGHTS, 1e-6, 0, 0},
     {HR_OP_DENSE_INT4_WEIGHTS, 1e-6, 0, 0},
+    {HR_OP_EMBEDDING_INT8, 0, 0, 0},
+    {HR_OP_EMBEDDING_INT4, 0, 0, 0},
     {HR_OP_DEQUANTIZE, 0, 0, 0},
     {HR_OP_EXPERT_DENSE, 1e-6, 0, 0},
     {HR_OP_EXPERT_DENSE_BWD_DATA, 1e-6, 0, 0},

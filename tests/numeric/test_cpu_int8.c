@@ -17,7 +17,7 @@ enum { DEPTH_MOST = 3000, UNITS = 150, ROW_MOST = DEPTH_MOST + INT8_DEPTH_STEP }
 static const uint32_t lanes[] = {4, 8, 16};
 enum { SETS = sizeof lanes / sizeof *lanes };
 
-static int8_t b[DEPTH_MOST * UNITS];
+static int8_t b[DEPTH_MOST * UNITS], turned[UNITS * DEPTH_MOST];
 static int16_t a[INT8_ROWS * ROW_MOST], panels[INT8_PANELS * INT8_DEPTH * INT8_COLUMNS];
 static float drawn[DEPTH_MOST * UNITS];
 
@@ -35,6 +35,7 @@ static void draw(uint64_t seed, int64_t depth, bool extreme)
     for (int64_t k = 0; k < depth * UNITS; k++) {
         const int drawn_number = (int)(drawn[k] * 255) - 127;
         b[k] = (int8_t)(extreme ? (drawn_number < -120 ? -127 : 127) : drawn_number);
+        turned[k % UNITS * depth + k / UNITS] = b[k];
     }
     memset(a, 0, sizeof a);
     fixture_uniform(seed, "test/int8/a", drawn, (uint64_t)(INT8_ROWS * depth));
@@ -67,13 +68,18 @@ static void check_sums(const int8_tiles *tiles, const int32_t *sums, int64_t dep
 }
 
 // In parts of the depth, as the product goes.
-static void check(const int8_tiles *tiles, int64_t depth, int64_t rows, int64_t column)
+static void check(const int8_tiles *tiles, int64_t depth, int64_t rows, int64_t column, bool of_table)
 {
     int32_t sums[INT8_ROWS * INT8_GROUP];
     for (int64_t k = 0; k < depth; k += INT8_DEPTH) {
         const int64_t part = least_of(depth - k, INT8_DEPTH);
-        tiles->pack(b + k * UNITS + column, part, UNITS, least_of(UNITS - column, INT8_GROUP), panels,
-                    INT8_DEPTH * INT8_COLUMNS);
+        const int64_t columns = least_of(UNITS - column, INT8_GROUP), step = INT8_DEPTH * INT8_COLUMNS;
+        memset(panels, 0x7f, sizeof panels);
+        if (of_table) {
+            tiles->pack_turned(turned + column * depth + k, part, depth, columns, panels, step);
+        } else {
+            tiles->pack(b + k * UNITS + column, part, UNITS, columns, panels, step);
+        }
         for (int64_t n = 0; n < INT8_PANELS; n++) {
             const int8_tile t = {a + k,
                                  panels + n * INT8_DEPTH * INT8_COLUMNS,
@@ -98,7 +104,8 @@ START_TEST(sums_are_exact)
             draw((uint64_t)k, depths[k], extreme == 1);
             for (int64_t rows = 1; rows <= INT8_ROWS; rows++) {
                 for (int64_t column = 0; column < UNITS; column += INT8_GROUP) {
-                    check(tiles, depths[k], rows, column);
+                    check(tiles, depths[k], rows, column, false);
+                    check(tiles, depths[k], rows, column, true);
                 }
             }
         }

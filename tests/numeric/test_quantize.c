@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole numbers for weights: bit for bit what Keras 3 and TFLite make of the same weights, and back again within half a step.
+// Whole numbers for weights and tables: bit for bit what Keras 3 and TFLite make of the same, and back again within half a step.
 #include <check.h>
 #include <jansson.h>
 #include <math.h>
@@ -48,10 +48,10 @@ static void check_bytes(const sample *s, const char *key, const void *made, uint
     }
 }
 
-static void for_each(void (*check)(const sample *s))
+static void for_each_of(const char *file, const char *key, void (*check)(const sample *s))
 {
     static sample s;
-    json_t *root = fixture_open("quantize.json");
+    json_t *root = fixture_open(file);
     size_t k;
     json_t *one;
     json_array_foreach(json_object_get(root, "cases"), k, one)
@@ -60,11 +60,16 @@ static void for_each(void (*check)(const sample *s))
         s.stored = one;
         s.rows = (uint64_t)json_integer_value(json_array_get(shape, 0));
         s.columns = (uint64_t)json_integer_value(json_array_get(shape, 1));
-        ck_assert_uint_eq(read_bytes(one, "weights", s.w), s.rows * s.columns * sizeof(float));
+        ck_assert_uint_eq(read_bytes(one, key, s.w), s.rows * s.columns * sizeof(float));
         check(&s);
     }
     ck_assert_uint_ge(k, 6);
     json_decref(root);
+}
+
+static void for_each(void (*check)(const sample *s))
+{
+    for_each_of("quantize.json", "weights", check);
 }
 
 static void check_int8(const sample *s)
@@ -115,6 +120,34 @@ static void check_int4(const sample *s)
 START_TEST(int4_weights_of_odd_sizes_too_are_those_of_keras_to_the_bit)
 {
     for_each(check_int4);
+}
+END_TEST
+
+static void check_int8_table(const sample *s)
+{
+    static int8_t q[ROOM];
+    static float scale[ROOM];
+    quantize_int8_rows(s->w, s->rows, s->columns, q, scale);
+    check_bytes(s, "int8", q, s->rows * s->columns);
+    check_bytes(s, "int8_scale", scale, s->rows * sizeof *scale);
+}
+
+static void check_int4_table(const sample *s)
+{
+    static uint8_t q[ROOM];
+    static float scale[ROOM];
+    static int8_t zero[ROOM];
+    quantize_int4_rows(s->w, s->rows, s->columns, q, scale, zero);
+    const uint64_t groups = quantize_int4_groups(s->columns);
+    check_bytes(s, "int4", q, s->rows * quantize_int4_pitch(s->columns));
+    check_bytes(s, "int4_scale", scale, s->rows * groups * sizeof *scale);
+    check_bytes(s, "int4_zero", zero, s->rows * groups);
+}
+
+START_TEST(tables_are_those_of_keras_to_the_bit)
+{
+    for_each_of("quantize_tables.json", "table", check_int8_table);
+    for_each_of("quantize_tables.json", "table", check_int4_table);
 }
 END_TEST
 
@@ -247,6 +280,115 @@ static const char *const devices[] = {"reference",
 };
 enum { DEVICES = sizeof devices / sizeof *devices };
 
+// ---- tables on devices ----------------------------------------------------------------------------------------
+
+// Of the model's float32 table: q, scale and int4's zero point, as the device makes them.
+static void add_table(op_trial *t, const sample *s, op_device device, bool four)
+{
+    const hr_op op = four ? HR_OP_QUANTIZE_INT4 : HR_OP_QUANTIZE_INT8;
+    op_trial q = op_trial_make(op, (op_attr){.flags = OP_FLAG_TRANSPOSE});
+    op_trial_add_in(&q, HR_F32, (const int64_t[OP_MAX_RANK]){(int64_t)s->rows, (int64_t)s->columns});
+    for (uint64_t k = 0; k < s->rows * s->columns; k++) {
+        q.in[0][k] = (double)s->w[k];
+    }
+    op_trial_infer_out(&q, four ? 3 : 2);
+    op_trial_run(&q, device, NULL);
+    for (uint32_t k = 0; k < q.query.out_count; k++) {
+        op_trial_add_in(t, (hr_dtype)q.query.out[k].dtype, q.query.out[k].shape.dim);
+        memcpy(t->in[k + 1], q.out[k], op_trial_out_count(&q, k) * sizeof(double));
+    }
+    op_trial_deinit(&q);
+}
+
+static const char *tables_on; // the device
+
+static void check_rows_of(const sample *s, bool four)
+{
+    static float made[ROOM];
+    int32_t ids[8];
+    op_device device = op_device_open(test_device(tables_on), 2);
+    const hr_op op = four ? HR_OP_EMBEDDING_INT4 : HR_OP_EMBEDDING_INT8;
+    op_trial t = op_trial_make(op, (op_attr){.count = four ? (int32_t)s->columns : 0});
+    op_trial_add_in(&t, HR_I32, (const int64_t[OP_MAX_RANK]){2, 4});
+    ck_assert_uint_eq(read_bytes(s->stored, "ids", ids), sizeof ids);
+    for (int k = 0; k < 8; k++) {
+        t.in[0][k] = ids[k];
+    }
+    add_table(&t, s, device, four);
+    op_trial_infer_out(&t, 1);
+    op_trial_run(&t, device, NULL);
+    const uint64_t count = op_trial_out_count(&t, 0);
+    for (uint64_t k = 0; k < count; k++) {
+        made[k] = (float)t.out[0][k];
+    }
+    check_bytes(s, four ? "int4_rows" : "int8_rows", made, count * sizeof *made);
+    op_trial_deinit(&t);
+    op_device_close(&device);
+}
+
+static void check_int8_rows(const sample *s)
+{
+    check_rows_of(s, false);
+}
+
+static void check_int4_rows(const sample *s)
+{
+    check_rows_of(s, true);
+}
+
+START_TEST(rows_that_are_looked_up_are_those_of_keras_to_the_bit)
+{
+    tables_on = devices[_i];
+    for_each_of("quantize_tables.json", "table", check_int8_rows);
+    for_each_of("quantize_tables.json", "table", check_int4_rows);
+}
+END_TEST
+
+static void check_product(const sample *s, hr_op op, const char *key)
+{
+    static float x[ROOM], theirs[ROOM];
+    op_device device = op_device_open(test_device(tables_on), 2);
+    op_trial t = op_trial_make(op, (op_attr){.flags = OP_FLAG_TRANSPOSE});
+    const uint64_t rows = read_bytes(s->stored, "input", x) / sizeof *x / s->columns;
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){(int64_t)rows, (int64_t)s->columns});
+    for (uint64_t k = 0; k < rows * s->columns; k++) {
+        t.in[0][k] = (double)x[k];
+    }
+    add_table(&t, s, device, op == HR_OP_DENSE_INT4_WEIGHTS);
+    op_trial_infer_out(&t, 1);
+    op_trial_run(&t, device, NULL);
+    const uint64_t count = op_trial_out_count(&t, 0);
+    ck_assert_uint_eq(read_bytes(s->stored, key, theirs), count * sizeof *theirs);
+    for (uint64_t k = 0; k < count; k++) {
+        const double apart = fabs(t.out[0][k] - (double)theirs[k]);
+        ck_assert_msg(apart <= 2e-5 * (1 + fabs((double)theirs[k])),
+                      "%s %llu of %llux%llu: %.9g, theirs %.9g", key, (unsigned long long)k,
+                      (unsigned long long)s->rows, (unsigned long long)s->columns, t.out[0][k],
+                      (double)theirs[k]);
+    }
+    op_trial_deinit(&t);
+    op_device_close(&device);
+}
+
+static void check_int8_product(const sample *s)
+{
+    check_product(s, HR_OP_DENSE_INT8, "int8_product");
+}
+
+static void check_int4_product(const sample *s)
+{
+    check_product(s, HR_OP_DENSE_INT4_WEIGHTS, "int4_product");
+}
+
+// Their own ReversibleEmbedding's: the scales of the table's rows are those of the units.
+START_TEST(products_with_a_tied_table_are_those_of_keras)
+{
+    tables_on = devices[_i];
+    for_each_of("quantize_tables.json", "table", check_int8_product);
+    for_each_of("quantize_tables.json", "table", check_int4_product);
+}
+END_TEST
+
 // A row of the input that is not finite, wherever that stands, makes its row of the product NaN and no other.
 START_TEST(a_row_that_is_not_finite_gives_nan)
 {
@@ -361,6 +503,9 @@ int main(void)
     tcase_add_test(all, int8_weights_are_those_of_keras_to_the_bit);
     tcase_add_test(all, rows_of_an_input_are_those_of_keras_to_the_bit);
     tcase_add_test(all, int4_weights_of_odd_sizes_too_are_those_of_keras_to_the_bit);
+    tcase_add_test(all, tables_are_those_of_keras_to_the_bit);
+    tcase_add_loop_test(all, rows_that_are_looked_up_are_those_of_keras_to_the_bit, 0, DEVICES);
+    tcase_add_loop_test(all, products_with_a_tied_table_are_those_of_keras, 0, DEVICES);
     tcase_add_test(all, int8_weights_of_tflite_are_its_own_to_the_bit);
     tcase_add_test(all, int8_goes_back_within_half_a_step);
     tcase_add_loop_test(all, int4_goes_back_within_a_step_and_a_half, 0, 9);

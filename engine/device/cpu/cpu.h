@@ -100,6 +100,9 @@ uint64_t cpu_half_sums_bytes(const cpu_device *device, int64_t f);
 void cpu_half_sums(const cpu_device *device, const op_operand *of, const void *y, const op_operand *sum_of,
                    void *sum, float *scratch);
 
+// `count` numbers of a packed row of a table, of int4, as float32.
+void cpu_widen_int4(const uint8_t *q, const float *scale, const int8_t *zero, int64_t count, float *to);
+
 // The implementations, one variable per row of the table in impls.c.
 extern const cpu_impl cpu_half_tiles, cpu_embedding_bwd_half, cpu_matmul_half;
 extern const cpu_impl cpu_cast, cpu_normalise, cpu_finite, cpu_unscale, cpu_scale_update;
@@ -143,6 +146,7 @@ extern const cpu_impl cpu_tanh, cpu_tanh_bwd, cpu_sigmoid, cpu_sigmoid_bwd;
 extern const cpu_impl cpu_hard_sigmoid, cpu_hard_sigmoid_bwd, cpu_hard_swish, cpu_hard_swish_bwd;
 extern const cpu_impl cpu_leaky_relu, cpu_leaky_relu_bwd, cpu_softplus, cpu_softplus_bwd, cpu_mish,
     cpu_mish_bwd;
+extern const cpu_impl cpu_embedding_whole; // EMBEDDING_INT8, EMBEDDING_INT4
 extern const cpu_impl cpu_embedding, cpu_embedding_bwd, cpu_add_broadcast, cpu_broadcast;
 extern const cpu_impl cpu_relative_bias, cpu_relative_bias_bwd;
 extern const cpu_impl cpu_group_norm, cpu_group_norm_bwd;

@@ -43,6 +43,17 @@ static void plain_pack(const int8_t *b, int64_t depth, int64_t units, int64_t co
     }
 }
 
+static void plain_pack_turned(const int8_t *b, int64_t depth, int64_t pitch, int64_t columns, int16_t *panels,
+                              int64_t panel_step)
+{
+    for (int64_t c = 0; c < INT8_GROUP; c++) {
+        int16_t *to = panels + c / INT8_COLUMNS * panel_step + c % INT8_COLUMNS * 2;
+        for (int64_t k = 0; k < depth + depth % 2; k++) {
+            to[k / 2 * 2 * INT8_COLUMNS + k % 2] = k < depth && c < columns ? b[c * pitch + k] : 0;
+        }
+    }
+}
+
 static void plain_run(const int8_tile *t)
 {
     for (int64_t r = 0; r < t->rows; r++) {
@@ -71,7 +82,8 @@ static void plain_finish(const int8_tile *t, const int8_finish *f)
     }
 }
 
-static const int8_tiles plain_tiles = {"plain", plain_quantize, plain_pack, plain_run, plain_finish};
+static const int8_tiles plain_tiles = {"plain",           plain_quantize, plain_pack,
+                                       plain_pack_turned, plain_run,      plain_finish};
 
 // ---- AVX2 -----------------------------------------------------------------------------------------------------
 
@@ -167,6 +179,46 @@ AVX2 static void avx2_pack(const int8_t *b, int64_t depth, int64_t units, int64_
     }
 }
 
+// Eight rows of b, eight pairs of numbers each, become eight lines of one pair of every row.
+AVX2_INLINE void turn_pairs(const int8_t *b, int64_t pitch, int16_t *to)
+{
+    __m128i x[LANES], y[LANES];
+    for (int r = 0; r < LANES; r++) {
+        x[r] = _mm_loadu_si128((const __m128i *)(const void *)(b + r * pitch));
+    }
+    for (int r = 0; r < LANES; r += 2) {
+        y[r] = _mm_unpacklo_epi16(x[r], x[r + 1]);
+        y[r + 1] = _mm_unpackhi_epi16(x[r], x[r + 1]);
+    }
+    for (int r = 0; r < LANES; r += 4) {
+        for (int half = 0; half < 2; half++) {
+            x[r + 2 * half] = _mm_unpacklo_epi32(y[r + half], y[r + 2 + half]);
+            x[r + 2 * half + 1] = _mm_unpackhi_epi32(y[r + half], y[r + 2 + half]);
+        }
+    }
+    for (int p = 0; p < LANES / 2; p++) {
+        __m256i *line = (__m256i *)(void *)(to + (int64_t)4 * p * INT8_COLUMNS);
+        _mm256_storeu_si256(line, _mm256_cvtepi8_epi16(_mm_unpacklo_epi64(x[p], x[p + 4])));
+        line = (__m256i *)(void *)(to + (int64_t)(4 * p + 2) * INT8_COLUMNS);
+        _mm256_storeu_si256(line, _mm256_cvtepi8_epi16(_mm_unpackhi_epi64(x[p], x[p + 4])));
+    }
+}
+
+AVX2 static void avx2_pack_turned(const int8_t *b, int64_t depth, int64_t pitch, int64_t columns,
+                                  int16_t *panels, int64_t panel_step)
+{
+    int64_t k = 0;
+    for (; columns == INT8_GROUP && k + 2 * LANES <= depth; k += 2 * LANES) {
+        for (int64_t c = 0; c < INT8_GROUP; c += LANES) {
+            int16_t *to = panels + c / INT8_COLUMNS * panel_step + k * INT8_COLUMNS;
+            turn_pairs(b + c * pitch + k, pitch, to + c % INT8_COLUMNS * 2);
+        }
+    }
+    if (k < depth) {
+        plain_pack_turned(b + k, depth - k, pitch, columns, panels + k * INT8_COLUMNS, panel_step);
+    }
+}
+
 AVX2_INLINE void avx2_tile(const int8_tile *t, const int rows)
 {
     __m256i sum[INT8_ROWS][2];
@@ -238,7 +290,8 @@ AVX2 static void avx2_finish(const int8_tile *t, const int8_finish *f)
     }
 }
 
-static const int8_tiles avx2_tiles = {"avx2", avx2_quantize, avx2_pack, avx2_run, avx2_finish};
+static const int8_tiles avx2_tiles = {"avx2",           avx2_quantize, avx2_pack,
+                                      avx2_pack_turned, avx2_run,      avx2_finish};
 #endif
 
 const int8_tiles *int8_tiles_here(void)

@@ -45,6 +45,9 @@ typedef struct int8_tiles {
     // numbers apart, each [depth pairs][INT8_COLUMNS][2].
     void (*pack)(const int8_t *b, int64_t depth, int64_t units, int64_t columns, int16_t *panels,
                  int64_t panel_step);
+    // The same of b[units][pitch] from its unit and its place of the depth on.
+    void (*pack_turned)(const int8_t *b, int64_t depth, int64_t pitch, int64_t columns, int16_t *panels,
+                        int64_t panel_step);
     void (*run)(const int8_tile *t);
     void (*finish)(const int8_tile *t, const int8_finish *f);
 } int8_tiles;

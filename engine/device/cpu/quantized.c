@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense layers with whole-number weights, and what makes the numbers. int8: rows of x become int8 with a scale each, products and sums are
+// Dense layers with whole-number weights. int8: rows of x become int8 with a scale each, products and sums are
 // int32, the result is divided by both scales. Weights alone: a block of columns at a time becomes float32 in the
-// workspace, behind the product of float32 (gemm.h).
+// workspace, behind the product of float32 (gemm.h). Of a table (OP_FLAG_TRANSPOSE) a row is what else is a column.
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "simd.h"
 
 // Panels are packed for each block of rows: 256 of them make that a hundredth of the product.
-enum { BLOCK_ROWS = 256, COLUMN_BLOCK = 256, ALIGNMENT = 64, QUANTIZE_GRAIN = 16 };
+enum { BLOCK_ROWS = 256, COLUMN_BLOCK = 256, ALIGNMENT = 64 };
 // Rows of the input, of weights that are widened at a time, and of these in one pass over the sums.
 enum { FEW_ROWS = 4, FEW_LINES = 16, FEW_STEP = 4 };
 
@@ -23,8 +23,8 @@ typedef struct shape2 {
 
 static shape2 shape2_of(const op_query *q)
 {
-    const int64_t depth = q->in[1].shape.dim[0];
-    const hr_shape *y = &q->out[0].shape;
+    const hr_shape *x = &q->in[0].shape, *y = &q->out[0].shape;
+    const int64_t depth = x->dim[x->rank - 1];
     return (shape2){cpu_elements_of(&q->in[0]) / depth, depth, y->dim[y->rank - 1]};
 }
 
@@ -33,103 +33,14 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+static bool is_turned(const op_query *q)
+{
+    return (q->attr.flags & OP_FLAG_TRANSPOSE) != 0;
+}
+
 static int64_t at_least(int64_t a, int64_t b)
 {
     return a > b ? a : b;
-}
-
-// ---- weights to whole numbers ---------------------------------------------------------------------------------
-
-typedef struct quantize_job {
-    const float *w;
-    void *q;
-    float *scale;
-    int8_t *zero;
-    int64_t rows, columns;
-} quantize_job;
-
-// quantize_larger of each lane.
-CPU_INLINE void raise_lanes(f32x16 *largest, const f32x16 *values)
-{
-    const i32x16 had = (i32x16)*largest, size = (i32x16)*values & INT32_MAX, higher = size > had;
-    *largest = (f32x16)((size & higher) | (had & ~higher));
-}
-
-// To the nearest; what is no number is the least, as in base/quantize.c.
-CPU_INLINE int32_t whole(float x)
-{
-    const float nearest = __builtin_rintf(x);
-    return (int32_t)(nearest > -127.0F ? nearest : -127.0F);
-}
-
-// No product stands before a sum here: nothing may be contracted, so that the bits are those of base/quantize.c.
-CPU_HOT static void int8_columns(const quantize_job *shared, int64_t begin, int64_t end)
-{
-    const quantize_job j = *shared;
-    int8_t *q = j.q;
-    for (int64_t c = begin; c < end; c++) {
-        j.scale[c] = 0;
-    }
-    for (int64_t r = 0; r < j.rows; r++) {
-        const float *w = j.w + r * j.columns;
-        int64_t c = begin;
-        for (; c + CPU_LANES <= end; c += CPU_LANES) {
-            raise_lanes(&F32X16W(j.scale + c), &F32X16(w + c));
-        }
-        for (; c < end; c++) {
-            j.scale[c] = quantize_larger(j.scale[c], w[c]);
-        }
-    }
-    for (int64_t c = begin; c < end; c++) {
-        j.scale[c] = quantize_int8_scale(j.scale[c]);
-    }
-    for (int64_t r = 0; r < j.rows; r++) {
-        const float *w = j.w + r * j.columns;
-        for (int64_t c = begin; c < end; c++) {
-            q[r * j.columns + c] = (int8_t)whole(w[c] * j.scale[c]);
-        }
-    }
-}
-
-static void int8_columns_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
-{
-    (void)worker;
-    int8_columns(argument, begin, end);
-}
-
-static quantize_job quantize_job_of(const cpu_run *r)
-{
-    return (quantize_job){.w = r->in[0],
-                          .q = r->out[0],
-                          .scale = r->out[1],
-                          .zero = r->query->out_count > 2 ? r->out[2] : NULL,
-                          .rows = r->query->in[0].shape.dim[0],
-                          .columns = r->query->in[0].shape.dim[1]};
-}
-
-static void run_quantize_int8(const cpu_run *r)
-{
-    const quantize_job j = quantize_job_of(r);
-    workers_for_pieces(r->device->workers, j.columns, QUANTIZE_GRAIN, int8_columns_body, &j);
-}
-
-static void int4_groups_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
-{
-    const quantize_job *j = argument;
-    const int64_t first = begin * QUANTIZE_BLOCK;
-    const int64_t last = end * QUANTIZE_BLOCK < j->rows ? end * QUANTIZE_BLOCK : j->rows;
-    const int64_t pitch = (int64_t)quantize_int4_pitch((uint64_t)j->columns);
-    (void)worker;
-    quantize_int4(j->w + first * j->columns, (uint64_t)(last - first), (uint64_t)j->columns,
-                  (uint8_t *)j->q + first * pitch, j->scale + begin * j->columns,
-                  j->zero + begin * j->columns);
-}
-
-static void run_quantize_int4(const cpu_run *r)
-{
-    const quantize_job j = quantize_job_of(r);
-    workers_for_pieces(r->device->workers, (int64_t)quantize_int4_groups((uint64_t)j.rows), 1,
-                       int4_groups_body, &j);
 }
 
 // ---- int8 products --------------------------------------------------------------------------------------------
@@ -143,6 +54,7 @@ typedef struct int8_job {
     char *scratch; // of each worker: panels, sums
     shape2 s;
     int64_t a_row, groups;
+    bool turned; // w[units,depth]
     float floor, ceiling;
 } int8_job;
 
@@ -208,6 +120,18 @@ static uint64_t int8_scratch_bytes(void)
     return INT8_DEPTH * INT8_GROUP * sizeof(int16_t) + BLOCK_ROWS * INT8_GROUP * sizeof(int32_t);
 }
 
+static void pack_part(const int8_job *j, const int8_pass *p)
+{
+    const int64_t step = INT8_DEPTH * INT8_COLUMNS;
+    if (j->turned) {
+        j->tiles->pack_turned(j->w + p->column * j->s.depth + p->k, p->depth, j->s.depth, p->columns,
+                              p->panels, step);
+    } else {
+        j->tiles->pack(j->w + p->k * j->s.units + p->column, p->depth, j->s.units, p->columns, p->panels,
+                       step);
+    }
+}
+
 // An item is a block of rows and a group of columns; the groups of a block follow one another.
 static void int8_product_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
@@ -220,8 +144,7 @@ static void int8_product_body(const void *argument, int64_t begin, int64_t end, 
         set_columns(j, &p, item % j->groups * INT8_GROUP);
         for (p.k = 0; p.k < j->s.depth; p.k += INT8_DEPTH) {
             p.depth = j->s.depth - p.k < INT8_DEPTH ? j->s.depth - p.k : INT8_DEPTH;
-            j->tiles->pack(j->w + p.k * j->s.units + p.column, p.depth, j->s.units, p.columns, p.panels,
-                           INT8_DEPTH * INT8_COLUMNS);
+            pack_part(j, &p);
             for (int64_t first = 0; first < p.columns; first += INT8_COLUMNS) {
                 run_panel(j, &p, first);
             }
@@ -262,6 +185,7 @@ static void run_int8(const cpu_run *r)
                   .a = r->workspace,
                   .s = s,
                   .a_row = int8_row_of(&s),
+                  .turned = is_turned(r->query),
                   .groups = (s.units + INT8_GROUP - 1) / INT8_GROUP,
                   .floor = act == HR_ACT_NONE ? -INFINITY : 0,
                   .ceiling = act == HR_ACT_NONE ? INFINITY : cpu_ceiling(act)};
@@ -323,6 +247,30 @@ CPU_HOT static void widen_int4(const widen_job *j, int64_t begin, int64_t end, f
     }
 }
 
+CPU_HOT static void widen_row(const int8_t *restrict q, float inverse, int64_t depth, float *restrict to)
+{
+    for (int64_t k = 0; k < depth; k++) {
+        to[k] = (float)q[k] * inverse;
+    }
+}
+
+// Columns [begin, end) of the block, which are rows of a table, one behind the other from `to` on.
+static void widen_turned(const widen_job *j, int64_t begin, int64_t end, float *to)
+{
+    const int64_t depth = j->s.depth, pitch = j->r->query->in[1].shape.dim[1];
+    const int64_t groups = (int64_t)quantize_int4_groups((uint64_t)depth);
+    for (int64_t n = begin; n < end; n++, to += depth) {
+        const int64_t row = j->column + n;
+        const uint8_t *q = (const uint8_t *)j->r->in[1] + row * pitch;
+        if (j->r->query->op == HR_OP_DENSE_INT8_WEIGHTS) {
+            widen_row((const int8_t *)q, j->inverse[n], depth, to);
+        } else {
+            cpu_widen_int4(q, (const float *)j->r->in[2] + row * groups,
+                           (const int8_t *)j->r->in[3] + row * groups, depth, to);
+        }
+    }
+}
+
 static void widen(const widen_job *j, int64_t begin, int64_t end, float *to)
 {
     if (j->r->query->op == HR_OP_DENSE_INT8_WEIGHTS) {
@@ -336,7 +284,11 @@ static void widen_body(const void *argument, int64_t begin, int64_t end, uint32_
 {
     const widen_job *j = argument;
     (void)worker;
-    widen(j, begin, end, j->to + begin * j->columns);
+    if (is_turned(j->r->query)) {
+        widen_turned(j, begin, end, j->to + begin * j->s.depth);
+    } else {
+        widen(j, begin, end, j->to + begin * j->columns);
+    }
 }
 
 static const float *bias_of(const cpu_run *r)
@@ -401,6 +353,43 @@ static void few_body(const void *argument, int64_t begin, int64_t end, uint32_t 
     }
 }
 
+CPU_HOT static float dot(const float *restrict w, const float *restrict x, int64_t depth)
+{
+    f32x16 sums = {0};
+    float sum = 0;
+    int64_t k = 0;
+    for (; k + CPU_LANES <= depth; k += CPU_LANES) {
+        sums += F32X16(w + k) * F32X16(x + k);
+    }
+    for (; k < depth; k++) {
+        sum += w[k] * x[k];
+    }
+    for (int64_t c = 0; c < CPU_LANES; c++) {
+        sum += sums[c];
+    }
+    return sum;
+}
+
+// Of a table, whose rows are widened one at a time: a row of it lies in the nearest cache for each row of x.
+static void few_turned_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    widen_job j = *(const widen_job *)argument;
+    float *line = j.to + worker * j.s.depth;
+    for (int64_t block = begin; block < end; block++) {
+        set_block(&j, block * COLUMN_BLOCK);
+        for (int64_t n = 0; n < j.columns; n++) {
+            widen_turned(&j, n, n + 1, line);
+            for (int64_t r = 0; r < j.s.rows; r++) {
+                const float *x = (const float *)j.r->in[0] + r * j.s.depth;
+                ((float *)j.r->out[0])[r * j.s.units + j.column + n] = dot(line, x, j.s.depth);
+            }
+        }
+        for (int64_t r = 0; r < j.s.rows; r++) {
+            finish_few(&j, (float *)j.r->out[0] + r * j.s.units + j.column);
+        }
+    }
+}
+
 // ---- many rows: blocks of columns as float32 --------------------------------------------------------------------
 
 static gemm weights_gemm(const cpu_device *device, const op_query *q, int64_t columns)
@@ -410,6 +399,7 @@ static gemm weights_gemm(const cpu_device *device, const op_query *q, int64_t co
                   .n = columns,
                   .k = s.depth,
                   .c_row = s.units,
+                  .b_transposed = is_turned(q),
                   .relu = q->attr.act != HR_ACT_NONE,
                   .workers = device->workers};
 }
@@ -419,7 +409,7 @@ static uint64_t weights_workspace(const cpu_device *device, const op_query *q)
 {
     const shape2 s = shape2_of(q);
     if (s.rows <= FEW_ROWS) {
-        return 0;
+        return is_turned(q) ? device->threads * (uint64_t)s.depth * sizeof(float) : 0;
     }
     const int64_t most = s.units < COLUMN_BLOCK ? s.units : COLUMN_BLOCK, left = s.units % COLUMN_BLOCK;
     const gemm whole = weights_gemm(device, q, most), rest = weights_gemm(device, q, left == 0 ? most : left);
@@ -432,13 +422,14 @@ static void run_many(widen_job *j)
     const cpu_run *r = j->r;
     const int64_t most = j->s.units < COLUMN_BLOCK ? j->s.units : COLUMN_BLOCK;
     float *scratch = (float *)((char *)r->workspace + aligned((uint64_t)(j->s.depth * most) * sizeof(float)));
-    j->to = r->workspace;
     for (int64_t column = 0; column < j->s.units; column += most) {
         set_block(j, column);
         const gemm g = weights_gemm(r->device, r->query, j->columns);
         const gemm_operands o = {r->in[0], j->to, bias_of(r) == NULL ? NULL : bias_of(r) + column,
                                  (float *)r->out[0] + column, NULL};
-        workers_for_pieces(r->device->workers, j->s.depth, at_least(1, 4096 / j->columns), widen_body, j);
+        const int64_t lines = is_turned(r->query) ? j->columns : j->s.depth;
+        const int64_t line = is_turned(r->query) ? j->s.depth : j->columns;
+        workers_for_pieces(r->device->workers, lines, at_least(1, 4096 / line), widen_body, j);
         gemm_run(&g, &o, scratch);
     }
     const float ceiling = cpu_ceiling(r->query->attr.act);
@@ -449,16 +440,15 @@ static void run_many(widen_job *j)
 
 static void run_weights(const cpu_run *r)
 {
-    widen_job j = {.r = r, .s = shape2_of(r->query)};
+    widen_job j = {.r = r, .s = shape2_of(r->query), .to = r->workspace};
     if (j.s.rows <= FEW_ROWS) {
-        workers_for(r->device->workers, (j.s.units + COLUMN_BLOCK - 1) / COLUMN_BLOCK, 1, few_body, &j);
+        workers_for(r->device->workers, (j.s.units + COLUMN_BLOCK - 1) / COLUMN_BLOCK, 1,
+                    is_turned(r->query) ? few_turned_body : few_body, &j);
     } else {
         run_many(&j);
     }
 }
 
-const cpu_impl cpu_quantize_int8 = {.name = "columns", .run = run_quantize_int8};
-const cpu_impl cpu_quantize_int4 = {.name = "groups", .run = run_quantize_int4};
 const cpu_impl cpu_dense_int8 = {
     .name = "int8 tiles", .fits = int8_fits, .workspace = int8_workspace, .run = run_int8};
 const cpu_impl cpu_dense_weights = {

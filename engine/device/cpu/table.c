@@ -2,6 +2,7 @@
 // Rows out of a table and back into it, and what is repeated over leading dimensions.
 #include <string.h>
 
+#include "base/quantize.h"
 #include "base/workers.h"
 #include "cpu.h"
 #include "simd.h"
@@ -61,6 +62,80 @@ static bool has_one_type(const cpu_device *device, const op_query *q)
     (void)device;
     return q->in[1].dtype == q->out[0].dtype;
 }
+
+// ---- embedding of whole numbers ---------------------------------------------------------------------------
+
+CPU_HOT static void widen_group(const uint8_t *restrict q, float scale, int32_t zero, int64_t count,
+                                float *restrict to)
+{
+    uint8_t half[QUANTIZE_BLOCK];
+    for (int64_t c = 0; c < (count + 1) / 2; c++) {
+        half[2 * c] = q[c] & 0xf;
+        half[2 * c + 1] = q[c] >> 4;
+    }
+    for (int64_t c = 0; c < count; c++) {
+        to[c] = (float)((half[c] ^ 8) - 8 - zero) * scale;
+    }
+}
+
+void cpu_widen_int4(const uint8_t *q, const float *scale, const int8_t *zero, int64_t count, float *to)
+{
+    for (int64_t c = 0; c < count; c += QUANTIZE_BLOCK) {
+        const int64_t left = count - c, here = left < QUANTIZE_BLOCK ? left : QUANTIZE_BLOCK;
+        widen_group(q + c / 2, scale[c / QUANTIZE_BLOCK], zero[c / QUANTIZE_BLOCK], here, to + c);
+    }
+}
+
+// Divided, as Keras has it: to the bit.
+CPU_HOT static void divide_row(const int8_t *restrict q, float scale, int64_t count, float *restrict to)
+{
+    for (int64_t c = 0; c < count; c++) {
+        to[c] = (float)q[c] / scale;
+    }
+}
+
+typedef struct whole_job {
+    job of;
+    const int8_t *q;
+    const float *scale;
+    const int8_t *zero; // NULL: int8
+} whole_job;
+
+static void look_up_whole_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
+{
+    const whole_job *j = argument;
+    const int64_t features = j->of.features, groups = (int64_t)quantize_int4_groups((uint64_t)features);
+    (void)worker;
+    for (int64_t r = begin; r < end; r++) {
+        float *to = j->of.to + r * features;
+        const int64_t row = j->of.ids[r];
+        if (!is_entry(&j->of, r)) {
+            memset(to, 0, (size_t)features * sizeof *to);
+        } else if (j->zero == NULL) {
+            divide_row(j->q + row * j->of.row_bytes, j->scale[row], features, to);
+        } else {
+            cpu_widen_int4((const uint8_t *)j->q + row * j->of.row_bytes, j->scale + row * groups,
+                           j->zero + row * groups, features, to);
+        }
+    }
+}
+
+static void run_embedding_whole(const cpu_run *r)
+{
+    const hr_shape *table = &r->query->in[1].shape, *y = &r->query->out[0].shape;
+    const whole_job j = {.of = {.ids = r->in[0],
+                                .to = r->out[0],
+                                .row_bytes = table->dim[1],
+                                .entries = table->dim[0],
+                                .features = y->dim[y->rank - 1]},
+                         .q = r->in[1],
+                         .scale = r->in[2],
+                         .zero = r->query->in_count > 3 ? r->in[3] : NULL};
+    workers_for(r->device->workers, cpu_elements_of(&r->query->in[0]), grain_of(j.of.features),
+                look_up_whole_body, &j);
+}
+
+// ---- embedding's gradient ---------------------------------------------------------------------------------
 
 static void clear_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
@@ -156,6 +231,7 @@ static void run_broadcast(const cpu_run *r)
 
 const cpu_impl cpu_embedding = {
     .name = "rows", .types = CPU_ANY_TYPE, .fits = has_one_type, .run = run_embedding};
+const cpu_impl cpu_embedding_whole = {.name = "widened rows", .run = run_embedding_whole};
 const cpu_impl cpu_embedding_bwd = {.name = "columns", .run = run_embedding_bwd};
 const cpu_impl cpu_add_broadcast = {.name = "loops", .run = run_add_broadcast};
 const cpu_impl cpu_broadcast = {.name = "loops", .run = run_broadcast};

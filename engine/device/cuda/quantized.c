@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense layers with whole-number weights, and what makes the numbers (kernels/quantized.cu).
+// Dense layers and lookups with whole-number weights, and what makes the numbers (kernels/quantized.cu). A table's weights lie
+// [units,depth] (OP_FLAG_TRANSPOSE): a row has a scale where else a column has one.
 //
 //     dense_int8          rows of x become int8, w is turned, cuBLASLt makes int32 sums, a kernel scales, adds the bias, activates
 //     dense_int*_weights  the weights become float32 in the workspace, cuBLASLt's product of float32 follows (products.c)
@@ -24,9 +25,14 @@ typedef struct shape3 {
 
 static shape3 shape_of_product(const op_query *q)
 {
-    const int64_t depth = q->in[1].shape.dim[0];
-    const hr_shape *y = &q->out[0].shape;
+    const hr_shape *x = &q->in[0].shape, *y = &q->out[0].shape;
+    const int64_t depth = x->dim[x->rank - 1];
     return (shape3){(int64_t)cuda_elements(&q->in[0]) / depth, depth, y->dim[y->rank - 1]};
+}
+
+static bool is_turned(const op_query *q)
+{
+    return (q->attr.flags & OP_FLAG_TRANSPOSE) != 0;
 }
 
 static uint64_t aligned(int64_t bytes)
@@ -96,12 +102,15 @@ static quantize_args quantize_args_of(const cuda_run *r)
 static uint64_t largest_workspace(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    return (uint64_t)q->in[0].shape.dim[1] * sizeof(uint32_t);
+    return is_turned(q) ? 0 : (uint64_t)q->in[0].shape.dim[1] * sizeof(uint32_t);
 }
 
 static uint32_t int8_numbers_stages(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
 {
-    (void)q;
+    if (is_turned(q)) {
+        (void)snprintf(name[FIRST], CUDA_NAME_MAX, "quantize_int8_rows");
+        return 1;
+    }
     (void)snprintf(name[FIRST], CUDA_NAME_MAX, "quantize_int8_largest");
     (void)snprintf(name[SECOND], CUDA_NAME_MAX, "quantize_int8_numbers");
     return 2;
@@ -111,6 +120,9 @@ static hr_status run_quantize_int8(const cuda_run *r, hr_err *err)
 {
     quantize_args a = quantize_args_of(r);
     const cuda_grid grid = cuda_grid_over(r->device, (uint64_t)(a.rows * a.columns), 4, QUANTIZED_THREADS);
+    if (is_turned(r->query)) {
+        return cuda_launch(r, r->stage[FIRST], grid_of_blocks(r, a.rows), &a, sizeof a, err);
+    }
     a.largest = (uint32_t *)r->workspace;
     HR_TRY(
         CUDA_CALL(err, cuMemsetD8Async, r->workspace, 0, largest_workspace(r->device, r->query), r->stream));
@@ -120,8 +132,7 @@ static hr_status run_quantize_int8(const cuda_run *r, hr_err *err)
 
 static void int4_numbers_name(const op_query *q, char name[CUDA_NAME_MAX])
 {
-    (void)q;
-    (void)snprintf(name, CUDA_NAME_MAX, "quantize_int4_groups");
+    (void)snprintf(name, CUDA_NAME_MAX, is_turned(q) ? "quantize_int4_rows" : "quantize_int4_groups");
 }
 
 static hr_status run_quantize_int4(const cuda_run *r, hr_err *err)
@@ -232,6 +243,8 @@ static int8_args int8_args_of(const cuda_run *r)
                        .rows_whole = whole(s.rows),
                        .depth_whole = whole(s.depth),
                        .units_whole = whole(s.units),
+                       .w_depth = is_turned(r->query) ? 1 : s.units,
+                       .w_unit = is_turned(r->query) ? s.depth : 1,
                        .floor = floor_of(r->query->attr.act),
                        .ceiling = ceiling_of(r->query->attr.act)};
 }
@@ -289,6 +302,9 @@ static op_query dense_of(const op_query *q)
     op_query dense = {.op = HR_OP_DENSE, .attr = q->attr, .in_count = 2, .out_count = 1};
     dense.in[0] = q->in[0];
     dense.in[1] = (op_operand){.shape = {.rank = 2, .dim = {s.depth, s.units}}, .dtype = HR_F32};
+    if (is_turned(q)) {
+        dense.in[1].shape = (hr_shape){.rank = 2, .dim = {s.units, s.depth}};
+    }
     if (q->in_count > bias_at(q)) {
         dense.in[dense.in_count++] = q->in[bias_at(q)];
     }
@@ -359,6 +375,7 @@ static widen_args widen_args_of(const cuda_run *r)
                         .rows = s.rows,
                         .depth = s.depth,
                         .units = s.units,
+                        .turned = is_turned(r->query),
                         .floor = floor_of(r->query->attr.act),
                         .ceiling = ceiling_of(r->query->attr.act)};
 }
@@ -392,7 +409,28 @@ static hr_status run_weights_own(const cuda_run *r, hr_err *err)
                        sizeof a, err);
 }
 
-// ---- rows -------------------------------------------------------------------------------------------------------
+// ---- rows of tables ---------------------------------------------------------------------------------------------
+
+static void whole_rows_name(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "embedding_%s", q->op == HR_OP_EMBEDDING_INT4 ? "int4" : "int8");
+}
+
+static hr_status run_whole_rows(const cuda_run *r, hr_err *err)
+{
+    const hr_shape *y = &r->query->out[0].shape;
+    const whole_rows_args a = {.ids = (const int32_t *)r->in[0],
+                               .q = (const void *)r->in[1],
+                               .scale = (const float *)r->in[2],
+                               .zero = r->query->in_count > 3 ? (const int8_t *)r->in[3] : NULL,
+                               .y = (float *)r->out[0],
+                               .count = (int64_t)cuda_elements(&r->query->in[0]),
+                               .features = y->dim[y->rank - 1],
+                               .entries = r->query->in[1].shape.dim[0]};
+    return cuda_launch(r, r->function, grid_over(r, a.count * a.features), &a, sizeof a, err);
+}
+
+// ---- implementations --------------------------------------------------------------------------------------------
 
 #define OWN(operation, words)                                                                                \
     .op = HR_OP_##operation, .types = CUDA_F32, .name = (words), .module = "quantized"
@@ -413,6 +451,8 @@ static const cuda_impl impls[] = {
      .stages = int8_own_stages, .run = run_int8_own},
     WEIGHTS(DENSE_INT8_WEIGHTS),
     WEIGHTS(DENSE_INT4_WEIGHTS),
+    {OWN(EMBEDDING_INT8, "widened rows"), .kernel = whole_rows_name, .run = run_whole_rows},
+    {OWN(EMBEDDING_INT4, "widened rows"), .kernel = whole_rows_name, .run = run_whole_rows},
 };
 
 const cuda_family cuda_family_quantized = CUDA_FAMILY(impls);

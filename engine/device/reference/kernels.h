@@ -50,6 +50,8 @@ void reference_quantize_int8(const reference_call *call);
 void reference_quantize_int4(const reference_call *call);
 void reference_dense_int8(const reference_call *call);
 void reference_dense_weights(const reference_call *call); // DENSE_INT8_WEIGHTS, DENSE_INT4_WEIGHTS
+void reference_embedding_int8(const reference_call *call);
+void reference_embedding_int4(const reference_call *call);
 void reference_dequantize(const reference_call *call);
 
 void reference_batch_norm(const reference_call *call);

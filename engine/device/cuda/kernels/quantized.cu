@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense layers with whole-number weights, and what makes the numbers, with the arithmetic of base/quantize.h: every product is
+// Dense layers and lookups with whole-number weights, and what makes the numbers, with the arithmetic of base/quantize.h: every product is
 // rounded by itself. Largest values of floats that are not negative are largest values of their bits, a NaN's among them.
 #include "kernel.cuh"
 #include "quantized_args.h"
@@ -72,17 +72,38 @@ extern "C" __global__ void quantize_int8_numbers(quantize_args a)
     }
 }
 
+// A block makes a row of a table at a time. What is no number counts as infinite: either has no scale.
+extern "C" __global__ void quantize_int8_rows(quantize_args a)
+{
+    SHARED float room[WARP];
+    int8_t *q = static_cast<int8_t *>(a.q);
+    for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
+        const float *w = a.w + r * a.columns;
+        float largest = 0.0f;
+        for (int64_t c = threadIdx.x; c < a.columns; c += blockDim.x) {
+            largest = fmaxf(largest, is_finite(w[c]) ? fabsf(w[c]) : INFINITY);
+        }
+        const float scale = int8_scale(block_max(largest, room));
+        for (int64_t c = threadIdx.x; c < a.columns; c += blockDim.x) {
+            q[r * a.columns + c] = int8_at(w[c], scale);
+        }
+        if (threadIdx.x == 0) {
+            a.scale[r] = scale;
+        }
+    }
+}
+
 struct int4_column {
     float scale, shift;
 };
 
-__device__ __forceinline__ int4_column int4_measure(const quantize_args &a, int64_t first, int64_t count,
-                                                    int64_t c)
+// Of `count` values, `step` apart.
+__device__ __forceinline__ int4_column int4_measure(const float *w, int64_t count, int64_t step)
 {
-    float least = a.w[first * a.columns + c], most = least;
+    float least = w[0], most = least;
     bool finite = true;
-    for (int64_t r = first; r < first + count; r++) {
-        const float value = a.w[r * a.columns + c];
+    for (int64_t k = 0; k < count; k++) {
+        const float value = w[k * step];
         finite = finite && is_finite(value);
         least = fminf(least, value);
         most = fmaxf(most, value);
@@ -97,6 +118,11 @@ __device__ __forceinline__ int4_column int4_measure(const quantize_args &a, int6
     return of;
 }
 
+__device__ __forceinline__ int int4_at(float value, const int4_column &of)
+{
+    return (int)clipped(rintf(value / of.scale) + of.shift, -8.0f, 7.0f) & 0xf;
+}
+
 // A thread makes the bytes of two columns of a group.
 extern "C" __global__ void quantize_int4_groups(quantize_args a)
 {
@@ -108,17 +134,35 @@ extern "C" __global__ void quantize_int4_groups(quantize_args a)
         int4_column of[2];
         const int columns = 2 * at + 1 < a.columns ? 2 : 1;
         for (int k = 0; k < columns; k++) {
-            of[k] = int4_measure(a, first, count, 2 * at + k);
+            of[k] = int4_measure(a.w + first * a.columns + 2 * at + k, count, a.columns);
             a.scale[group * a.columns + 2 * at + k] = of[k].scale;
             a.zero[group * a.columns + 2 * at + k] = (int8_t)of[k].shift;
         }
         for (int64_t r = first; r < first + count; r++) {
             int halves = 0;
             for (int k = 0; k < columns; k++) {
-                const float value = rintf(a.w[r * a.columns + 2 * at + k] / of[k].scale) + of[k].shift;
-                halves |= ((int)clipped(value, -8.0f, 7.0f) & 0xf) << 4 * k;
+                halves |= int4_at(a.w[r * a.columns + 2 * at + k], of[k]) << 4 * k;
             }
             q[r * pitch + at] = (uint8_t)halves;
+        }
+    }
+}
+
+// A thread makes the bytes of a group of a row of a table.
+extern "C" __global__ void quantize_int4_rows(quantize_args a)
+{
+    const int64_t pitch = (a.columns + 1) / 2, groups = (a.columns + INT4_BLOCK - 1) / INT4_BLOCK;
+    uint8_t *q = static_cast<uint8_t *>(a.q);
+    for (int64_t i = grid_thread(); i < a.rows * groups; i += grid_width()) {
+        const int64_t row = i / groups, first = i % groups * INT4_BLOCK;
+        const int64_t count = a.columns - first < INT4_BLOCK ? a.columns - first : INT4_BLOCK;
+        const float *w = a.w + row * a.columns + first;
+        const int4_column of = int4_measure(w, count, 1);
+        a.scale[i] = of.scale;
+        a.zero[i] = (int8_t)of.shift;
+        for (int64_t k = 0; k < count; k += 2) {
+            const int high = k + 1 < count ? int4_at(w[k + 1], of) : 0;
+            q[row * pitch + (first + k) / 2] = (uint8_t)(int4_at(w[k], of) | high << 4);
         }
     }
 }
@@ -147,7 +191,7 @@ extern "C" __global__ void int8_rows(int8_args a)
     }
 }
 
-// w[depth,units] becomes turned[units,depth]: the library's whole-number kernels read both operands along depth.
+// w becomes turned[units,depth], a table's too, filled up: the library's whole-number kernels read both operands along depth.
 extern "C" __global__ void int8_turn(int8_args a)
 {
     SHARED int8_t tile[QUANTIZED_TURN][QUANTIZED_TURN + 4];
@@ -158,7 +202,7 @@ extern "C" __global__ void int8_turn(int8_args a)
         for (int i = threadIdx.x; i < QUANTIZED_TURN * QUANTIZED_TURN; i += blockDim.x) {
             const int64_t k = depth + i / QUANTIZED_TURN, n = unit + i % QUANTIZED_TURN;
             const bool is = k < a.depth && n < a.units;
-            tile[i / QUANTIZED_TURN][i % QUANTIZED_TURN] = is ? a.w[k * a.units + n] : (int8_t)0;
+            tile[i / QUANTIZED_TURN][i % QUANTIZED_TURN] = is ? a.w[k * a.w_depth + n * a.w_unit] : (int8_t)0;
         }
         __syncthreads();
         for (int i = threadIdx.x; i < QUANTIZED_TURN * QUANTIZED_TURN; i += blockDim.x) {
@@ -203,7 +247,8 @@ __device__ __forceinline__ int32_t word_of(const int8_args &a, int64_t k, int64_
 {
     uint32_t word = 0;
     for (int i = 0; i < QUANTIZED_WORD; i++) {
-        const int8_t q = k + i < a.depth && unit < a.units ? a.w[(k + i) * a.units + unit] : (int8_t)0;
+        const bool is = k + i < a.depth && unit < a.units;
+        const int8_t q = is ? a.w[(k + i) * a.w_depth + unit * a.w_unit] : (int8_t)0;
         word |= (uint32_t)(uint8_t)q << 8 * i;
     }
     return (int32_t)word;
@@ -241,24 +286,39 @@ extern "C" __global__ void int8_product(int8_args a)
 struct of_int8 {
     static __device__ __forceinline__ float at(const widen_args &a, int64_t k, int64_t unit)
     {
-        return (float)static_cast<const int8_t *>(a.q)[k * a.units + unit] / a.scale[unit];
+        const int64_t at = a.turned ? unit * a.depth + k : k * a.units + unit;
+        return (float)static_cast<const int8_t *>(a.q)[at] / a.scale[unit];
     }
 };
+
+// Place [row, place] of a packed matrix whose rows have `pitch` bytes.
+__device__ __forceinline__ int four_at(const void *q, int64_t pitch, int64_t row, int64_t place)
+{
+    const uint8_t byte = static_cast<const uint8_t *>(q)[row * pitch + place / 2];
+    return ((byte >> (int)(place % 2) * 4 & 0xf) ^ 8) - 8;
+}
+
+__device__ __forceinline__ int64_t groups_of(int64_t count)
+{
+    return (count + INT4_BLOCK - 1) / INT4_BLOCK;
+}
 
 struct of_int4 {
     static __device__ __forceinline__ float at(const widen_args &a, int64_t k, int64_t unit)
     {
-        const uint8_t *row = static_cast<const uint8_t *>(a.q) + k * ((a.units + 1) / 2);
-        const int half = row[unit / 2] >> (int)(unit % 2) * 4 & 0xf;
-        const int64_t group = k / INT4_BLOCK * a.units + unit;
-        return product((float)((half ^ 8) - 8 - a.zero[group]), a.scale[group]);
+        const int64_t of = k / INT4_BLOCK;
+        const int64_t group = a.turned ? unit * groups_of(a.depth) + of : of * a.units + unit;
+        const int four =
+            a.turned ? four_at(a.q, (a.depth + 1) / 2, unit, k) : four_at(a.q, (a.units + 1) / 2, k, unit);
+        return product((float)(four - a.zero[group]), a.scale[group]);
     }
 };
 
 template <typename numbers> __device__ __forceinline__ void widen_weights(const widen_args &a)
 {
     for (int64_t i = grid_thread(); i < a.depth * a.units; i += grid_width()) {
-        a.widened[i] = numbers::at(a, i / a.units, i % a.units);
+        a.widened[i] =
+            a.turned ? numbers::at(a, i % a.depth, i / a.depth) : numbers::at(a, i / a.units, i % a.units);
     }
 }
 
@@ -306,4 +366,28 @@ extern "C" __global__ void product_int8_weights(widen_args a)
 extern "C" __global__ void product_int4_weights(widen_args a)
 {
     weights_product<of_int4>(a);
+}
+
+// ---- rows of tables -----------------------------------------------------------------------------------------------
+
+extern "C" __global__ void embedding_int8(whole_rows_args a)
+{
+    const int8_t *q = static_cast<const int8_t *>(a.q);
+    for (int64_t i = grid_thread(); i < a.count * a.features; i += grid_width()) {
+        const int64_t row = a.ids[i / a.features], place = i % a.features;
+        const bool found = row >= 0 && row < a.entries;
+        a.y[i] = found ? (float)q[row * a.features + place] / a.scale[row] : 0.0f;
+    }
+}
+
+extern "C" __global__ void embedding_int4(whole_rows_args a)
+{
+    const int64_t pitch = (a.features + 1) / 2, groups = groups_of(a.features);
+    for (int64_t i = grid_thread(); i < a.count * a.features; i += grid_width()) {
+        const int64_t row = a.ids[i / a.features], place = i % a.features;
+        const int64_t group = row * groups + place / INT4_BLOCK;
+        const bool found = row >= 0 && row < a.entries;
+        a.y[i] =
+            found ? product((float)(four_at(a.q, pitch, row, place) - a.zero[group]), a.scale[group]) : 0.0f;
+    }
 }

@@ -17,7 +17,7 @@ typedef struct quantize_args {
     int64_t rows, columns;
 } quantize_args;
 
-// y[rows,units] = x[rows,depth] · w[depth,units], all of it in whole numbers. What ends in _whole is that number, or the next
+// y[rows,units] = x[rows,depth] · w[depth,units], all of it in whole numbers; number [k,n] of w lies at k * w_depth + n * w_unit. What ends in _whole is that number, or the next
 // multiple of QUANTIZED_WORD: what lies between is 0.
 typedef struct int8_args {
     const float *x, *scale, *bias; // bias NULL: none
@@ -27,7 +27,7 @@ typedef struct int8_args {
     int8_t *turned;      // [units_whole,depth_whole]: w
     const int32_t *sums; // [rows_whole,units_whole]
     float *y;
-    int64_t rows, depth, units, rows_whole, depth_whole, units_whole;
+    int64_t rows, depth, units, rows_whole, depth_whole, units_whole, w_depth, w_unit;
     float floor, ceiling; // what y is cut to
 } int8_args;
 
@@ -37,8 +37,19 @@ typedef struct widen_args {
     const void *q;
     const int8_t *zero;
     float *widened, *y;
-    int64_t rows, depth, units;
+    int64_t rows, depth, units,
+        turned; // turned: weights, and `widened`, lie [units,depth], with a scale for each row
     float floor, ceiling;
 } widen_args;
+
+// y[count,features] of rows of a table of whole numbers; what is no row of it reads as zeros.
+typedef struct whole_rows_args {
+    const int32_t *ids;
+    const void *q;
+    const float *scale;
+    const int8_t *zero; // of int4
+    float *y;
+    int64_t count, features, entries;
+} whole_rows_args;
 
 #endif
