@@ -55,7 +55,8 @@
     X(CARDS, 0, "cards", NULL, "which cards hold it, and the fastest way on each")                           \
     X(SAVE, 0, "save", "FILE", "what was trained: a file that train.save wrote")                             \
     X(STRIP, 0, "strip", NULL, "weights and running statistics alone: so it is always")                      \
-    X(QUANTIZE, 0, "quantize", "MODE", "weights of dense layers as int8, int8_weights or int4_weights")      \
+    X(QUANTIZE, 0, "quantize", "MODE",                                                                       \
+      "weights of dense layers and tables as int8, int8_weights or int4_weights")                            \
     X(MERGE, 0, "merge", NULL,                                                                               \
       "what adapters learned goes into the weights: the model without compress.lora")                        \
     X(ADAPTERS, 0, "adapters", NULL, "the adapters alone, a few MB, and what they go with")                  \

@@ -380,7 +380,7 @@ static void print_deployed(const hr_report *r, const report_style *style, report
     if (hr_knobs_compress(style->knobs)) {
         char note[64];
         (void)snprintf(note, sizeof note, "weights and state%s%.4s",
-                       quantizes ? ", dense layers "
+                       quantizes ? ", quantised to "
                        : less    ? ", filters that stay"
                                  : " alone",
                        quantizes ? hr_knob_text(style->knobs, HR_KNOB_COMPRESS_QUANTIZE) : "");

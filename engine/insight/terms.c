@@ -785,7 +785,8 @@ static const hr_term terms[] = {
      .unit = "B",
      .nvidia_smi = "used_gpu_memory"},
     {.name = "quantize",
-     .line = "what weights of dense layers are deployed as: none, int8, int8_weights, int4_weights",
+     .line = "what weights of dense layers and tables of embeddings are deployed as: none, int8, "
+             "int8_weights, int4_weights",
      .unit = "",
      .tensorflow = "model.quantize(mode)"},
     {.name = "queue",

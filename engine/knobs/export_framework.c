@@ -132,7 +132,7 @@ static const framework_row before_model[] = {
     {HR_KNOB_COMPRESS_QUANTIZE,
      "int8",
      {"# torch.ao.quantization has another scheme: its scales and roundings differ",
-      "# before an evaluation, of each Dense layer: layer.quantize(\"int8\")"}},
+      "# before an evaluation, of each Dense and Embedding: layer.quantize(\"int8\")"}},
     {HR_KNOB_COMPRESS_LORA_BASE,
      "*",
      {"# {compress.lora_base}: from_pretrained(…, quantization_config=transformers.BitsAndBytesConfig(…))",

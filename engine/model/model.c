@@ -178,19 +178,32 @@ void model_destroy(hr_model *model)
     hr_free(b);
 }
 
-bool model_param_is_dense(const hr_model *model, uint32_t param)
+// What one reader wants; learned places, convolutions, cells and all else want the numbers themselves.
+static model_quantized read_as(const model_node *node, uint32_t operand)
 {
-    bool read = false;
+    const bool weights = operand == 1 && (node->op == HR_OP_DENSE || node->op == HR_OP_EMBEDDING);
+    const bool by_row = node->op == HR_OP_EMBEDDING || (node->attr.flags & OP_FLAG_TRANSPOSE) != 0;
+    return !weights ? MODEL_AS_IT_IS : by_row ? MODEL_BY_ROW : MODEL_BY_COLUMN;
+}
+
+model_quantized model_param_quantized(const hr_model *model, uint32_t param)
+{
+    const model_param *p = &model->params[param];
+    model_quantized as = MODEL_AS_IT_IS;
+    if (p->shape.rank != 2 || p->held != HELD_REAL) {
+        return as;
+    }
     for (uint32_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
         for (uint32_t k = 0; k < node->in_count; k++) {
             if (node->in[k].is_param && node->in[k].index == param) {
-                if (node->op != HR_OP_DENSE || k != 1 || (node->attr.flags & OP_FLAG_TRANSPOSE) != 0) {
-                    return false;
+                const model_quantized wanted = read_as(node, k);
+                if (wanted == MODEL_AS_IT_IS || (as != MODEL_AS_IT_IS && as != wanted)) {
+                    return MODEL_AS_IT_IS;
                 }
-                read = true;
+                as = wanted;
             }
         }
     }
-    return read && model->params[param].shape.rank == 2 && model->params[param].held == HELD_REAL;
+    return as;
 }

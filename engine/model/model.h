@@ -144,8 +144,11 @@ uint32_t model_data_slots(const hr_model *model);
 // One image, or its pixels flat, and one class: what sources of images have bytes for.
 bool model_takes_images(const hr_model *model);
 
-// Is it a matrix [I,O] of real numbers that dense layers alone read, as it lies? Those are what compress.quantize is about.
-bool model_param_is_dense(const hr_model *model, uint32_t param);
+// How compress.quantize makes whole numbers of a parameter: not at all; of a matrix [I,O] that dense layers alone read, as it lies, with
+// scales of its columns; of a table [V,D] that lookups, or products with it turned, alone read, with scales of its rows.
+typedef enum model_quantized { MODEL_AS_IT_IS, MODEL_BY_COLUMN, MODEL_BY_ROW } model_quantized;
+
+model_quantized model_param_quantized(const hr_model *model, uint32_t param);
 
 // Writes the seeded initial values of parameter `index` (float32, plain layout) to values[0..elements).
 // Philox(seed, "init/" + name, element): the same on every machine and thread count. The recipe for scripts stands

@@ -63,15 +63,21 @@ static hr_quantize mode_of(const hr_knobs *knobs)
 
 // ---- bytes ----------------------------------------------------------------------------------------------------
 
-void deployed_parts_of(const hr_shape *shape, hr_quantize mode, deployed_parts *out)
+static int64_t groups_of(int64_t count)
+{
+    return (int64_t)quantize_int4_groups((uint64_t)count);
+}
+
+void deployed_parts_of(const hr_shape *shape, hr_quantize mode, bool by_row, deployed_parts *out)
 {
     const int64_t rows = shape->dim[0], columns = shape->dim[1];
-    const int64_t groups = (int64_t)quantize_int4_groups((uint64_t)rows);
-    *out = (deployed_parts){.q = *shape, .scale = shape_of(1, &columns), .q_type = HR_I8};
+    *out = (deployed_parts){.q = *shape, .scale = shape_of(1, by_row ? &rows : &columns), .q_type = HR_I8};
     if (mode == HR_QUANTIZE_INT4_WEIGHTS) {
+        const hr_shape scales = by_row ? shape_of(2, (const int64_t[]){rows, groups_of(columns)})
+                                       : shape_of(2, (const int64_t[]){groups_of(rows), columns});
         out->q.dim[1] = (int64_t)quantize_int4_pitch((uint64_t)columns);
         out->q_type = HR_U8;
-        out->scale = out->zero = shape_of(2, (const int64_t[]){groups, columns});
+        out->scale = out->zero = scales;
     }
 }
 
@@ -83,10 +89,10 @@ static uint64_t bytes_of(const hr_shape *shape, hr_dtype dtype)
     return bytes;
 }
 
-static uint64_t bytes_of_parts(const hr_shape *shape, hr_quantize mode)
+static uint64_t bytes_of_parts(const hr_shape *shape, hr_quantize mode, model_quantized as)
 {
     deployed_parts parts;
-    deployed_parts_of(shape, mode, &parts);
+    deployed_parts_of(shape, mode, as == MODEL_BY_ROW, &parts);
     return bytes_of(&parts.q, parts.q_type) + bytes_of(&parts.scale, HR_F32) +
            (parts.zero.rank > 0 ? bytes_of(&parts.zero, HR_I8) : 0);
 }
@@ -151,9 +157,12 @@ hr_status deployed_size_of(const hr_model *model, const hr_knobs *knobs, deploye
         const hr_shape *shape = &model->params[k].shape;
         const hr_shape left = shrinks ? shape_left(model, &channels, &choice, k) : *shape;
         const uint64_t bytes = held_bytes(&model->params[k], variables);
-        const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(model, k);
+        const model_quantized as =
+            mode == HR_QUANTIZE_NONE ? MODEL_AS_IT_IS : model_param_quantized(model, k);
         out->stripped_bytes += bytes;
-        out->bytes += taken ? bytes_of_parts(&left, mode) : shrinks ? bytes_of(&left, variables) : bytes;
+        out->bytes += as != MODEL_AS_IT_IS ? bytes_of_parts(&left, mode, as)
+                      : shrinks            ? bytes_of(&left, variables)
+                                           : bytes;
     }
     model_channels_deinit(&channels);
     return status;

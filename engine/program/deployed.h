@@ -8,13 +8,13 @@
 
 #include "model/model.h"
 
-// Of a matrix [I,O] as whole numbers; `mode` is not HR_QUANTIZE_NONE.
+// Of a matrix as whole numbers, with scales of its columns or, of a table, of its rows; `mode` is not HR_QUANTIZE_NONE.
 typedef struct deployed_parts {
     hr_shape q, scale, zero; // scale float32, zero int8 and of rank 0 where there is none
     hr_dtype q_type;
 } deployed_parts;
 
-void deployed_parts_of(const hr_shape *shape, hr_quantize mode, deployed_parts *out);
+void deployed_parts_of(const hr_shape *shape, hr_quantize mode, bool by_row, deployed_parts *out);
 
 typedef struct deployed_size {
     uint64_t stripped_bytes; // as trained

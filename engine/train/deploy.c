@@ -294,7 +294,7 @@ static const char *type_of(const deploying *d, uint32_t param)
     const hr_model *m = d->e->model;
     const hr_quantize mode = d->out->quantize;
     const held_as held = m->params[param].held;
-    const bool taken = mode != HR_QUANTIZE_NONE && model_param_is_dense(m, param);
+    const bool taken = mode != HR_QUANTIZE_NONE && model_param_quantized(m, param) != MODEL_AS_IT_IS;
     return held != HELD_REAL ? held_name(held)
            : !taken          ? dtype_name(store_find(&d->stripped, m->params[param].name)->dtype)
            : mode == HR_QUANTIZE_INT4_WEIGHTS ? "int4"
@@ -306,7 +306,8 @@ static hr_status describe_one(const deploying *d, uint32_t param, hr_deploy_tens
     const model_param *p = &d->e->model->params[param];
     const stored_tensor *w = store_find(&d->stripped, p->name);
     const bool held = p->held != HELD_REAL;
-    const bool taken = d->out->quantize != HR_QUANTIZE_NONE && model_param_is_dense(d->e->model, param);
+    const bool taken =
+        d->out->quantize != HR_QUANTIZE_NONE && model_param_quantized(d->e->model, param) != MODEL_AS_IT_IS;
     (void)text_copy(t->name, sizeof t->name, p->name);
     t->type = type_of(d, param);
     (void)shape_elements(held ? &p->shape : &w->shape, &t->elements);

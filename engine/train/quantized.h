@@ -3,8 +3,9 @@
 //
 //   int8, int8_weights   NAME int8 [I,O]        NAME:scale float32 [O]
 //   int4_weights         NAME uint8 [I,O/2]     NAME:scale float32 [G,O]   NAME:zero int8 [G,O]     (base/quantize.h)
+//   of a table           NAME [V,D], [V,D/2]    NAME:scale [V], [V,G]      NAME:zero [V,G]          with the same types
 //
-// Quantised is what model_param_is_dense names; tables of embeddings, convolutions and all else stay.
+// Which are quantised says model_param_quantized; learned positions, convolutions and all else stay.
 #ifndef TRAIN_QUANTIZED_H
 #define TRAIN_QUANTIZED_H
 

@@ -172,7 +172,7 @@ START_TEST(the_text_of_a_plan_has_it_where_something_is_compressed)
         {"plan demo", NULL},
         {"plan demo -s compress.lora_alpha=8 -s compress.prune_structure=2:4", NULL},
         {"plan demo -s compress.quantize=int4_weights",
-         "\n  deployed                375.2 KiB p  weights and state, dense layers int4\n"},
+         "\n  deployed                375.2 KiB p  weights and state, quantised to int4\n"},
         {"plan demo -s compress.prune=constant:0.5",
          "\n  deployed                 2.65 MiB p  weights and state alone\n"},
         {"plan demo -s compress.lora=4", "\n  deployed                 2.82 MiB p"},

@@ -16,7 +16,8 @@
 #include "headroom/status.h"
 
 // X(ID, "name"): how the weights of dense layers are held. int8: one scale for each unit, and in the product each row of the input
-// is int8, too; int8_weights: the weights alone; int4_weights: two in a byte, a scale and a zero point for 128 rows of a unit.
+// is int8, too; int8_weights: the weights alone; int4_weights: two in a byte, a scale and a zero point for 128 rows of a unit. Tables of
+// embeddings likewise, a row being what a unit is.
 #define HR_QUANTIZE_MAP(X)                                                                                   \
     X(NONE, "none")                                                                                          \
     X(INT8_WEIGHTS, "int8_weights")                                                                          \
