@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/remat.h"
+
+#include <stdlib.h>
+
+#include "base/host_mem.h"
+#include "base/vec.h"
+
+typedef struct label {
+    uint64_t kept_bytes, cost;
+    uint32_t before; // label that it goes on from
+    uint32_t edge;   // by which
+} label;
+
+typedef VEC(label) label_list;
+
+typedef struct solver {
+    const remat_graph *g;
+    uint64_t budget_bytes;
+    uint32_t labels_max;
+    label_list *arrived; // [nodes] as they come, until the node is settled
+    label_list all;      // of the settled nodes
+} solver;
+
+static hr_status no_memory(const solver *s, hr_err *err)
+{
+    return HR_FAIL(err, NOMEM, "no host memory to choose among %u segments", s->g->edge_count);
+}
+
+// By what they keep, then by cost, then by where they come from, so that the same graph always has the same path.
+static int by_kept(const void *a, const void *b)
+{
+    const label *x = a, *y = b;
+    if (x->kept_bytes != y->kept_bytes) {
+        return x->kept_bytes < y->kept_bytes ? -1 : 1;
+    }
+    if (x->cost != y->cost) {
+        return x->cost < y->cost ? -1 : 1;
+    }
+    return x->edge != y->edge ? (x->edge < y->edge ? -1 : 1)
+                              : (x->before > y->before) - (x->before < y->before);
+}
+
+// Labels that keep more cost less: what is left rises in the one and falls in the other.
+static uint32_t drop_beaten(label *labels, uint32_t count)
+{
+    uint32_t left = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        if (left == 0 || labels[k].cost < labels[left - 1].cost) {
+            labels[left++] = labels[k];
+        }
+    }
+    return left;
+}
+
+// One label of each part of the range stays, the cheapest, which is its last; and the first, which keeps least.
+static uint32_t thin_out(const solver *s, label *labels, uint32_t count)
+{
+    const uint64_t first = labels[0].kept_bytes, range = labels[count - 1].kept_bytes - first;
+    const double parts = (double)(s->labels_max - 1) / ((double)range + 1);
+    uint32_t left = 1;
+    uint64_t last = UINT64_MAX;
+    for (uint32_t k = 1; k < count; k++) {
+        const uint64_t part = (uint64_t)((double)(labels[k].kept_bytes - first) * parts);
+        left += part != last;
+        labels[left - 1] = labels[k];
+        last = part;
+    }
+    return left;
+}
+
+static hr_status settle(solver *s, uint32_t node, hr_err *err)
+{
+    label_list *l = &s->arrived[node];
+    if (l->count == 0) {
+        return HR_OK;
+    }
+    qsort(l->data, l->count, sizeof *l->data, by_kept);
+    l->count = drop_beaten(l->data, l->count);
+    if (l->count > s->labels_max) {
+        l->count = thin_out(s, l->data, l->count);
+    }
+    for (uint32_t k = 0; k < l->count; k++) {
+        label *kept = vec_push(&s->all);
+        if (kept == NULL) {
+            return no_memory(s, err);
+        }
+        *kept = l->data[k];
+    }
+    return HR_OK;
+}
+
+static hr_status go_on(solver *s, uint32_t edge, uint32_t first, uint32_t end, hr_err *err)
+{
+    const remat_edge *e = &s->g->edges[edge];
+    if (e->peak_bytes > s->budget_bytes) {
+        return HR_OK;
+    }
+    for (uint32_t k = first; k < end && s->all.data[k].kept_bytes <= s->budget_bytes - e->peak_bytes; k++) {
+        label *next = vec_push(&s->arrived[e->to]);
+        if (next == NULL) {
+            return no_memory(s, err);
+        }
+        *next = (label){.kept_bytes = s->all.data[k].kept_bytes + e->kept_bytes,
+                        .cost = s->all.data[k].cost + e->cost,
+                        .before = k,
+                        .edge = edge};
+    }
+    return HR_OK;
+}
+
+// `first` to `end` are the labels of the last node: the cheapest is the last of them.
+static hr_status trace(const solver *s, uint32_t first, remat_path *out, hr_err *err)
+{
+    const uint32_t end = s->all.count;
+    if (first == end) {
+        return HR_OK;
+    }
+    for (uint32_t k = end - 1; k != 0; k = s->all.data[k].before) {
+        out->count++;
+    }
+    out->edges = hr_calloc(out->count, sizeof *out->edges);
+    if (out->edges == NULL && out->count > 0) {
+        *out = (remat_path){0};
+        return no_memory(s, err);
+    }
+    out->found = true;
+    out->cost = s->all.data[end - 1].cost;
+    uint32_t at = out->count;
+    for (uint32_t k = end - 1; k != 0; k = s->all.data[k].before) {
+        const label *l = &s->all.data[k];
+        const uint64_t peak = s->all.data[l->before].kept_bytes + s->g->edges[l->edge].peak_bytes;
+        out->peak_bytes = peak > out->peak_bytes ? peak : out->peak_bytes;
+        out->edges[--at] = l->edge;
+    }
+    return HR_OK;
+}
+
+static hr_status solve(solver *s, remat_path *out, hr_err *err)
+{
+    label *start = vec_push(&s->arrived[0]);
+    uint32_t edge = 0, first = 0;
+    if (start == NULL) {
+        return no_memory(s, err);
+    }
+    for (uint32_t node = 0; node <= s->g->last; node++) {
+        first = s->all.count;
+        HR_TRY(settle(s, node, err));
+        vec_deinit(&s->arrived[node]);
+        for (; edge < s->g->edge_count && s->g->edges[edge].from == node; edge++) {
+            HR_TRY(go_on(s, edge, first, s->all.count, err));
+        }
+    }
+    return trace(s, first, out, err);
+}
+
+hr_status remat_solve(const remat_graph *g, uint64_t budget_bytes, uint32_t labels_max, remat_path *out,
+                      hr_err *err)
+{
+    solver s = {.g = g,
+                .budget_bytes = budget_bytes,
+                .labels_max = labels_max < 2 ? 2 : labels_max,
+                .arrived = hr_calloc(g->last + 1u, sizeof *s.arrived)};
+    *out = (remat_path){0};
+    hr_status status = s.arrived == NULL ? no_memory(&s, err) : solve(&s, out, err);
+    for (uint32_t node = 0; s.arrived != NULL && node <= g->last; node++) {
+        vec_deinit(&s.arrived[node]);
+    }
+    hr_free(s.arrived);
+    vec_deinit(&s.all);
+    return status;
+}
