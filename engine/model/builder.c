@@ -8,7 +8,7 @@
 #include "headroom/event.h"
 #include "headroom/units.h"
 
-#include "model/widths.h"
+#include "knobs/preset_model.h"
 
 void builder_deinit(model_builder *b)
 {
@@ -21,6 +21,17 @@ void builder_deinit(model_builder *b)
     arena_deinit(&b->names);
 }
 
+// " (width 16 of FILE:LINE)", the width that a problem at hand may be for; "" without one.
+static void say_width(const model_builder *b, char *words, size_t size)
+{
+    const model_width *w = b->widths.here.node != NULL ? &b->widths.here : &b->widths.last;
+    words[0] = '\0';
+    if (w->node != NULL) {
+        (void)snprintf(words, size, " (width %s of %s:%u)", w->node->text, yaml_name(w->section->file),
+                       w->node->key_line);
+    }
+}
+
 static void report(model_builder *b, uint32_t line, uint32_t column, const char *format, va_list arguments)
     __attribute__((format(printf, 4, 0)));
 
@@ -28,7 +39,7 @@ static void report(model_builder *b, uint32_t line, uint32_t column, const char 
 {
     char sentence[HR_ERR_TEXT_MAX] = "", width[HR_ERR_TEXT_MAX];
     (void)vsnprintf(sentence, sizeof sentence, format, arguments);
-    widths_say(b, width, sizeof width);
+    say_width(b, width, sizeof width);
     if (b->layer == HR_NO_ID) {
         yaml_problem(b->file, line, column, "%s%s", sentence, width);
     } else {

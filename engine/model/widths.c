@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/widths.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "headroom/event.h"
@@ -47,16 +46,6 @@ void widths_follow(model_builder *b, model_width from)
 {
     if (b->widths.here.node == NULL) {
         b->widths.here = from;
-    }
-}
-
-void widths_say(const model_builder *b, char *words, size_t size)
-{
-    const model_width *w = b->widths.here.node != NULL ? &b->widths.here : &b->widths.last;
-    words[0] = '\0';
-    if (w->node != NULL) {
-        (void)snprintf(words, size, " (width %s of %s:%u)", w->node->text, yaml_name(w->section->file),
-                       w->node->key_line);
     }
 }
 

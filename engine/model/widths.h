@@ -13,8 +13,6 @@ void widths_apply(model_builder *b, const layer_kind *kind, layer_spec *spec);
 model_width widths_left(const model_builder *b, const layer_kind *kind, const char *layer);
 // Of what the layer in hand reads.
 void widths_follow(model_builder *b, model_width from);
-// " (width 16 of FILE:LINE)", the width that a problem at hand may be for; "" without one.
-void widths_say(const model_builder *b, char *words, size_t size);
 // Behind the layers: names that are no layer's, or those of layers without filters or units.
 void widths_refuse_unknown(model_builder *b, const name_table *names);
 

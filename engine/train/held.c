@@ -15,36 +15,15 @@ static void name_part(const model_param *p, const char *suffix, char name[PART_N
                    suffix == NULL ? "" : suffix);
 }
 
-static const stored_tensor *find_part(const store *s, const model_param *p, const held_parts *parts,
-                                      uint32_t k)
-{
-    char name[PART_NAME_BYTES];
-    name_part(p, parts->suffix[k], name);
-    const stored_tensor *t = store_find(s, name);
-    const op_operand *part = &parts->part[k];
-    return t != NULL && t->dtype == part->dtype && shape_equal(&t->shape, &part->shape) ? t : NULL;
-}
-
 static const stored_tensor *find_real(const store *s, const model_param *p)
 {
     const stored_tensor *t = store_find(s, p->name);
     return t != NULL && dtype_is_real(t->dtype) && shape_equal(&t->shape, &p->shape) ? t : NULL;
 }
 
-bool held_has_parts(const store *s, const model_param *p)
-{
-    held_parts parts;
-    held_parts_of(&p->shape, p->held, &parts);
-    bool all = true;
-    for (uint32_t k = 0; k < parts.count; k++) {
-        all = all && find_part(s, p, &parts, k) != NULL;
-    }
-    return all;
-}
-
 bool held_is_there(const store *s, const model_param *p)
 {
-    return held_has_parts(s, p) || find_real(s, p) != NULL;
+    return store_has_parts(s, p) || find_real(s, p) != NULL;
 }
 
 const char *held_beside_real(const store *s, const model_param *p)
@@ -68,7 +47,7 @@ hr_status held_copy_scales(const store *s, const model_param *p, store *to, hr_e
     for (uint32_t k = 1; k < parts.count; k++) {
         char name[PART_NAME_BYTES];
         name_part(p, parts.suffix[k], name);
-        const stored_tensor *t = find_part(s, p, &parts, k);
+        const stored_tensor *t = store_find_part(s, p, &parts, k);
         if (t == NULL) {
             return HR_FAIL(err, SAVE, "%s as %s lacks its %s", p->name, held_name(p->held), parts.suffix[k]);
         }
@@ -87,7 +66,7 @@ hr_status held_real(const store *s, const model_param *p, float **w, hr_err *err
     *w = NULL;
     held_parts_of(&p->shape, p->held, &parts);
     for (uint32_t k = 0; k < parts.count; k++) {
-        const stored_tensor *t = find_part(s, p, &parts, k);
+        const stored_tensor *t = store_find_part(s, p, &parts, k);
         if (t == NULL) {
             return HR_FAIL(err, SAVE, "%s as %s lacks a part", p->name, held_name(p->held));
         }

@@ -7,9 +7,7 @@
 #include "model/model.h"
 #include "train/store.h"
 
-// Does the store have all parts of parameter p?
-bool held_has_parts(const store *s, const model_param *p);
-// And what it begins with or goes on from: those, or real weights to make them of?
+// Does the store have what parameter p begins with or goes on from: its parts, or real weights to make them of?
 bool held_is_there(const store *s, const model_param *p);
 // The name of what stands beside real weights as if they were whole numbers; NULL: nothing does.
 const char *held_beside_real(const store *s, const model_param *p);

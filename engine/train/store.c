@@ -12,7 +12,8 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "program/optimizer_rules.h"
-#include "train/held.h"
+
+enum { PART_NAME_BYTES = 256 };
 
 void store_deinit(store *s)
 {
@@ -28,6 +29,27 @@ const stored_tensor *store_find(const store *s, const char *name)
 {
     const uint32_t place = name_table_find(&s->places, name);
     return place == HR_NO_ID ? NULL : &s->tensors.data[place];
+}
+
+const stored_tensor *store_find_part(const store *s, const model_param *p, const held_parts *parts,
+                                     uint32_t k)
+{
+    char name[PART_NAME_BYTES];
+    (void)snprintf(name, sizeof name, "%s%s%s", p->name, k == 0 ? "" : ":", k == 0 ? "" : parts->suffix[k]);
+    const stored_tensor *t = store_find(s, name);
+    const op_operand *part = &parts->part[k];
+    return t != NULL && t->dtype == part->dtype && shape_equal(&t->shape, &part->shape) ? t : NULL;
+}
+
+bool store_has_parts(const store *s, const model_param *p)
+{
+    held_parts parts;
+    held_parts_of(&p->shape, p->held, &parts);
+    bool all = true;
+    for (uint32_t k = 0; k < parts.count; k++) {
+        all = all && store_find_part(s, p, &parts, k) != NULL;
+    }
+    return all;
 }
 
 stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_dtype dtype,
@@ -274,7 +296,7 @@ static const stored_tensor *find_usable(const store *s, const char *name, const 
 // whole numbers all parts are there, or none counts.
 static const stored_tensor *source_of(const store *s, const hr_model *model, const tensor *t)
 {
-    if (t->held != HR_NO_ID && !held_has_parts(s, &model->params[t->held])) {
+    if (t->held != HR_NO_ID && !store_has_parts(s, &model->params[t->held])) {
         return NULL;
     }
     const stored_tensor *kept = find_usable(s, t->name + (t->of_teacher ? strlen(MODEL_TEACHER) : 0), t);

@@ -29,6 +29,10 @@ typedef struct store {
 
 void store_deinit(store *s);
 const stored_tensor *store_find(const store *s, const char *name); // NULL when absent
+// Part k of weights that are held as whole numbers (train/held.h), in its type and shape; NULL when absent.
+const stored_tensor *store_find_part(const store *s, const model_param *p, const held_parts *parts,
+                                     uint32_t k);
+bool store_has_parts(const store *s, const model_param *p); // all of them
 // Appends a tensor of a new name with room for its bytes; NULL when memory is short.
 stored_tensor *store_add(store *s, const char *name, const hr_shape *shape, hr_dtype dtype,
                          hr_category category);
