@@ -327,8 +327,7 @@ static void print_written(const hr_deploy *d, const hr_deploy_request *request)
     }
     fputs(",\nand its narrower model to ", stdout);
     say_foreign(stdout, d->preset, "");
-    puts(d->preset_needs_trust ? ", which extends a file of another folder.\nWith that preset"
-                               : ".\nWith that preset");
+    puts(d->preset_needs_trust ? ", which needs --trust.\nWith that preset" : ".\nWith that preset");
     print_command(d, request);
     puts(trains ? "evaluates it, and train.resume trains on with fresh slots."
                 : "evaluates it; it does not train.");

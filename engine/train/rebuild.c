@@ -241,11 +241,12 @@ static bool carries_masks(const hr_engine *e)
     return masked;
 }
 
-// Of a pruned save that goes on without: what happens, and each knob that would keep its zeros.
+// Of a pruned save that goes on without: what happens, and each knob that would keep its zeros. Below adapters they stay.
 static void tell_lost_masks(hr_engine *e)
 {
     static const char begins[] = "-s ";
-    if (prune_is_on(&e->knobs) || (!carries_masks(e) && e->pruned_by[0] == '\0')) {
+    if (prune_is_on(&e->knobs) || hr_knob_is_set(&e->knobs, HR_KNOB_COMPRESS_LORA) ||
+        (!carries_masks(e) && e->pruned_by[0] == '\0')) {
         return;
     }
     trace_note(&e->bus, HR_EVENT_LOG, 1, "a pruned save without compress.prune: zeros grow back");

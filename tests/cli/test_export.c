@@ -278,6 +278,49 @@ START_TEST(a_recipe_that_is_refused_has_one_error)
 }
 END_TEST
 
+static void make_folder_of_presets(void)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/sub", program_home());
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/base.yaml", program_home());
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("extends: demo\nbatch: {size: 32}\n", f);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+// Beside what it extends, and in a folder below it.
+START_TEST(the_command_that_export_says_works)
+{
+    static const char *const places[] = {"narrow", "sub/narrow"};
+    char words[WORDS_MAX];
+    make_folder_of_presets();
+    snprintf(words, sizeof words,
+             "%s --steps 2 -s compress.prune=constant:0.5:0:-1:1 -s compress.prune_structure=filter -s "
+             "train.save=%s",
+             trains, file_of("masked"));
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    for (int k = 0; k < 2; k++) {
+        snprintf(words, sizeof words, "export %s/base.yaml --save %s/masked.safetensors -o %s",
+                 program_home(), program_home(), file_of(places[k]));
+        o = program_run(words);
+        assert_exit(&o, words, 0);
+        char *said = strstr(o.out, "\n  headroom export ");
+        ck_assert_msg(said != NULL, "%s", o.out);
+        said += strlen("\n  headroom ");
+        said[strcspn(said, "\n")] = '\0';
+        ck_assert_int_eq(strstr(said, " --trust ") != NULL, k == 1);
+        outcome again = program_run(said);
+        assert_exit(&again, said, 0);
+        outcome_deinit(&again);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
 START_TEST(what_cannot_be_is_said_in_a_sentence)
 {
     refused("needs a preset and --save FILE", 2, "export demo");
@@ -466,6 +509,7 @@ int main(void)
     tcase_add_loop_test(all, a_quantised_file_evaluates_as_the_report_says, 0, 3);
     tcase_add_test(all, int8_has_the_same_bits_with_fewer_instructions);
     tcase_add_test(all, a_quantised_file_does_not_train);
+    tcase_add_test(all, the_command_that_export_says_works);
     tcase_add_test(all, a_training_that_is_refused_has_one_error);
     tcase_add_test(all, a_recipe_that_is_refused_has_one_error);
     tcase_add_test(all, what_cannot_be_is_said_in_a_sentence);

@@ -309,6 +309,8 @@ START_TEST(zeros_do_not_grow_back_without_a_word)
     (void)snprintf(all, sizeof all, "%stry: -s %s\ntry: -s %s\n", lost, filters[0], filters[1]);
     ck_assert_str_eq(h.notes, all);
     sha_after(prunings[0], WITH(save), LEARNED, sha);
+    resume_noting((const char *const[]){"compress.prune=none", "compress.lora=2"}, resume, &h);
+    ck_assert_str_eq(h.notes, ""); // a frozen base keeps its zeros
     resume_noting(off, resume, &h);
     (void)snprintf(all, sizeof all, "%stry: -s %s\n", lost, prunings[0][0]);
     ck_assert_str_eq(h.notes, all);
