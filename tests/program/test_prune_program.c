@@ -256,12 +256,28 @@ static const struct {
 } updates[] = {
     {"optimizer.kind=adam", 4},         {"optimizer.kind=sgd", 4},        {"optimizer.kind=lion", 4},
     {"optimizer.fused_backward=on", 4}, {"batch.accumulate=3", 4},        {"optimizer.ema=0.9", 4},
-    {"optimizer.kind=adafactor", 0},    {"precision.policy=bfloat16", 0}, {"execution.fuse=off", 0},
-    {"execution.as=tensorflow", 0},
+    {"optimizer.kind=adafactor", 0},    {"precision.policy=bfloat16", 4}, {"precision.policy=float16", 4},
+    {"execution.fuse=off", 0},          {"execution.as=tensorflow", 0},
 };
 
+// A mask is of its kernel's type and size in every policy: has_mask looks.
+START_TEST(a_mask_is_of_its_kernels_type)
+{
+    static const char *const policies[] = {"precision.policy=float32", "precision.policy=mixed_float16",
+                                           "precision.policy=mixed_bfloat16", "precision.policy=float16",
+                                           "precision.policy=bfloat16"};
+    hr_model *model = shipped("presets/models/cifar10_separable_cnn_tiny.yaml");
+    program *p = compiled(model, PROGRAM_TRAIN,
+                          (const char *const[]){"compress.prune=constant:0.5", policies[_i], NULL});
+    ck_assert(has_mask(p, "dense/weights"));
+    ck_assert(has_mask(p, "separable_conv2d/pointwise_weights"));
+    program_destroy(p);
+    model_destroy(model);
+}
+END_TEST
+
 // As many updates mask as there are PRUNE that leave it to them; an average has its own.
-START_TEST(updates_of_float32_mask_where_the_kernel_can)
+START_TEST(updates_mask_where_the_kernel_can)
 {
     hr_model *model = shipped("presets/models/cifar10_separable_cnn_tiny.yaml");
     program *p = compiled_for(&masking, model, PROGRAM_TRAIN,
@@ -356,8 +372,8 @@ int main(void)
     tcase_add_test(all, masks_of_the_cifar_model_are_2780032_bytes);
     tcase_add_loop_test(all, a_kernel_is_pruned_once_behind_its_update, 0, sizeof ways / sizeof *ways);
     tcase_add_loop_test(all, a_first_turn_stands_in_front_of_the_step, 0, 2);
-    tcase_add_loop_test(all, updates_of_float32_mask_where_the_kernel_can, 0,
-                        sizeof updates / sizeof *updates);
+    tcase_add_loop_test(all, a_mask_is_of_its_kernels_type, 0, 5);
+    tcase_add_loop_test(all, updates_mask_where_the_kernel_can, 0, sizeof updates / sizeof *updates);
     tcase_add_loop_test(all, what_cannot_be_pruned_is_refused, 0, sizeof refusals / sizeof *refusals);
     tcase_add_test(all, each_allocation_may_fail);
     suite_add_tcase(suite, all);

@@ -74,12 +74,21 @@ static hr_dtype computes_in(const draft *d, const instr *i)
     return wide ? HR_F32 : widest(d, i);
 }
 
-// Running statistics are float32 in every policy.
+static bool is_mask(const draft *d, uint32_t id)
+{
+    bool is = false;
+    for (uint32_t k = 0; k < d->model->param_count; k++) {
+        is = is || d->mask[k] == id;
+    }
+    return is;
+}
+
+// Running statistics are float32 in every policy; a mask is of its kernel's type.
 static hr_status widen_state(draft *d, hr_err *err)
 {
     for (uint32_t k = 0; k < d->persistent_count; k++) {
         tensor *t = &d->tensors.data[k];
-        if (t->category == HR_CATEGORY_STATE && is_half(t->dtype)) {
+        if (t->category == HR_CATEGORY_STATE && is_half(t->dtype) && !is_mask(d, k)) {
             t->dtype = HR_F32;
             HR_TRY(draft_measure(t, err));
         }

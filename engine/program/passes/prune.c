@@ -206,7 +206,7 @@ static op_attr schedule_of(const draft *d, const prune_choice *c, uint32_t param
 static bool update_masks(const draft *d, uint32_t param)
 {
     const optimizer_rule *rule = optimizer_rule_for(d->knobs, &d->model->params[param].shape);
-    return d->mask[param] != HR_NO_ID && d->tensors.data[d->param_tensor[param]].dtype == HR_F32 &&
+    return d->mask[param] != HR_NO_ID && d->tensors.data[d->param_tensor[param]].dtype != HR_F64 &&
            d->gradient[d->param_tensor[param]] != HR_NO_ID && !d->tensorflow &&
            !hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "off") &&
            target_absorbs(d->target, TARGET_MASKS, rule->op);
