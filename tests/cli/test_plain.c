@@ -176,9 +176,42 @@ START_TEST(a_training_says_its_losses)
 }
 END_TEST
 
+#define TAUGHT                                                                                               \
+    "cifar10_separable_cnn_tiny -s device.kind=reference -s pipeline.source=generated -s "                   \
+    "pipeline.samples=40 "                                                                                   \
+    "-s batch.size=8 -s compress.distill=self -s compress.distill_cache=on --steps 2"
+
+// With --plain in sentences, else in lines on stderr; the loss and its parts as the report has them.
+START_TEST(a_teacher_is_heard_before_the_first_step)
+{
+    outcome o = program_run("run --plain " TAUGHT);
+    assert_exit(&o, TAUGHT, 0);
+    assert_sentences(o.out);
+    const char *begins = strstr(o.out, "The teacher answers 40 samples before the first step.\n");
+    const char *ends = strstr(o.out, "The teacher has answered all of them, which took ");
+    const char *model = strstr(o.out, "Training cifar10_separable_cnn");
+    ck_assert_msg(begins != NULL && ends > begins && model > ends, "%s", o.out);
+    assert_says(o.out, " from the labels and ");
+    outcome_deinit(&o);
+    o = program_run("run --json " TAUGHT);
+    assert_exit(&o, TAUGHT, 0);
+    json_t *report = assert_json(&o, TAUGHT);
+    const json_t *train = member(report, "train");
+    assert_says(o.err, "teacher answers 0 of 40\n");
+    assert_says(o.err, "teacher answers 40 of 40\n");
+    assert_says(o.err, "step 2 of 2  loss %.6f  student %.4f  distill %.4f  peak ",
+                json_real_value(member(train, "loss_last")), json_real_value(member(train, "loss_student")),
+                json_real_value(member(train, "loss_distill")));
+    ck_assert(json_is_integer(member(member(report, "answers"), "peak_in_use_bytes")));
+    json_decref(report);
+    outcome_deinit(&o);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("plain");
+    tcase_add_test(tests, a_teacher_is_heard_before_the_first_step);
     tcase_add_unchecked_fixture(tests, NULL, program_remove_home);
     tcase_add_test(tests, memory_and_what_if_are_those_of_plans);
     tcase_add_test(tests, a_larger_batch_that_does_not_fit_is_said_with_what_it_misses);
