@@ -20,6 +20,7 @@
 //   CARD_REFUSE_PLANS=load     none once there is a handle: all that was planned is refused when it is loaded
 //   CARD_REFUSE_PLANS=gradients     of these, the gradients of attention alone
 //   CARD_REFUSE_PLANS=handle   none that is asked for by its handle; by the properties of the card all are made
+//   CARD_NO_INT8=1             cuBLASLt has no whole-number kernels
 //   CARD_SLOW_HANDLE=1         cuDNN takes its time with a handle: two threads that use one at a time are seen
 //   CARD_CUDNN=91001           version that cuDNN tells: 9.10.1
 //   CARD_ENGINE_SECONDS=0.1:9,1.0:2     what engines of cuDNN take by the card's clock, beside what the processor takes:

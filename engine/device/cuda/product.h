@@ -6,8 +6,12 @@
 // library, one card and one stream with a workspace of its own, so no algorithm is ruled out (cuBLAS guide, "Results
 // reproducibility"). Rows that are no multiple of sixteen bytes are computed by slower algorithms.
 //
-// int8 matrices give int32 sums, which are exact: b stored [n,k], m, n, k and every stride multiples of four, alpha 1, beta 0, no
-// epilogue, as the library's whole-number kernels want it ("TN", cuBLAS guide, cublasLtMatmul).
+// int8 matrices give int32 sums, which are exact. For whole-number kernels in a regular order the library wants (cuBLAS guide,
+// cublasLtMatmul) "TN", which is b stored [n,k], k, n and every stride multiples of four and addresses of four bytes, better of
+// sixteen; computing and scale type are 32I, alpha 1 and beta 0 are int32, and there is no epilogue. PyTorch's _int_mm asks for more
+// (aten/src/ATen/native/cuda: Blas.cpp, CUDABlas.cpp int8_gemm): k and n multiples of eight, more than 16 rows, no workspace; of 17
+// rows on an A100 results were wrong with CUDA 12.1 (pytorch/pytorch issue 107671). So these products have all of it: m, n and k
+// in steps of PRODUCT_INT8_STEP, PRODUCT_INT8_ROWS of m at least, workspace_bytes 0. The orders of Turing and Ampere (COL32) are not Hopper's.
 #ifndef DEVICE_CUDA_PRODUCT_H
 #define DEVICE_CUDA_PRODUCT_H
 
@@ -21,6 +25,8 @@ typedef enum product_sums { PRODUCT_SUMS_NONE, PRODUCT_SUMS_A, PRODUCT_SUMS_B } 
 
 // What GELU was given: written beside y, or read where y becomes the gradient there and not the result.
 typedef enum product_aux { PRODUCT_AUX_NONE, PRODUCT_AUX_WRITTEN, PRODUCT_AUX_READ } product_aux;
+
+enum { PRODUCT_INT8_STEP = 16, PRODUCT_INT8_ROWS = 32 };
 
 typedef struct product_shape {
     uint32_t dtype;                       // hr_dtype of a and b: real, or HR_I8

@@ -42,10 +42,10 @@ static handing handing_of(const program *p, const instr *i, const target_answer 
 
 // The program stands on the answer of its plan. An implementation that wants more now would write past its workspace, or
 // read weights in another order.
-static hr_status pick(cuda_loaded *l, const instr *i, cuda_prepared *k, target_answer *answer, hr_err *err)
+static hr_status suits_plan(const cuda_loaded *l, const instr *i, cuda_prepared *k,
+                            const target_answer *answer, hr_err *err)
 {
     char name[NAME_BYTES];
-    HR_TRY(cuda_pick(l->device, &k->query, k->workspace_bytes, &k->impl, answer, err));
     const handing handed = handing_of(l->source, i, answer);
     k->plain = handed == ALL_PLAIN;
     if (answer->workspace_bytes <= k->workspace_bytes && handed != NOT_AS_WANTED) {
@@ -53,6 +53,12 @@ static hr_status pick(cuda_loaded *l, const instr *i, cuda_prepared *k, target_a
     }
     return HR_FAIL(err, DEVICE, "%s: this card would run '%s', which is not what was planned",
                    program_instr_name(l->source, i, name, sizeof name), answer->impl);
+}
+
+static hr_status pick(cuda_loaded *l, const instr *i, cuda_prepared *k, target_answer *answer, hr_err *err)
+{
+    HR_TRY(cuda_pick(l->device, &k->query, k->workspace_bytes, &k->impl, answer, err));
+    return suits_plan(l, i, k, answer, err);
 }
 
 static hr_status find_kernels(cuda_loaded *l, cuda_prepared *k, hr_err *err)
@@ -119,6 +125,15 @@ void cuda_prepared_of(void *kernels, uint32_t at, device_prepared *out)
     *out = (device_prepared){.impl = k->name, .reason = k->reason};
 }
 
+// cuBLASLt cannot be asked before a card is there, and promises again what it refused: then our own kernels do it, where there are
+// any and the workspace is theirs, too. `why` stays what the library said.
+static hr_status make_own(cuda_loaded *l, const instr *i, cuda_prepared *k, target_answer *answer)
+{
+    HR_TRY(cuda_pick_own(l->device, &k->query, &k->impl, answer, NULL));
+    HR_TRY(suits_plan(l, i, k, answer, NULL));
+    return make_ready(l, i, k, NULL);
+}
+
 // What a library promised and cannot make on this card it does not promise again: the next implementation is taken.
 static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, hr_err *err)
 {
@@ -134,6 +149,9 @@ static hr_status prepare_one(cuda_loaded *l, const instr *i, cuda_prepared *k, h
     hr_status status = make_ready(l, i, k, &why);
     for (int n = 0; n < ATTEMPTS && status == HR_DEVICE && pick(l, i, k, &answer, NULL) == HR_OK; n++) {
         status = make_ready(l, i, k, &why);
+    }
+    if (status == HR_DEVICE) {
+        status = make_own(l, i, k, &answer);
     }
     if (status != HR_OK) {
         if (err != NULL) {

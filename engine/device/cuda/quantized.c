@@ -5,7 +5,7 @@
 //     dense_int8          rows of x become int8, w is turned, cuBLASLt makes int32 sums, a kernel scales, adds the bias, activates
 //     dense_int*_weights  the weights become float32 in the workspace, cuBLASLt's product of float32 follows (products.c)
 //
-// The library's whole-number kernels want multiples of four (product.h): rows, depth and units are filled up with zeros in the
+// The library's whole-number kernels have shapes of their own (product.h): rows, depth and units are filled up with zeros in the
 // workspace, so that every shape is theirs. Where that, or the float32 weights, is more than workspace.limit, and where the library has no
 // algorithm, kernels of our own multiply: of int8 with the rows of x as workspace, of weights alone without any.
 #include <math.h>
@@ -40,9 +40,9 @@ static uint64_t aligned(int64_t bytes)
     return ((uint64_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static int64_t whole(int64_t count)
+static int64_t filled(int64_t count, int64_t step)
 {
-    return (count + QUANTIZED_WORD - 1) / QUANTIZED_WORD * QUANTIZED_WORD;
+    return (count + step - 1) / step * step;
 }
 
 static float floor_of(int32_t act)
@@ -151,32 +151,35 @@ static bool is_exact(const cuda_device *device, const op_query *q)
     return shape_of_product(q).depth <= DEPTH_MAX;
 }
 
-// Offsets in the workspace; the library's own begins at `end`.
+// What the library multiplies: product.h.
+static shape3 filled_for_library(const op_query *q)
+{
+    const shape3 s = shape_of_product(q);
+    const int64_t rows = s.rows > PRODUCT_INT8_ROWS ? s.rows : PRODUCT_INT8_ROWS;
+    return (shape3){filled(rows, PRODUCT_INT8_STEP), filled(s.depth, PRODUCT_INT8_STEP),
+                    filled(s.units, PRODUCT_INT8_STEP)};
+}
+
+// Our own kernel reads words.
+static shape3 filled_for_own(const op_query *q)
+{
+    const shape3 s = shape_of_product(q);
+    return (shape3){s.rows, filled(s.depth, QUANTIZED_WORD), s.units};
+}
+
+// Offsets in the workspace. What lies behind `turned` is the library's alone.
 typedef struct int8_places {
     uint64_t row_inverse, turned, sums, end;
 } int8_places;
 
-static int8_places int8_places_of(const op_query *q)
+static int8_places int8_places_of(shape3 whole)
 {
-    const shape3 s = shape_of_product(q);
-    const int64_t rows = whole(s.rows), depth = whole(s.depth), units = whole(s.units);
     int8_places at;
-    at.row_inverse = aligned(rows * depth);
-    at.turned = at.row_inverse + aligned(rows * (int64_t)sizeof(float));
-    at.sums = at.turned + aligned(units * depth);
-    at.end = at.sums + aligned(rows * units * (int64_t)sizeof(int32_t));
+    at.row_inverse = aligned(whole.rows * whole.depth);
+    at.turned = at.row_inverse + aligned(whole.rows * (int64_t)sizeof(float));
+    at.sums = at.turned + aligned(whole.units * whole.depth);
+    at.end = at.sums + aligned(whole.rows * whole.units * (int64_t)sizeof(int32_t));
     return at;
-}
-
-static product_shape int8_shape(const op_query *q)
-{
-    const shape3 s = shape_of_product(q);
-    return (product_shape){.dtype = HR_I8,
-                           .out_dtype = HR_I32,
-                           .m = whole(s.rows),
-                           .n = whole(s.units),
-                           .k = whole(s.depth),
-                           .transpose_b = true};
 }
 
 // A library's row whose own part of the workspace is `bytes`, and what is left of the limit its product's.
@@ -192,11 +195,10 @@ static hr_status need(const op_query *q, uint64_t bytes, uint64_t limit, hr_err 
 static hr_status ask_int8(cuda_device *device, const op_query *q, uint64_t limit, target_answer *out,
                           hr_err *err)
 {
-    const uint64_t bytes = int8_places_of(q).end;
-    const product_shape s = int8_shape(q);
-    HR_TRY(need(q, bytes, limit, err));
+    (void)device;
+    out->workspace_bytes = int8_places_of(filled_for_library(q)).end;
+    HR_TRY(need(q, out->workspace_bytes, limit, err));
     out->impl = target_impl_name(CUDA_CUBLASLT, "int8");
-    out->workspace_bytes = bytes + product_workspace_bytes(device, &s, limit - bytes);
     return HR_OK;
 }
 
@@ -212,11 +214,17 @@ static uint32_t int8_stages(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_N
 static hr_status prepare_int8(cuda_device *device, const program *p, const instr *i, const op_query *q,
                               uint64_t workspace_bytes, void **state, hr_err *err)
 {
-    (void)p, (void)i;
-    const product_shape s = int8_shape(q);
+    (void)p, (void)i, (void)workspace_bytes; // none of it is the library's
+    const shape3 whole = filled_for_library(q);
+    const product_shape s = {.dtype = HR_I8,
+                             .out_dtype = HR_I32,
+                             .m = whole.rows,
+                             .n = whole.units,
+                             .k = whole.depth,
+                             .transpose_b = true};
     product *made = NULL;
     *state = NULL;
-    HR_TRY(product_prepare(device, &s, workspace_bytes - int8_places_of(q).end, &made, err));
+    HR_TRY(product_prepare(device, &s, 0, &made, err));
     *state = made;
     return HR_OK;
 }
@@ -227,7 +235,7 @@ static void release_int8(cuda_device *device, void *state)
     product_destroy(state);
 }
 
-static int8_args int8_args_of(const cuda_run *r)
+static int8_args int8_args_of(const cuda_run *r, shape3 whole)
 {
     const shape3 s = shape_of_product(r->query);
     return (int8_args){.x = (const float *)r->in[0],
@@ -236,13 +244,13 @@ static int8_args int8_args_of(const cuda_run *r)
                        .bias = bias_of(r),
                        .y = (float *)r->out[0],
                        .numbers = (int8_t *)r->workspace,
-                       .row_inverse = (float *)(r->workspace + int8_places_of(r->query).row_inverse),
+                       .row_inverse = (float *)(r->workspace + int8_places_of(whole).row_inverse),
                        .rows = s.rows,
                        .depth = s.depth,
                        .units = s.units,
-                       .rows_whole = whole(s.rows),
-                       .depth_whole = whole(s.depth),
-                       .units_whole = whole(s.units),
+                       .rows_whole = whole.rows,
+                       .depth_whole = whole.depth,
+                       .units_whole = whole.units,
                        .w_depth = is_turned(r->query) ? 1 : s.units,
                        .w_unit = is_turned(r->query) ? s.depth : 1,
                        .floor = floor_of(r->query->attr.act),
@@ -251,12 +259,11 @@ static int8_args int8_args_of(const cuda_run *r)
 
 static hr_status run_int8(const cuda_run *r, hr_err *err)
 {
-    const int8_places at = int8_places_of(r->query);
-    const product_places places = {.a = r->workspace,
-                                   .b = r->workspace + at.turned,
-                                   .y = r->workspace + at.sums,
-                                   .workspace = r->workspace + at.end};
-    int8_args a = int8_args_of(r);
+    const shape3 whole = filled_for_library(r->query);
+    const int8_places at = int8_places_of(whole);
+    const product_places places = {
+        .a = r->workspace, .b = r->workspace + at.turned, .y = r->workspace + at.sums};
+    int8_args a = int8_args_of(r, whole);
     a.turned = (int8_t *)places.b;
     a.sums = (const int32_t *)places.y;
     HR_TRY(cuda_launch(r, r->stage[FIRST], grid_of_blocks(r, a.rows_whole), &a, sizeof a, err));
@@ -270,7 +277,7 @@ static hr_status run_int8(const cuda_run *r, hr_err *err)
 static uint64_t int8_own_workspace(const cuda_device *device, const op_query *q)
 {
     (void)device;
-    return int8_places_of(q).turned;
+    return int8_places_of(filled_for_own(q)).turned;
 }
 
 static uint32_t int8_own_stages(const op_query *q, char name[CUDA_STAGES_MAX][CUDA_NAME_MAX])
@@ -283,7 +290,7 @@ static uint32_t int8_own_stages(const op_query *q, char name[CUDA_STAGES_MAX][CU
 
 static hr_status run_int8_own(const cuda_run *r, hr_err *err)
 {
-    const int8_args a = int8_args_of(r);
+    const int8_args a = int8_args_of(r, filled_for_own(r->query));
     const cuda_grid tiles = grid_of_blocks(r, tiles_of(a.rows, a.units, QUANTIZED_TILE));
     HR_TRY(cuda_launch(r, r->stage[FIRST], grid_of_blocks(r, a.rows_whole), &a, sizeof a, err));
     return cuda_launch(r, r->stage[SECOND], tiles, &a, sizeof a, err);

@@ -17,8 +17,8 @@ typedef struct quantize_args {
     int64_t rows, columns;
 } quantize_args;
 
-// y[rows,units] = x[rows,depth] · w[depth,units], all of it in whole numbers; number [k,n] of w lies at k * w_depth + n * w_unit. What ends in _whole is that number, or the next
-// multiple of QUANTIZED_WORD: what lies between is 0.
+// y[rows,units] = x[rows,depth] · w[depth,units], all of it in whole numbers; number [k,n] of w lies at k * w_depth + n * w_unit. What ends
+// in _whole is that number, or a larger one, of depth a multiple of QUANTIZED_WORD: what lies between is 0.
 typedef struct int8_args {
     const float *x, *scale, *bias; // bias NULL: none
     const int8_t *w;

@@ -258,6 +258,9 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
     if (status != CUBLAS_STATUS_SUCCESS || !claims_hold(&p, wanted)) {
         return status != CUBLAS_STATUS_SUCCESS ? status : CUBLAS_STATUS_INVALID_VALUE;
     }
+    if (p.whole && wanted->max_workspace > 0) { // as PyTorch found it (CUDABlas.cpp, int8_gemm)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
     for (uint32_t id = 0; id < ALGORITHMS && *returned < requested; id++) {
         uint32_t reduction = 0;
         const uint64_t bytes = workspace_of(&p, id, &reduction);
