@@ -3,7 +3,8 @@
 // [units,depth] (OP_FLAG_TRANSPOSE): a row has a scale where else a column has one.
 //
 //     dense_int8          rows of x become int8, w is turned, cuBLASLt makes int32 sums, a kernel scales, adds the bias, activates
-//     dense_int*_weights  the weights become float32 in the workspace, cuBLASLt's product of float32 follows (products.c)
+//     dense_int*_weights  of few rows one kernel reads each number once; else the weights become float32 in the workspace, and
+//                         cuBLASLt's product of float32 follows (products.c)
 //
 // The library's whole-number kernels have shapes of their own (product.h): rows, depth and units are filled up with zeros in the
 // workspace, so that every shape is theirs. Where that, or the float32 weights, is more than workspace.limit, and where the library has no
@@ -437,13 +438,36 @@ static hr_status run_whole_rows(const cuda_run *r, hr_err *err)
     return cuda_launch(r, r->function, grid_over(r, a.count * a.features), &a, sizeof a, err);
 }
 
+// ---- weights alone, few rows ---------------------------------------------------------------------------------------
+
+static bool has_few_rows(const cuda_device *device, const op_query *q)
+{
+    (void)device;
+    return shape_of_product(q).rows <= QUANTIZED_FEW_ROWS;
+}
+
+static void few_name(const op_query *q, char name[CUDA_NAME_MAX])
+{
+    (void)snprintf(name, CUDA_NAME_MAX, "few_%s_weights", has_four(q) ? "int4" : "int8");
+}
+
+static hr_status run_few(const cuda_run *r, hr_err *err)
+{
+    const widen_args a = widen_args_of(r);
+    const int64_t blocks = (a.units + QUANTIZED_FEW_UNITS - 1) / QUANTIZED_FEW_UNITS;
+    const cuda_grid grid =
+        cuda_grid_over(r->device, (uint64_t)blocks * QUANTIZED_FEW_THREADS, 1, QUANTIZED_FEW_THREADS);
+    return cuda_launch(r, r->function, grid, &a, sizeof a, err);
+}
+
 // ---- implementations --------------------------------------------------------------------------------------------
 
 #define OWN(operation, words)                                                                                \
     .op = HR_OP_##operation, .types = CUDA_F32, .name = (words), .module = "quantized"
 #define WEIGHTS(operation)                                                                                   \
-    {OWN(operation, CUDA_CUBLASLT), .ask = ask_weights,         .kernel = widen_name,                        \
-     .prepare = prepare_weights,    .release = release_weights, .run = run_weights},                         \
+    {OWN(operation, "few rows"), .fits = has_few_rows, .kernel = few_name, .run = run_few},                  \
+        {OWN(operation, CUDA_CUBLASLT), .ask = ask_weights,         .kernel = widen_name,                    \
+         .prepare = prepare_weights,    .release = release_weights, .run = run_weights},                     \
     {                                                                                                        \
         OWN(operation, "widening"), .kernel = weights_own_name, .run = run_weights_own                       \
     }

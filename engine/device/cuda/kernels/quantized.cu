@@ -286,8 +286,17 @@ extern "C" __global__ void int8_product(int8_args a)
 struct of_int8 {
     static __device__ __forceinline__ float at(const widen_args &a, int64_t k, int64_t unit)
     {
+        return number(a, k, unit) / a.scale[unit];
+    }
+    // Without what a whole column shares.
+    static __device__ __forceinline__ float number(const widen_args &a, int64_t k, int64_t unit)
+    {
         const int64_t at = a.turned ? unit * a.depth + k : k * a.units + unit;
-        return (float)static_cast<const int8_t *>(a.q)[at] / a.scale[unit];
+        return (float)static_cast<const int8_t *>(a.q)[at];
+    }
+    static __device__ __forceinline__ float shared(const widen_args &a, float sum, int64_t unit)
+    {
+        return sum / a.scale[unit];
     }
 };
 
@@ -311,6 +320,14 @@ struct of_int4 {
         const int four =
             a.turned ? four_at(a.q, (a.depth + 1) / 2, unit, k) : four_at(a.q, (a.units + 1) / 2, k, unit);
         return product((float)(four - a.zero[group]), a.scale[group]);
+    }
+    static __device__ __forceinline__ float number(const widen_args &a, int64_t k, int64_t unit)
+    {
+        return at(a, k, unit);
+    }
+    static __device__ __forceinline__ float shared(const widen_args &, float sum, int64_t)
+    {
+        return sum;
     }
 };
 
@@ -390,4 +407,64 @@ extern "C" __global__ void embedding_int4(whole_rows_args a)
         a.y[i] =
             found ? product((float)(four_at(a.q, pitch, row, place) - a.zero[group]), a.scale[group]) : 0.0f;
     }
+}
+
+// ---- weights alone, few rows --------------------------------------------------------------------------------------
+
+#define FEW_PARTS (QUANTIZED_FEW_THREADS / QUANTIZED_FEW_UNITS)
+
+// Sums of every FEW_PARTSth number of a unit, for all rows at once.
+template <typename numbers>
+__device__ __forceinline__ void few_sums(const widen_args &a, int first, int64_t unit,
+                                         float (&sum)[QUANTIZED_FEW_ROWS])
+{
+#pragma unroll
+    for (int r = 0; r < QUANTIZED_FEW_ROWS; r++) {
+        sum[r] = 0.0f;
+    }
+    for (int64_t k = first; k < a.depth && unit < a.units; k += FEW_PARTS) {
+        const float w = numbers::number(a, k, unit);
+#pragma unroll
+        for (int r = 0; r < QUANTIZED_FEW_ROWS; r++) {
+            sum[r] += r < a.rows ? a.x[r * a.depth + k] * w : 0.0f;
+        }
+    }
+}
+
+// A block has 32 units, and its warps share their depth: each number is read once, and none is written as a float32.
+template <typename numbers> __device__ __forceinline__ void few_rows(const widen_args &a)
+{
+    SHARED float part[FEW_PARTS][QUANTIZED_FEW_ROWS][QUANTIZED_FEW_UNITS];
+    const int own = threadIdx.x / QUANTIZED_FEW_UNITS, lane = threadIdx.x % QUANTIZED_FEW_UNITS;
+    const int64_t groups = (a.units + QUANTIZED_FEW_UNITS - 1) / QUANTIZED_FEW_UNITS;
+    for (int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
+        const int64_t unit = g * QUANTIZED_FEW_UNITS + lane;
+        float sum[QUANTIZED_FEW_ROWS];
+        few_sums<numbers>(a, own, unit, sum);
+#pragma unroll
+        for (int r = 0; r < QUANTIZED_FEW_ROWS; r++) {
+            part[own][r][lane] = sum[r];
+        }
+        __syncthreads();
+        if (own < a.rows && unit < a.units) { // a warp for each row
+            float total = 0.0f;
+            for (int p = 0; p < FEW_PARTS; p++) {
+                total += part[p][own][lane];
+            }
+            const float value = numbers::shared(a, total, unit);
+            a.y[own * a.units + unit] =
+                cut(a.bias == nullptr ? value : value + a.bias[unit], a.floor, a.ceiling);
+        }
+        __syncthreads();
+    }
+}
+
+extern "C" __global__ void few_int8_weights(widen_args a)
+{
+    few_rows<of_int8>(a);
+}
+
+extern "C" __global__ void few_int4_weights(widen_args a)
+{
+    few_rows<of_int4>(a);
 }

@@ -5,7 +5,15 @@
 
 #include <stdint.h>
 
-enum { QUANTIZED_THREADS = 256, QUANTIZED_TILE = 16, QUANTIZED_TURN = 32, QUANTIZED_WORD = 4 };
+enum {
+    QUANTIZED_THREADS = 256,
+    QUANTIZED_TILE = 16,
+    QUANTIZED_TURN = 32,
+    QUANTIZED_WORD = 4,
+    QUANTIZED_FEW_ROWS = 8, // that weights are read for once
+    QUANTIZED_FEW_THREADS = 512,
+    QUANTIZED_FEW_UNITS = 32 // of a block
+};
 
 // Weights w[rows,columns] become whole numbers.
 typedef struct quantize_args {
