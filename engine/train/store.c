@@ -324,52 +324,6 @@ static hr_status initial_values(const hr_model *model, const tensor *t, uint64_t
     return HR_OK;
 }
 
-// The weights that tensor t is a part of, as the store has them, else the seeded ones.
-static void real_values(const store *s, const hr_model *model, const tensor *t, uint64_t seed, float *w)
-{
-    const model_param *p = &model->params[t->held];
-    const stored_tensor *from = store_find(s, p->name);
-    uint64_t elements = 0;
-    (void)shape_elements(&p->shape, &elements);
-    if (from != NULL && types[from->dtype].real && shape_equal(&from->shape, &p->shape)) {
-        convert(w, HR_F32, from->data, from->dtype, elements);
-    } else {
-        model_init_param(model, t->held, seed, w);
-    }
-}
-
-// Whole numbers, scales or zero points of weights of which the store has no such part (compress.lora_base).
-static hr_status held_values(const store *s, const hr_model *model, const tensor *t, uint64_t seed, void *out,
-                             hr_err *err)
-{
-    const model_param *p = &model->params[t->held];
-    const char *suffix = t->name + strlen(p->name);
-    uint64_t elements = 0;
-    held_parts parts;
-    void *part[HELD_PARTS] = {NULL};
-    (void)shape_elements(&p->shape, &elements);
-    held_parts_of(&p->shape, p->held, &parts);
-    float *w = hr_calloc(elements, sizeof *w);
-    bool complete = w != NULL;
-    for (uint32_t k = 0; k < parts.count; k++) {
-        uint64_t bytes = 0, padding_bytes = 0;
-        (void)operand_bytes(&parts.part[k], &bytes, &padding_bytes);
-        part[k] = hr_calloc(bytes, 1);
-        complete = complete && part[k] != NULL;
-    }
-    if (complete) {
-        const uint32_t which = *suffix == '\0' ? 0 : strcmp(suffix + 1, parts.suffix[1]) == 0 ? 1 : 2;
-        real_values(s, model, t, seed, w);
-        held_make(&p->shape, p->held, w, part);
-        memcpy(out, part[which], t->bytes);
-    }
-    hr_free(w);
-    for (uint32_t k = 0; k < parts.count; k++) {
-        hr_free(part[k]);
-    }
-    return complete ? HR_OK : HR_FAIL(err, NOMEM, "no host memory for %s as whole numbers", p->name);
-}
-
 static hr_status fill_one(const store *s, build *b, const hr_model *model, uint64_t seed, uint32_t id,
                           hr_err *err)
 {
@@ -388,8 +342,6 @@ static hr_status fill_one(const store *s, build *b, const hr_model *model, uint6
     hr_status status = HR_OK;
     if (kept != NULL) {
         convert(values, t->dtype, kept->data, kept->dtype, elements);
-    } else if (t->held != HR_NO_ID) {
-        status = held_values(s, model, t, seed, values, err);
     } else {
         status = initial_values(model, t, seed, values, err);
     }
@@ -400,13 +352,93 @@ static hr_status fill_one(const store *s, build *b, const hr_model *model, uint6
     return status;
 }
 
+// ---- filling what is held as whole numbers (compress.lora_base) -------------------------------------------------
+
+// A parameter's weights as the store has them, else the seeded ones.
+static void real_values(const store *s, const hr_model *model, uint32_t param, uint64_t seed, float *w)
+{
+    const model_param *p = &model->params[param];
+    const stored_tensor *from = store_find(s, p->name);
+    uint64_t elements = 0;
+    (void)shape_elements(&p->shape, &elements);
+    if (from != NULL && types[from->dtype].real && shape_equal(&from->shape, &p->shape)) {
+        convert(w, HR_F32, from->data, from->dtype, elements);
+    } else {
+        model_init_param(model, param, seed, w);
+    }
+}
+
+static bool add_parts(const held_parts *parts, void *part[HELD_PARTS])
+{
+    bool complete = true;
+    for (uint32_t k = 0; k < parts->count; k++) {
+        uint64_t bytes = 0, padding_bytes = 0;
+        (void)operand_bytes(&parts->part[k], &bytes, &padding_bytes);
+        part[k] = hr_calloc(bytes, 1);
+        complete = complete && part[k] != NULL;
+    }
+    return complete;
+}
+
+// Whole numbers, scales and zero points from tensor `first` on, all made of the same weights.
+static hr_status make_held(const store *s, build *b, const hr_model *model, uint64_t seed, uint32_t first,
+                           hr_err *err)
+{
+    const tensor *t = &b->programs[BUILD_TRAIN]->tensors[first];
+    const model_param *p = &model->params[t->held];
+    uint64_t elements = 0;
+    held_parts parts;
+    void *part[HELD_PARTS] = {NULL};
+    (void)shape_elements(&p->shape, &elements);
+    held_parts_of(&p->shape, p->held, &parts);
+    float *w = hr_calloc(elements, sizeof *w);
+    hr_status status = HR_OK;
+    if (!add_parts(&parts, part) || w == NULL) {
+        status = HR_FAIL(err, NOMEM, "no host memory for %s as whole numbers", p->name);
+    } else {
+        real_values(s, model, t->held, seed, w);
+        held_make(&p->shape, p->held, w, part);
+    }
+    for (uint32_t k = 0; k < parts.count && status == HR_OK; k++) {
+        status = write_tensor(b, &t[k], executor_built_address(b->x, first + k), part[k], err);
+    }
+    hr_free(w);
+    for (uint32_t k = 0; k < parts.count; k++) {
+        hr_free(part[k]);
+    }
+    return status;
+}
+
+// The store's parts where it has all of them: a scale that strayed in beside real weights is none of theirs.
+static hr_status fill_held(const store *s, build *b, const hr_model *model, uint64_t seed, uint32_t first,
+                           hr_err *err)
+{
+    const tensor *t = &b->programs[BUILD_TRAIN]->tensors[first];
+    held_parts parts;
+    held_parts_of(&model->params[t->held].shape, model->params[t->held].held, &parts);
+    bool all = true;
+    for (uint32_t k = 0; k < parts.count; k++) {
+        all = all && find_usable(s, t[k].name, &t[k]) != NULL;
+    }
+    if (!all) {
+        return make_held(s, b, model, seed, first, err);
+    }
+    for (uint32_t k = 0; k < parts.count; k++) {
+        HR_TRY(fill_one(s, b, model, seed, first + k, err));
+    }
+    return HR_OK;
+}
+
 hr_status store_fill(const store *s, const store *teacher, build *b, const hr_model *model, uint64_t seed,
                      hr_err *err)
 {
     const program *p = b->programs[BUILD_TRAIN];
     for (uint32_t k = 0; k < p->persistent_count; k++) {
-        if (is_filled(&p->tensors[k])) {
-            HR_TRY(fill_one(p->tensors[k].of_teacher ? teacher : s, b, model, seed, k, err));
+        const tensor *t = &p->tensors[k];
+        if (t->held != HR_NO_ID) { // its parts follow one another
+            HR_TRY(k == 0 || t[-1].held != t->held ? fill_held(s, b, model, seed, k, err) : HR_OK);
+        } else if (is_filled(t)) {
+            HR_TRY(fill_one(t->of_teacher ? teacher : s, b, model, seed, k, err));
         }
     }
     return HR_OK;

@@ -4,6 +4,8 @@
 #define SMALL_ENGINE_LAYERS                                                                                  \
     "    - {kind: flatten}\n"                                                                                \
     "    - {kind: dense, units: 7, activation: relu}\n"                                                      \
+    "    - {name: inner, kind: dense, units: 7}\n"                                                           \
+    "    - {name: twin, kind: dense, units: 7, share: inner}\n"                                              \
     "    - {kind: dense, units: 10}\n"
 
 #include <math.h>
@@ -16,21 +18,22 @@
 
 static char images[160], save_path[128], out_path[128];
 
-// Two steps, saved; `more` is a pair.
-static hr_knobs trained(const char *more)
+// Two steps, saved, with two pairs.
+static hr_knobs trained(const char *more, const char *other)
 {
     char save[160];
     hr_err err = {0};
     hr_knobs knobs = *hr_preset_knobs(preset);
     (void)snprintf(save, sizeof save, "train.save=%s", file_in("w.safetensors", save_path));
     (void)file_in("q.safetensors", out_path);
-    const char *const pairs[] = {write_images(16, 24, images), more, save, NULL};
+    const char *const pairs[] = {write_images(16, 24, images), more, other, save, NULL};
     hr_engine *e = create(pairs, NULL);
     run_steps(e, 2);
     ck_assert_msg(hr_engine_get_state(e) == HR_ENGINE_IDLE, "%s", hr_engine_error(e)->sentence);
     hr_engine_destroy(e);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[0], &err), HR_OK);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, more, &err), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, other, &err), HR_OK);
     return knobs;
 }
 
@@ -53,9 +56,9 @@ static void refused(const hr_knobs *knobs, const hr_deploy_request *request, con
 
 START_TEST(averages_are_what_is_deployed)
 {
-    hr_knobs plain = trained("optimizer.ema=none");
+    hr_knobs plain = trained("optimizer.ema=none", "train.seed=1");
     hr_deploy a = deployed(&plain, &(hr_deploy_request){.save = save_path});
-    hr_knobs averaging = trained("optimizer.ema=0.5");
+    hr_knobs averaging = trained("optimizer.ema=0.5", "train.seed=1");
     hr_deploy b = deployed(&averaging, &(hr_deploy_request){.save = save_path, .out = out_path});
     ck_assert(!a.averaged && b.averaged);
     ck_assert_uint_eq(a.stripped.ram_bytes, b.stripped.ram_bytes);
@@ -77,7 +80,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 START_TEST(a_plan_says_what_is_deployed)
 {
     const hr_engine_options options = {.plan_only = true};
-    hr_knobs knobs = trained(kinds[_i]);
+    hr_knobs knobs = trained(kinds[_i], "train.seed=1");
     for (int mode = 0; mode < HR_QUANTIZE_COUNT; mode++) {
         hr_err err = {0};
         hr_engine *e = NULL;
@@ -101,7 +104,7 @@ END_TEST
 
 START_TEST(zeros_are_counted)
 {
-    hr_knobs knobs = trained("optimizer.learning_rate=0");
+    hr_knobs knobs = trained("optimizer.learning_rate=0", "train.seed=1");
     hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path});
     for (size_t k = 0; k < d.tensor_count; k++) { // biases begin at zero, and do not learn
         const bool is_bias = strstr(d.tensors[k].name, "/bias") != NULL;
@@ -146,7 +149,7 @@ static void change_byte(long at, int whence)
 
 START_TEST(a_quantised_file_that_was_changed_is_refused)
 {
-    hr_knobs knobs = trained("optimizer.ema=none");
+    hr_knobs knobs = trained("optimizer.ema=none", "train.seed=1");
     const hr_deploy_request write = {.save = save_path, .out = out_path, .quantize = (hr_quantize)_i};
     const hr_deploy_request read = {.save = out_path};
     hr_deploy d = deployed(&knobs, &write);
@@ -170,11 +173,11 @@ static uint64_t bytes_of(const char *path)
 START_TEST(the_save_weighs_what_lies_there)
 {
     hr_err err = {0};
-    hr_knobs knobs = trained("compress.low_rank=none");
+    hr_knobs knobs = trained("compress.low_rank=none", "train.seed=1");
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, "compress.low_rank=2", &err), HR_OK);
     hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path});
     ck_assert_uint_eq(d.save.file_bytes, bytes_of(save_path));
-    ck_assert_uint_eq(d.save.ram_bytes, 3 * 4 * (3072 * 7 + 7 + 7 * 10 + 10)); // Adam's two slots
+    ck_assert_uint_eq(d.save.ram_bytes, 3 * 4 * (3072 * 7 + 7 + 7 * 7 + 7 + 7 * 10 + 10)); // Adam's two slots
     ck_assert_uint_lt(d.stripped.ram_bytes, d.save.ram_bytes / 6);
     hr_deploy_deinit(&d);
 }
@@ -184,7 +187,7 @@ START_TEST(what_shaped_the_model_is_in_the_deployed_file)
 {
     hr_err err = {0};
     hr_engine *e = NULL;
-    hr_knobs knobs = trained("compress.low_rank=2");
+    hr_knobs knobs = trained("compress.low_rank=2", "train.seed=1");
     hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path, .out = out_path});
     ck_assert_uint_eq(d.deployed.file_bytes, bytes_of(out_path));
     hr_deploy_deinit(&d);
@@ -202,7 +205,7 @@ END_TEST
 START_TEST(modes_are_the_choices_of_the_knob_and_evaluate)
 {
     const hr_knob_row *row = &hr_knob_rows(NULL)[HR_KNOB_COMPRESS_QUANTIZE];
-    hr_knobs knobs = trained("optimizer.ema=none");
+    hr_knobs knobs = trained("optimizer.ema=none", "train.seed=1");
     for (int k = 0; k < HR_QUANTIZE_COUNT; k++) {
         ck_assert_str_eq(row->choices[k], hr_quantize_name((hr_quantize)k));
         hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path, .quantize = (hr_quantize)k});
@@ -214,11 +217,56 @@ START_TEST(modes_are_the_choices_of_the_knob_and_evaluate)
 }
 END_TEST
 
+START_TEST(what_a_layer_reads_without_its_adapter_is_not_merged)
+{
+    hr_knobs knobs = trained("compress.lora=2", "compress.lora_targets=list:twin");
+    refused(&knobs, &(hr_deploy_request){.save = save_path, .merges = true},
+            "inner/weights has an adapter, and layer inner reads it without: they cannot be merged");
+    hr_deploy d = deployed(&knobs, &(hr_deploy_request){.save = save_path, .adapters = true});
+    ck_assert_uint_eq(d.tensor_count, 2);
+    hr_deploy_deinit(&d);
+    knobs = trained("compress.lora=2", "compress.lora_targets=list:inner,twin");
+    d = deployed(&knobs, &(hr_deploy_request){.save = save_path, .merges = true});
+    ck_assert_double_eq_tol(d.after.loss, d.before.loss, 1e-5 * d.before.loss);
+    hr_deploy_deinit(&d);
+}
+END_TEST
+
+START_TEST(factors_of_whole_weights_are_told_from_what_was_trained)
+{
+    hr_err err = {0};
+    hr_knobs knobs = trained("optimizer.ema=none", "compress.low_rank=none");
+    hr_deploy whole = deployed(&knobs, &(hr_deploy_request){.save = save_path});
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "compress.low_rank=2", &err), HR_OK);
+    hr_deploy factors = deployed(&knobs, &(hr_deploy_request){.save = save_path});
+    knobs = trained("optimizer.ema=none", "compress.low_rank=2");
+    hr_deploy own = deployed(&knobs, &(hr_deploy_request){.save = save_path});
+    ck_assert(!whole.decomposed && factors.decomposed && !own.decomposed);
+    hr_deploy_deinit(&whole);
+    hr_deploy_deinit(&factors);
+    hr_deploy_deinit(&own);
+}
+END_TEST
+
+// What is trained, and what of it is written.
+static const struct {
+    const char *pairs[2];
+    hr_quantize quantize;
+    bool merges, adapters;
+} written[] = {
+    {{"optimizer.ema=none", "compress.lora=none"}, HR_QUANTIZE_INT4_WEIGHTS, false, false},
+    {{"compress.lora=2", "compress.lora_base=nf4"}, HR_QUANTIZE_INT8, true, false},
+    {{"compress.lora=2", "compress.lora_base=none"}, HR_QUANTIZE_NONE, false, true},
+};
+
 START_TEST(memory_that_is_short_leaves_nothing_behind)
 {
-    hr_knobs knobs = trained("optimizer.ema=none");
-    const hr_deploy_request write = {
-        .save = save_path, .out = out_path, .quantize = HR_QUANTIZE_INT4_WEIGHTS};
+    hr_knobs knobs = trained(written[_i].pairs[0], written[_i].pairs[1]);
+    const hr_deploy_request write = {.save = save_path,
+                                     .out = out_path,
+                                     .quantize = written[_i].quantize,
+                                     .merges = written[_i].merges,
+                                     .adapters = written[_i].adapters};
     hr_status status = HR_NOMEM;
     uint64_t nth = 1;
     for (; status != HR_OK && nth < 100000; nth += 1 + nth / 16) {
@@ -254,7 +302,9 @@ int main(void)
     tcase_add_test(tests, the_save_weighs_what_lies_there);
     tcase_add_test(tests, what_shaped_the_model_is_in_the_deployed_file);
     tcase_add_test(tests, modes_are_the_choices_of_the_knob_and_evaluate);
-    tcase_add_test(tests, memory_that_is_short_leaves_nothing_behind);
+    tcase_add_test(tests, what_a_layer_reads_without_its_adapter_is_not_merged);
+    tcase_add_test(tests, factors_of_whole_weights_are_told_from_what_was_trained);
+    tcase_add_loop_test(tests, memory_that_is_short_leaves_nothing_behind, 0, 3);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
