@@ -325,10 +325,84 @@ START_TEST(what_cannot_be_is_said_in_a_sentence)
 {
     refused("needs a preset and --save FILE", 2, "export demo");
     refused("did you mean 'int8'?", 2, "export demo --save x --quantize int9");
+    refused("did you mean 'int4_weights'?", 2, "export demo --save x --quantize int4");
+    refused("needs int8, int8_weights, int4_weights or none", 2, "export demo --save x --quantize int4");
     refused("nothing.safetensors", 5, "%s %s", exports, file_of("nothing"));
     refused("needed a save of headroom", 5, "%s presets/demo.yaml", exports);
     refused("does not fit model", 5, "export mlp_tiny --save %s", trained());
     refused("has no weights to deploy", 4, "export demo -s device.kind=plan --save %s", trained());
+}
+END_TEST
+
+START_TEST(a_folder_is_no_file_to_write)
+{
+    refused("-o /tmp/NAME.safetensors", 5, "%s %s -o /tmp", exports, trained());
+    refused("/tmp/not-there/ is a folder: needed a file", 5, "%s %s -o /tmp/not-there/", exports, trained());
+}
+END_TEST
+
+// What a training's evaluations are is not what export does.
+START_TEST(the_knob_of_evaluations_is_not_passed_over)
+{
+    refused("compress.quantize=int8 is how a training evaluates", 2, "%s %s -s compress.quantize=int8",
+            exports, trained());
+    refused("--quantize int8, or --quantize none", 2, "%s %s -s compress.quantize=int8", exports, trained());
+    json_t *d = json_of("%s %s -s compress.quantize=int8 --quantize none", exports, trained());
+    ck_assert_str_eq(json_string_value(json_object_get(d, "quantize")), "none");
+    json_decref(d);
+    json_decref(json_of("%s %s -s compress.quantize=qat", exports, trained()));
+}
+END_TEST
+
+// Found in what export prints, no line of which is wider than a page.
+static void printed(const char *words, const char *const *needed)
+{
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    for (; *needed != NULL; needed++) {
+        ck_assert_msg(strstr(o.out, *needed) != NULL, "%s: no '%s' in %s", words, *needed, o.out);
+    }
+    for (char *line = strtok(o.out, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        ck_assert_msg(strlen(line) <= 80, "%s", line);
+    }
+    outcome_deinit(&o);
+}
+
+START_TEST(adapters_are_merged_or_written_alone)
+{
+    static const char of[] = "mlp_tiny -s compress.lora=2 -s compress.lora_base=nf4";
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "run %s --steps 3 -s train.save=%s", of, file_of("adapted"));
+    outcome o = program_run(words);
+    assert_exit(&o, words, 0);
+    outcome_deinit(&o);
+    snprintf(words, sizeof words, "export %s --save %s --merge --quantize int8", of, file_of("adapted"));
+    printed(words, (const char *[]){"its adapters merged, deployed with int8 weights", "\n  stripped ",
+                                    "\n  merged ", "\n  int8 ", "What was held as nf4 is real again", NULL});
+    snprintf(words, sizeof words, "export %s --save %s --adapters", of, file_of("adapted"));
+    printed(words, (const char *[]){"its adapters alone", "\n  adapters ", "base_sha256", NULL});
+    snprintf(words, sizeof words, "%s/whole.safetensors", program_home());
+    json_t *d = json_of("export %s --json --save %s --merge -o %s", of, file_of("adapted"), words);
+    json_t *again = json_of("export mlp_tiny --json --save %s", words);
+    ck_assert(json_is_true(json_object_get(d, "merged")) && json_is_false(json_object_get(d, "adapters")));
+    ck_assert_str_eq(json_string_value(json_object_get(d, "base")), "nf4");
+    ck_assert(json_is_null(json_object_get(again, "base")));
+    ck_assert_int_eq(size_of(d, "with_adapters", "ram_bytes"), size_of(again, "save", "ram_bytes"));
+    ck_assert(fabs(evaluated(d, "trained", "loss") / evaluated(again, "trained", "loss") - 1) < 1e-5);
+    json_decref(d);
+    json_decref(again);
+}
+END_TEST
+
+START_TEST(factors_of_what_was_trained_are_named_so)
+{
+    char words[WORDS_MAX];
+    snprintf(words, sizeof words, "export demo -s batch.size=32 -s compress.low_rank=8 --save %s", trained());
+    printed(words, (const char *[]){"deployed as factors of what was trained", "\n  as factors  ",
+                                    "The save has whole weights", NULL});
+    json_t *d = json_of("%s %s -s compress.low_rank=8", exports, trained());
+    ck_assert(json_is_true(json_object_get(d, "decomposed")));
+    json_decref(d);
 }
 END_TEST
 
@@ -513,6 +587,10 @@ int main(void)
     tcase_add_test(all, a_training_that_is_refused_has_one_error);
     tcase_add_test(all, a_recipe_that_is_refused_has_one_error);
     tcase_add_test(all, what_cannot_be_is_said_in_a_sentence);
+    tcase_add_test(all, a_folder_is_no_file_to_write);
+    tcase_add_test(all, the_knob_of_evaluations_is_not_passed_over);
+    tcase_add_test(all, adapters_are_merged_or_written_alone);
+    tcase_add_test(all, factors_of_what_was_trained_are_named_so);
     tcase_add_test(all, a_file_of_another_kind_stays_unless_it_is_forced);
     tcase_add_test(all, neither_its_own_input_nor_a_training_is_lost);
     tcase_add_test(all, a_distilled_student_is_deployed_alone);

@@ -205,10 +205,10 @@ static void check_model(const char *model)
                                  "compress.lora_targets=all",
                                  "optimizer.kind=adam",
                                  "optimizer.learning_rate=0.01",
-                                 "batch.size=4",
+                                 "batch.size=16",
                                  save_pair,
                                  NULL};
-    const char *const plain[] = {"batch.size=4", NULL};
+    const char *const plain[] = {"batch.size=16", NULL};
     hr_report had = train(model, 2, pairs);
     hr_deploy d = deployed(model, pairs,
                            &(hr_deploy_request){.save = save, .out = out, .merges = true, .replaces = true});
