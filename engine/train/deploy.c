@@ -15,6 +15,7 @@
 #include "program/optimizer_rules.h"
 #include "train/adapted.h"
 #include "train/deploy_sizes.h"
+#include "train/deploy_tensors.h"
 #include "train/engine_impl.h"
 #include "train/held.h"
 #include "train/quantized.h"
@@ -250,96 +251,6 @@ static hr_status weigh_trained(deploying *d, hr_err *err)
     }
     HR_TRY(deploy_weigh_file(d->request->save, &d->out->save, err));
     return weigh(d, &d->stripped, HR_QUANTIZE_NONE, &d->out->stripped, err);
-}
-
-// ---- tensors --------------------------------------------------------------------------------------------------
-
-static uint64_t count_zeros(const stored_tensor *w, uint64_t elements)
-{
-    uint64_t zeros = 0;
-    for (uint64_t k = 0; k < elements; k++) {
-        zeros += fpclassify(store_value(w, k)) == FP_ZERO;
-    }
-    return zeros;
-}
-
-static double largest_error(const stored_tensor *a, const stored_tensor *b)
-{
-    uint64_t elements = 0;
-    double largest = 0;
-    (void)shape_elements(&a->shape, &elements);
-    for (uint64_t k = 0; k < elements; k++) {
-        const double apart = fabs(store_value(a, k) - store_value(b, k));
-        largest = apart > largest ? apart : largest;
-    }
-    return largest;
-}
-
-static uint64_t bytes_of_all(const store *s, const char *name)
-{
-    static const char *const parts[] = {"", ":scale", ":zero"};
-    uint64_t sum = 0;
-    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
-        char whole[160];
-        (void)snprintf(whole, sizeof whole, "%s%s", name, parts[k]);
-        const stored_tensor *t = store_find(s, whole);
-        sum += t == NULL ? 0 : t->bytes;
-    }
-    return sum;
-}
-
-// The type that a parameter is deployed as; static.
-static const char *type_of(const deploying *d, uint32_t param)
-{
-    const hr_model *m = d->e->model;
-    const hr_quantize mode = d->out->quantize;
-    const held_as held = m->params[param].held;
-    const bool taken = mode != HR_QUANTIZE_NONE && model_param_quantized(m, param) != MODEL_AS_IT_IS;
-    return held != HELD_REAL ? held_name(held)
-           : !taken          ? dtype_name(store_find(&d->stripped, m->params[param].name)->dtype)
-           : mode == HR_QUANTIZE_INT4_WEIGHTS ? "int4"
-                                              : "int8";
-}
-
-static hr_status describe_one(const deploying *d, uint32_t param, hr_deploy_tensor *t, hr_err *err)
-{
-    const model_param *p = &d->e->model->params[param];
-    const stored_tensor *w = store_find(&d->stripped, p->name);
-    const bool held = p->held != HELD_REAL;
-    const bool taken =
-        d->out->quantize != HR_QUANTIZE_NONE && model_param_quantized(d->e->model, param) != MODEL_AS_IT_IS;
-    (void)text_copy(t->name, sizeof t->name, p->name);
-    t->type = type_of(d, param);
-    (void)shape_elements(held ? &p->shape : &w->shape, &t->elements);
-    if (held) {
-        HR_TRY(held_zeros(&d->stripped, p, &t->zeros, err));
-    } else {
-        t->zeros = count_zeros(w, t->elements);
-    }
-    t->bytes = bytes_of_all(d->out->merged          ? &d->adapted
-                            : d->out->was_quantized ? &d->deployed
-                                                    : &d->stripped,
-                            t->name);
-    t->deployed_bytes = bytes_of_all(&d->deployed, t->name);
-    t->max_error = taken && !d->out->was_quantized
-                       ? largest_error(store_find(&d->left, t->name), store_find(&d->back, t->name))
-                       : (double)NAN;
-    return HR_OK;
-}
-
-static hr_status describe(deploying *d, hr_err *err)
-{
-    const hr_model *m = d->e->model;
-    d->out->tensors = hr_calloc(m->own_params, sizeof *d->out->tensors);
-    if (d->out->tensors == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for a report of %u tensors", m->own_params);
-    }
-    for (uint32_t k = 0; k < m->own_params; k++) {
-        if (!d->request->adapters || store_find(&d->deployed, m->params[k].name) != NULL) {
-            HR_TRY(describe_one(d, k, &d->out->tensors[d->out->tensor_count++], err));
-        }
-    }
-    return HR_OK;
 }
 
 // ---- evaluation -----------------------------------------------------------------------------------------------
@@ -698,6 +609,18 @@ static hr_status weigh_deployed(deploying *d, hr_err *err)
     HR_TRY(weigh(d, &d->deployed, out->quantize, &out->deployed, err));
     out->with_adapters = out->merged && !goes_on ? out->deployed : out->with_adapters;
     return HR_OK;
+}
+
+static hr_status describe(deploying *d, hr_err *err)
+{
+    const deploy_stores stores = {.trained = d->out->merged          ? &d->adapted
+                                             : d->out->was_quantized ? &d->deployed
+                                                                     : &d->stripped,
+                                  .stripped = &d->stripped,
+                                  .left = &d->left,
+                                  .deployed = &d->deployed,
+                                  .back = &d->back};
+    return deploy_describe(d->e->model, &stores, d->request->adapters, d->out, err);
 }
 
 static hr_status make(deploying *d, const hr_preset *preset, hr_err *err)
