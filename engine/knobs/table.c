@@ -844,7 +844,8 @@ static const hr_knob_row rows[] = {
             "through frozen layers, and in eager mode the tape records them, and both terms of each sum y beside: two tensors of y's size for each adapter, "
             "which in GPT-2 (24 of them, batch 8) are 1.1 GiB more and eat what frozen weights save. In graph mode they are not kept. A begins uniform within 1 over the root of "
             "its features, B with zeros, as in PEFT; of a convolution A has the kernel, B is 1x1. A rank above a layer's "
-            "full is allowed and pointless. A save of the model without adapters can be resumed: its weights are the base.",
+            "full is allowed and pointless. A save of the model without adapters can be resumed: its weights are the base. "
+            "`headroom export --merge` adds what they learned to the weights, `--adapters` writes them alone.",
         .applies = "with a model that multiplies by weights"},
     ROW(COMPRESS_LORA_ALPHA, REAL, "", "")
         .unset = "rank", .steps = {"rank", "1", "8", "16", "32", "64"},
