@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "headroom/engine.h"
-#include "headroom/planning.h"
 #include "headroom/units.h"
 
+#include "app/cli/cards_fit.h"
 #include "app/cli/cli.h"
 #include "app/cli/emit.h"
 #include "app/cli/interrupt.h"
@@ -29,7 +29,7 @@ static const char *seconds_text(double seconds, char text[REPORT_SECONDS_TEXT_MA
 }
 
 // "headroom run PRESET -s …", whole on one line, so that it can be copied.
-static void print_command(const cli_args *args, const fit_answer *a, const fit_way *w)
+static void print_command(const cli_args *args, const fit_answer *a, const hr_fit_way *w)
 {
     printf("  headroom run %s", args->words[0]);
     for (unsigned k = 0; k < args->set_count; k++) {
@@ -50,7 +50,7 @@ static void print_command(const cli_args *args, const fit_answer *a, const fit_w
     putchar('\n');
 }
 
-static void print_way(const cli_args *args, const fit_answer *a, const fit_way *w)
+static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_way *w)
 {
     char peak[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
     char change[HR_FIT_CHANGE_MAX];
@@ -63,8 +63,8 @@ static void print_way(const cli_args *args, const fit_answer *a, const fit_way *
     if (isfinite(plan->step_seconds)) {
         printf("\n  a step takes %s s", seconds_text(plan->step_seconds, seconds));
     }
-    if (plan->step_seconds > 0 && a->asked.step_seconds > 0 && w->point.knobs[0] != '\0') {
-        printf(", %.2f times that of the preset as it is", plan->step_seconds / a->asked.step_seconds);
+    if (plan->step_seconds > 0 && a->found.asked.step_seconds > 0 && w->point.knobs[0] != '\0') {
+        printf(", %.2f times that of the preset as it is", plan->step_seconds / a->found.asked.step_seconds);
     }
     putchar('\n');
     if (w->learns && hr_fit_knobs(&a->knobs, &w->point, &turned, NULL) == HR_OK) {
@@ -76,13 +76,13 @@ static void print_way(const cli_args *args, const fit_answer *a, const fit_way *
 
 static bool tells_time(const fit_answer *a)
 {
-    return isfinite(a->asked.step_seconds);
+    return isfinite(a->found.asked.step_seconds);
 }
 
 static void print_asked(const cli_args *args, const fit_answer *a)
 {
     char limit[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
-    const hr_whatif *w = &a->asked;
+    const hr_whatif *w = &a->found.asked;
     printf("%s: ", args->words[0]);
     if (w->limit_bytes == 0) {
         printf("needs %s, and there is no limit", hr_bytes_human(w->peak_in_use_bytes, bytes));
@@ -94,7 +94,7 @@ static void print_asked(const cli_args *args, const fit_answer *a)
         printf("does not fit as it is: %s more than %s are needed",
                hr_bytes_human(hr_whatif_missing_bytes(w), bytes), hr_bytes_human(w->limit_bytes, limit));
     }
-    printf("\n%" PRIu32 " combinations were planned in %.2g s\n", a->plans, a->seconds);
+    printf("\n%" PRIu32 " combinations were planned in %.2g s\n", a->found.plans, a->found.seconds);
     if (!tells_time(a)) {
         puts("how long a step takes is not known here, so that the least peak comes first:\n"
              "headroom doctor --calibrate measures it, or name a card with --card");
@@ -103,11 +103,11 @@ static void print_asked(const cli_args *args, const fit_answer *a)
 
 static void print_answer(const cli_args *args, const fit_answer *a)
 {
-    const fit_way *same = fit_fastest(a, false), *any = fit_fastest(a, true);
+    const hr_fit_way *same = hr_fit_fastest(&a->found, false), *any = hr_fit_fastest(&a->found, true);
     const char *best = tells_time(a) ? "the fastest that fits" : "the least peak";
     char least[HR_BYTES_TEXT_MAX];
     if (any == NULL) {
-        const fit_way *leanest = &a->ways[a->count - 1];
+        const hr_fit_way *leanest = &a->found.ways[a->found.count - 1];
         printf("\nnothing that was planned fits; the least needs %s:\n  ",
                hr_bytes_human(leanest->point.plan.peak_in_use_bytes, least));
         fit_print_knobs(leanest, 2);
@@ -130,11 +130,11 @@ static void print_frontier(const fit_answer *a, bool may_learn)
 {
     const double visible = 0.95;
     char peak[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
-    const bool any_fits = fit_fastest(a, may_learn) != NULL;
+    const bool any_fits = hr_fit_fastest(&a->found, may_learn) != NULL;
     uint64_t last_bytes = UINT64_MAX;
     puts("      peak        step  knobs");
-    for (size_t k = 0; k < a->count; k++) {
-        const fit_way *w = &a->ways[k];
+    for (size_t k = 0; k < a->found.count; k++) {
+        const hr_fit_way *w = &a->found.ways[k];
         const hr_whatif *plan = &w->point.plan;
         if ((may_learn ? w->on_frontier : w->on_same_frontier) && plan->fits >= any_fits &&
             (double)plan->peak_in_use_bytes <= visible * (double)last_bytes) {
@@ -151,7 +151,8 @@ static void print_frontiers(const fit_answer *a)
 {
     puts("\nless memory for more time, with all that is learned left alone:");
     print_frontier(a, false);
-    if (a->wish.permission > HR_PERMIT_NOTHING && fit_fastest(a, true) != fit_fastest(a, false)) {
+    if (a->wish.permission > HR_PERMIT_NOTHING &&
+        hr_fit_fastest(&a->found, true) != hr_fit_fastest(&a->found, false)) {
         puts("\nand with other precision or another optimizer (~):");
         print_frontier(a, true);
     }
@@ -160,7 +161,7 @@ static void print_frontiers(const fit_answer *a)
 
 // ---- as JSON --------------------------------------------------------------------------------------------------
 
-static void emit_way(emitter *e, const char *key, const fit_answer *a, const fit_way *w)
+static void emit_way(emitter *e, const char *key, const fit_answer *a, const hr_fit_way *w)
 {
     char change[HR_FIT_CHANGE_MAX] = "";
     hr_knobs turned;
@@ -173,7 +174,7 @@ static void emit_way(emitter *e, const char *key, const fit_answer *a, const fit
     }
     const hr_whatif *plan = &w->point.plan;
     emit_row(e, key);
-    emit_text(e, "knobs", w->point.knobs);
+    fit_emit_knobs(e, w);
     emit_bool(e, "fits", plan->fits);
     emit_bool(e, "frontier", w->on_frontier);
     emit_bool(e, "frontier_same", w->on_same_frontier);
@@ -192,14 +193,14 @@ static void print_json(const cli_args *args, const fit_answer *a)
     emit_object(&e, NULL);
     emit_text(&e, "schema", "headroom.fit/1");
     emit_text(&e, "preset", args->words[0]);
-    emit_count(&e, "limit_bytes", a->asked.limit_bytes > 0 ? a->asked.limit_bytes : HR_NONE);
-    emit_count(&e, "plans", a->plans);
-    emit_real(&e, "seconds", a->seconds, EMIT_EXACT);
-    emit_way(&e, "fastest", a, fit_fastest(a, true));
-    emit_way(&e, "fastest_same", a, fit_fastest(a, false));
+    emit_count(&e, "limit_bytes", a->found.asked.limit_bytes > 0 ? a->found.asked.limit_bytes : HR_NONE);
+    emit_count(&e, "plans", a->found.plans);
+    emit_real(&e, "seconds", a->found.seconds, EMIT_EXACT);
+    emit_way(&e, "fastest", a, hr_fit_fastest(&a->found, true));
+    emit_way(&e, "fastest_same", a, hr_fit_fastest(&a->found, false));
     emit_array(&e, "points");
-    for (size_t k = 0; k < a->count; k++) {
-        emit_way(&e, NULL, a, &a->ways[k]);
+    for (size_t k = 0; k < a->found.count; k++) {
+        emit_way(&e, NULL, a, &a->found.ways[k]);
     }
     emit_end_array(&e);
     emit_end_object(&e);
@@ -211,7 +212,8 @@ static hr_status read_options(const cli_args *args, fit_answer *a, hr_err *err)
 {
     a->wish.permission = HR_PERMIT_OPTIMIZER;
     if (cli_given(args, APP_CARD)) {
-        HR_TRY(fit_turn_to_card(args->value[APP_CARD], &a->knobs, err));
+        HR_TRY(cards_knobs(&a->knobs, err));
+        HR_TRY(hr_knobs_set(&a->knobs, HR_KNOB_DEVICE_CARD, args->value[APP_CARD], err));
     }
     if (cli_given(args, APP_VRAM)) {
         HR_TRY(hr_knobs_set(&a->knobs, HR_KNOB_DEVICE_VRAM, args->value[APP_VRAM], err));
@@ -228,17 +230,23 @@ static hr_status read_options(const cli_args *args, fit_answer *a, hr_err *err)
     return hr_knobs_validate(&a->knobs, err);
 }
 
+static bool goes_on(void *unused)
+{
+    (void)unused;
+    return !interrupt_seen();
+}
+
 static hr_status answer(const cli_args *args, fit_answer *a, bool *fits, hr_err *err)
 {
     const bool as_json = cli_given(args, APP_JSON);
     if (cli_given(args, APP_MAX)) {
         HR_TRY(fit_keep_for_largest(args, a, err));
     }
-    HR_TRY(fit_find_ways(a, err));
+    HR_TRY(hr_planner_fit(a->planner, &a->knobs, &a->wish, goes_on, NULL, &a->found, err));
     if (interrupt_seen()) {
-        return HR_FAIL(err, INTERRUPTED, "interrupted after %" PRIu32 " plans", a->plans);
+        return HR_FAIL(err, INTERRUPTED, "interrupted after %" PRIu32 " plans", a->found.plans);
     }
-    *fits = fit_fastest(a, true) != NULL;
+    *fits = hr_fit_fastest(&a->found, true) != NULL;
     if (cli_given(args, APP_MAX)) {
         return fit_print_largest(args, a, fits, err);
     }

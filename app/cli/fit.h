@@ -7,38 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "headroom/planning.h"
+#include "headroom/fit.h"
 
+#include "app/cli/emit.h"
 #include "app/cli/options.h"
-
-// One combination of knobs, planned.
-typedef struct fit_way {
-    hr_fit_point point;
-    bool learns; // changes what is learned
-    // Nothing is better in peak or time and worse in neither: of all, and of those that learn the same.
-    bool on_frontier, on_same_frontier;
-} fit_way;
 
 typedef struct fit_answer {
     const hr_planner *planner;
     hr_knobs knobs; // asked about
     hr_fit_wish wish;
-    hr_whatif asked; // their plan
-    fit_way ways[HR_FIT_POINTS_MAX];
-    size_t count; // of ways, the largest peak first
-    uint32_t plans;
-    double seconds; // that the search took
+    hr_fit_found found;
 } fit_answer;
 
-// Asks the planner: from `knobs` and `wish` to all that is below.
-HR_MUST_CHECK hr_status fit_find_ways(fit_answer *a, hr_err *err);
-// Of what fits; NULL: nothing does. Without `may_learn` of what leaves alone what is learned.
-const fit_way *fit_fastest(const fit_answer *a, bool may_learn);
-// Its pairs from column `indent` on, in lines of 80 columns.
-void fit_print_knobs(const fit_way *w, unsigned indent);
-
-// The knobs on that card alone: limits of one's own are not the card's, and the machine's own processor is none.
-HR_MUST_CHECK hr_status fit_turn_to_card(const char *card, hr_knobs *knobs, hr_err *err);
+// "key=value key=value" from column `indent` on, in lines of 80 columns.
+void fit_print_knobs(const hr_fit_way *w, unsigned indent);
+// The same pairs as an array: of a fix they are written so, too.
+void fit_emit_knobs(emitter *e, const hr_fit_way *w);
 
 // --max KNOB: how large the knob can be with each way of the frontier. The knob itself is not turned by the search: `keep` says so
 // before it. USAGE: it is no whole number that acts. *fits: some value does.

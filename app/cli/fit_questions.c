@@ -10,6 +10,7 @@
 #include "headroom/engine.h"
 #include "headroom/units.h"
 
+#include "app/cli/cards_fit.h"
 #include "app/cli/emit.h"
 #include "app/cli/fit.h"
 #include "app/cli/interrupt.h"
@@ -19,7 +20,7 @@
 // ---- how large ------------------------------------------------------------------------------------------------
 
 typedef struct sized_way {
-    const fit_way *way;
+    const hr_fit_way *way;
     hr_largest largest;
     bool is_beaten; // another one is larger, or as large, and no slower for each of the knob's units
 } sized_way;
@@ -75,16 +76,16 @@ static hr_status size_ways(const cli_args *args, const fit_answer *a, sized_way 
                            hr_err *err)
 {
     *count = 0;
-    for (size_t k = 0; k < a->count; k++) {
+    for (size_t k = 0; k < a->found.count; k++) {
         hr_knobs turned;
-        if (!a->ways[k].on_frontier && !a->ways[k].on_same_frontier) {
+        if (!a->found.ways[k].on_frontier && !a->found.ways[k].on_same_frontier) {
             continue;
         }
         if (interrupt_seen()) {
             return HR_FAIL(err, INTERRUPTED, "interrupted");
         }
         sized_way *s = &sized[*count];
-        s->way = &a->ways[k];
+        s->way = &a->found.ways[k];
         HR_TRY(hr_fit_knobs(&a->knobs, &s->way->point, &turned, err));
         *count += hr_planner_largest(a->planner, &turned, row_of(args)->id, &s->largest, NULL) == HR_OK;
     }
@@ -99,8 +100,8 @@ static void print_sized(const cli_args *args, const fit_answer *a, const sized_w
     char limit[HR_BYTES_TEXT_MAX], peak[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
     bool any = false;
     printf("%s: the largest %s that fits %s, of %zu ways\n\n%9s %10s %10s  knobs\n", args->words[0], row->key,
-           a->asked.limit_bytes > 0 ? hr_bytes_human(a->asked.limit_bytes, limit) : "", count, "largest",
-           "peak", "step");
+           a->found.asked.limit_bytes > 0 ? hr_bytes_human(a->found.asked.limit_bytes, limit) : "", count,
+           "largest", "peak", "step");
     for (size_t k = 0; k < count; k++) {
         const hr_largest *l = &sized[k].largest;
         if (!sized[k].is_beaten) {
@@ -125,12 +126,12 @@ static void print_sized_json(const cli_args *args, const fit_answer *a, const si
     emit_text(&e, "schema", "headroom.fit/1");
     emit_text(&e, "preset", args->words[0]);
     emit_text(&e, "knob", row_of(args)->key);
-    emit_count(&e, "limit_bytes", a->asked.limit_bytes > 0 ? a->asked.limit_bytes : HR_NONE);
+    emit_count(&e, "limit_bytes", a->found.asked.limit_bytes > 0 ? a->found.asked.limit_bytes : HR_NONE);
     emit_array(&e, "points");
     for (size_t k = 0; k < count; k++) {
         const hr_largest *l = &sized[k].largest;
         emit_row(&e, NULL);
-        emit_text(&e, "knobs", sized[k].way->point.knobs);
+        fit_emit_knobs(&e, sized[k].way);
         emit_bool(&e, "frontier", !sized[k].is_beaten);
         emit_count(&e, "largest", l->value);
         emit_count(&e, "peak_in_use_bytes", l->plan.peak_in_use_bytes);
@@ -144,9 +145,9 @@ static void print_sized_json(const cli_args *args, const fit_answer *a, const si
 hr_status fit_print_largest(const cli_args *args, const fit_answer *a, bool *fits, hr_err *err)
 {
     size_t count = 0;
-    sized_way *sized = calloc(a->count, sizeof *sized);
+    sized_way *sized = calloc(a->found.count, sizeof *sized);
     if (sized == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for %zu ways", a->count);
+        return HR_FAIL(err, NOMEM, "no host memory for %zu ways", a->found.count);
     }
     const hr_status status = size_ways(args, a, sized, &count, err);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
@@ -163,8 +164,8 @@ hr_status fit_print_largest(const cli_args *args, const fit_answer *a, bool *fit
 
 typedef struct card_way {
     hr_card card;
-    const fit_way *way; // NULL: it holds none
-    hr_whatif plan;     // of it
+    const hr_fit_way *way; // NULL: it holds none
+    hr_whatif plan;        // of it
 } card_way;
 
 static int by_vram(const void *a, const void *b)
@@ -195,22 +196,23 @@ static hr_status load_cards(card_way **out, size_t *count, hr_err *err)
 }
 
 // A card's library may want less, but hardly a fifth of all: what needs more than that is not planned.
-static bool is_hopeless(const fit_way *w, const hr_card *card)
+static bool is_hopeless(const hr_fit_way *w, const hr_card *card)
 {
     return (double)w->point.plan.peak_in_use_bytes > 1.25 * (double)card->vram_bytes;
 }
 
 static hr_status find_way(const fit_answer *a, card_way *c, hr_err *err)
 {
-    for (size_t k = 0; k < a->count; k++) {
-        const fit_way *w = &a->ways[k];
+    for (size_t k = 0; k < a->found.count; k++) {
+        const hr_fit_way *w = &a->found.ways[k];
         hr_knobs turned;
         hr_whatif plan;
         if ((!w->on_frontier && !w->on_same_frontier) || is_hopeless(w, &c->card)) {
             continue;
         }
         HR_TRY(hr_fit_knobs(&a->knobs, &w->point, &turned, err));
-        HR_TRY(fit_turn_to_card(c->card.name, &turned, err));
+        HR_TRY(cards_knobs(&turned, err));
+        HR_TRY(hr_knobs_set(&turned, HR_KNOB_DEVICE_CARD, c->card.name, err));
         if (hr_planner_plan(a->planner, &turned, &plan, NULL) == HR_OK && plan.fits &&
             (c->way == NULL || plan.step_seconds < c->plan.step_seconds)) {
             c->way = w;
@@ -279,7 +281,11 @@ static void print_cards_json(const cli_args *args, const card_way *cards, size_t
         emit_text(&e, "name", c->card.name);
         emit_count(&e, "vram_bytes", c->card.vram_bytes);
         emit_bool(&e, "fits", c->way != NULL);
-        emit_text(&e, "knobs", c->way != NULL ? c->way->point.knobs : NULL);
+        if (c->way != NULL) {
+            fit_emit_knobs(&e, c->way);
+        } else {
+            emit_null(&e, "knobs");
+        }
         emit_count(&e, "peak_in_use_bytes", c->way != NULL ? c->plan.peak_in_use_bytes : HR_NONE);
         emit_real(&e, "step_seconds", c->way != NULL ? c->plan.step_seconds : (double)NAN, EMIT_EXACT);
         emit_end_object(&e);

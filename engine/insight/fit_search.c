@@ -340,21 +340,3 @@ fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, h
     s->pending = found;
     return FIT_SEARCH_POINT;
 }
-
-hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const hr_fit_wish *wish,
-                         hr_fit_take *take, void *context, uint32_t *plans, hr_err *err)
-{
-    fit_search *s = NULL;
-    hr_fit_point point;
-    bool goes_on = true;
-    *plans = 0;
-    HR_TRY(fit_search_create(knobs, wish, &s, err));
-    fit_search_result result = FIT_SEARCH_WORKED;
-    while (goes_on && result != FIT_SEARCH_LAST && result != FIT_SEARCH_REFUSED) {
-        result = fit_search_advance(s, planner, &point, err);
-        *plans += result == FIT_SEARCH_WORKED || result == FIT_SEARCH_POINT;
-        goes_on = (result != FIT_SEARCH_POINT && result != FIT_SEARCH_LAST) || take(context, &point);
-    }
-    fit_search_destroy(s);
-    return result == FIT_SEARCH_REFUSED ? err->status : HR_OK;
-}

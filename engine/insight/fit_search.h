@@ -19,7 +19,7 @@
 #ifndef INSIGHT_FIT_SEARCH_H
 #define INSIGHT_FIT_SEARCH_H
 
-#include "headroom/planning.h"
+#include "headroom/fit.h"
 
 typedef struct fit_search fit_search;
 

@@ -2,12 +2,12 @@
 // What Fit turns: one dimension per knob that trades memory for time, its words, and how a combination of them becomes
 // knobs. A choice that enters the knob table enters here; constraints say which combinations are legal.
 //
-// The knobs are named in headroom/planning.h. Without a permission weights come out the same, up to the order of sums (a
+// The knobs are named in headroom/fit.h. Without a permission weights come out the same, up to the order of sums (a
 // smaller workspace may choose another kernel); with one also precision, and the optimizers of insight/fit_change.h, are turned.
 #ifndef INSIGHT_FIT_TURNS_H
 #define INSIGHT_FIT_TURNS_H
 
-#include "headroom/planning.h"
+#include "headroom/fit.h"
 
 enum { FIT_DIMENSIONS = 16, FIT_WORDS_MAX = 12, FIT_AS_ASKED = -1 };
 

@@ -26,6 +26,22 @@ static const char *text(const json_t *object, const char *key)
     return json_string_value(value);
 }
 
+// A point's pairs with blanks between them, for the next call to overwrite.
+static const char *pairs_of(const json_t *point)
+{
+    static char pairs[512];
+    const json_t *pair;
+    size_t k, used = 0;
+    pairs[0] = '\0';
+    json_array_foreach(json_object_get(point, "knobs"), k, pair)
+    {
+        used += (size_t)snprintf(pairs + used, sizeof pairs - used, "%s%s", k > 0 ? " " : "",
+                                 json_string_value(pair));
+        ck_assert_uint_lt(used, sizeof pairs);
+    }
+    return pairs;
+}
+
 static json_t *json_of(const char *words, int exit_code)
 {
     outcome o = program_run(words);
@@ -73,14 +89,14 @@ static const struct {
 static void assert_point_is_planned(const json_t *point, const char *subject)
 {
     if (json_is_true(json_object_get(point, "fits"))) {
-        const json_int_t peak = peak_of("plan --json", subject, text(point, "knobs"), 0);
+        const json_int_t peak = peak_of("plan --json", subject, pairs_of(point), 0);
         ck_assert_int_eq(number(point, "peak_in_use_bytes"), peak);
         ck_assert_int_eq(number(point, "missing_bytes"), 0);
     } else {
         ck_assert_int_gt(number(point, "missing_bytes"), 0);
         char words[WORDS_MAX];
         (void)snprintf(words, sizeof words, "plan %s", subject);
-        add_pairs(words, text(point, "knobs"));
+        add_pairs(words, pairs_of(point));
         outcome o = program_run(words);
         assert_exit(&o, words, 1);
         outcome_deinit(&o);
@@ -141,9 +157,8 @@ START_TEST(what_is_kept_is_turned_nowhere)
     {
         static const char *const kept[] = {"batch.", "precision.", "execution.mode", "optimizer."};
         for (size_t j = 0; j < sizeof kept / sizeof *kept; j++) {
-            const char *at = strstr(text(point, "knobs"), kept[j]);
-            ck_assert_msg(at == NULL || (at != text(point, "knobs") && at[-1] != ' '), "%s",
-                          text(point, "knobs"));
+            const char *at = strstr(pairs_of(point), kept[j]);
+            ck_assert_msg(at == NULL || (at != pairs_of(point) && at[-1] != ' '), "%s", pairs_of(point));
         }
         ck_assert(json_is_null(json_object_get(point, "changes")));
     }
@@ -162,7 +177,7 @@ START_TEST(an_answer_that_is_run_holds_what_was_planned)
     static const char *const answers[] = {"fastest", "fastest_same"};
     for (size_t k = 0; k < sizeof answers / sizeof *answers; k++) {
         const json_t *answer = json_object_get(document, answers[k]);
-        const json_int_t peak = peak_of("run --steps 2 --json", subject, text(answer, "knobs"), 0);
+        const json_int_t peak = peak_of("run --steps 2 --json", subject, pairs_of(answer), 0);
         ck_assert_int_eq(number(answer, "peak_in_use_bytes"), peak);
     }
     json_decref(document);
@@ -206,13 +221,13 @@ START_TEST(the_largest_of_a_way_fits_and_one_more_does_not)
         const json_int_t largest = number(point, "largest");
         ck_assert_int_le(largest, last);
         last = largest;
-        ck_assert_ptr_null(strstr(text(point, "knobs"), rows[_i].key));
+        ck_assert_ptr_null(strstr(pairs_of(point), rows[_i].key));
         if (k < 3 && largest > 0) {
-            (void)snprintf(pairs, sizeof pairs, "%s %s=%lld", text(point, "knobs"), rows[_i].key,
+            (void)snprintf(pairs, sizeof pairs, "%s %s=%lld", pairs_of(point), rows[_i].key,
                            (long long)largest);
             const json_int_t peak = peak_of("plan --json", rows[_i].subject, pairs + (*pairs == ' '), 0);
             ck_assert_int_eq(number(point, "peak_in_use_bytes"), peak);
-            (void)snprintf(pairs, sizeof pairs, "%s %s=%lld", text(point, "knobs"), rows[_i].key,
+            (void)snprintf(pairs, sizeof pairs, "%s %s=%lld", pairs_of(point), rows[_i].key,
                            (long long)largest + 1);
             outcome o;
             char words[WORDS_MAX];
@@ -243,7 +258,7 @@ START_TEST(a_card_holds_the_way_that_is_said)
                            "resnet50 -s device.kind=plan -s device.vram=none -s device.card=%s",
                            text(card, "name"));
             ck_assert_int_eq(number(card, "peak_in_use_bytes"),
-                             peak_of("plan --json", subject, text(card, "knobs"), 0));
+                             peak_of("plan --json", subject, pairs_of(card), 0));
         }
     }
     ck_assert_uint_gt(fitting, 50);

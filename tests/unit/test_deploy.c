@@ -118,7 +118,7 @@ END_TEST
 // What evaluates and does not train was not trained: that it ends is no second error.
 START_TEST(a_refused_training_ends_without_another_error)
 {
-    hr_knobs knobs = trained("optimizer.ema=none");
+    hr_knobs knobs = trained("optimizer.ema=none", "optimizer.ema=none");
     hr_deploy d = deployed(
         &knobs, &(hr_deploy_request){.save = save_path, .out = out_path, .quantize = HR_QUANTIZE_INT8});
     char resume[160], save[160], path[128];

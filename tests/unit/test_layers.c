@@ -131,7 +131,7 @@ static const struct {
     {"cublas", {"engine/device/cuda/"}},
     {"nvml", {"engine/device/cuda/"}},
     {"yaml.h", {"engine/knobs/"}},
-    {"archive", {"engine/base/reader", "engine/base/compressed"}},
+    {"archive", {"engine/base/archives", "engine/base/reader", "engine/base/compressed"}},
     {"jansson.h", {"engine/train/", "engine/device/cuda/", "engine/import/", "app/cli/"}},
     {"lua", {"app/lua/"}},
     {"lauxlib.h", {"app/lua/"}},

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole search, and what of it is on a frontier.
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/fit.h"
+
+#include "base/clock.h"
+#include "insight/fit_search.h"
+
+// Times that are not known are alike.
+static bool is_slower(const hr_whatif *a, const hr_whatif *b)
+{
+    return a->step_seconds > b->step_seconds;
+}
+
+static bool beats(const hr_whatif *a, const hr_whatif *b, bool comes_first)
+{
+    const bool is_better = a->peak_in_use_bytes < b->peak_in_use_bytes || is_slower(b, a);
+    return a->peak_in_use_bytes <= b->peak_in_use_bytes && !is_slower(a, b) && (is_better || comes_first);
+}
+
+static bool is_beaten(const hr_fit_found *f, size_t at, bool may_learn)
+{
+    const hr_whatif *one = &f->ways[at].point.plan;
+    for (size_t k = 0; k < f->count; k++) {
+        const hr_whatif *other = &f->ways[k].point.plan;
+        if (k != at && (may_learn || !f->ways[k].learns) && other->fits >= one->fits &&
+            beats(other, one, k < at)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int by_peak(const void *a, const void *b)
+{
+    const hr_fit_way *x = a, *y = b;
+    const uint64_t one = x->point.plan.peak_in_use_bytes, other = y->point.plan.peak_in_use_bytes;
+    return one < other ? 1 : one > other ? -1 : strcmp(x->point.knobs, y->point.knobs);
+}
+
+static void compare_all(hr_fit_found *f)
+{
+    for (size_t k = 0; k < f->count; k++) {
+        f->ways[k].on_frontier = !is_beaten(f, k, true);
+        f->ways[k].on_same_frontier = !f->ways[k].learns && !is_beaten(f, k, false);
+    }
+    qsort(f->ways, f->count, sizeof *f->ways, by_peak);
+}
+
+static void add(hr_fit_found *f, const hr_knobs *knobs, const hr_fit_point *point)
+{
+    hr_knobs turned;
+    char change[HR_FIT_CHANGE_MAX];
+    hr_fit_way *w = &f->ways[f->count++];
+    w->point = *point;
+    w->learns = hr_fit_knobs(knobs, point, &turned, NULL) == HR_OK &&
+                hr_fit_change(knobs, &turned, change)[0] != '\0';
+}
+
+hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const hr_fit_wish *wish,
+                         bool (*goes_on)(void *context), void *context, hr_fit_found *out, hr_err *err)
+{
+    fit_search *s = NULL;
+    hr_fit_point point;
+    bool is_wanted = true;
+    fit_search_result result = FIT_SEARCH_WORKED;
+    const uint64_t begin_ns = clock_now_ns();
+    memset(out, 0, sizeof *out);
+    HR_TRY(fit_search_create(knobs, wish, &s, err));
+    while (is_wanted && result != FIT_SEARCH_LAST && result != FIT_SEARCH_REFUSED) {
+        result = fit_search_advance(s, planner, &point, err);
+        out->plans += result == FIT_SEARCH_WORKED || result == FIT_SEARCH_POINT;
+        if (result == FIT_SEARCH_POINT || result == FIT_SEARCH_LAST) {
+            add(out, knobs, &point);
+            is_wanted = goes_on == NULL || goes_on(context);
+        }
+    }
+    fit_search_destroy(s);
+    if (result == FIT_SEARCH_REFUSED) {
+        return err->status;
+    }
+    out->asked = out->ways[0].point.plan;
+    out->seconds = 1e-9 * (double)(clock_now_ns() - begin_ns);
+    compare_all(out);
+    return HR_OK;
+}
+
+const hr_fit_way *hr_fit_fastest(const hr_fit_found *f, bool may_learn)
+{
+    const hr_fit_way *best = NULL;
+    for (size_t k = 0; k < f->count; k++) {
+        const hr_fit_way *w = &f->ways[k];
+        if (w->point.plan.fits && (may_learn || !w->learns) &&
+            (best == NULL || is_slower(&best->point.plan, &w->point.plan) ||
+             (!is_slower(&w->point.plan, &best->point.plan) &&
+              w->point.plan.peak_in_use_bytes < best->point.plan.peak_in_use_bytes))) {
+            best = w;
+        }
+    }
+    return best;
+}
