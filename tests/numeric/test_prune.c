@@ -507,7 +507,7 @@ static const hr_op masking[] = {HR_OP_SGD, HR_OP_MOMENTUM, HR_OP_RMSPROP, HR_OP_
 enum { MASKING = sizeof masking / sizeof *masking, MASKED_WEIGHTS = 1027 };
 
 // Variable, gradient, slots, [mask], [finite].
-static op_trial update_of(hr_op op, const op_attr *schedule, bool masked, bool forbidden)
+static op_trial update_of(hr_op op, hr_dtype type, const op_attr *schedule, bool masked, bool forbidden)
 {
     const int64_t dims[OP_MAX_RANK] = {MASKED_WEIGHTS};
     uint64_t state = 5;
@@ -518,10 +518,10 @@ static op_trial update_of(hr_op op, const op_attr *schedule, bool masked, bool f
     }
     op_trial t = op_trial_make(op, a);
     for (uint32_t k = 0; k < op_row_of(op)->min_in + (masked ? 1u : 0u); k++) {
-        op_trial_add_in(&t, HR_F32, dims);
+        op_trial_add_in(&t, type, dims);
         op_fill(t.in[k], MASKED_WEIGHTS, &state, k < 2 ? -1.0 : 0.0, 1.0);
         if (k != 1 && k < op_row_of(op)->min_in) {
-            op_trial_add_out(&t, HR_F32, dims);
+            op_trial_add_out(&t, type, dims);
         }
     }
     for (uint64_t i = 0; masked && i < MASKED_WEIGHTS; i++) {
@@ -534,11 +534,11 @@ static op_trial update_of(hr_op op, const op_attr *schedule, bool masked, bool f
 }
 
 // The mask is made after every third update, and those before it are masked.
-static void check_masked_update(op_device device, hr_op op, uint64_t update, bool forbidden)
+static void check_masked_update(op_device device, hr_op op, hr_dtype type, uint64_t update, bool forbidden)
 {
     const op_attr schedule = {.count = -1, .stride_h = 3, .rule = PRUNE_ELEMENTS, .slot = 1};
-    op_trial whole = update_of(op, &schedule, false, forbidden),
-             masked = update_of(op, &schedule, true, forbidden);
+    op_trial whole = update_of(op, type, &schedule, false, forbidden),
+             masked = update_of(op, type, &schedule, true, forbidden);
     step_io io = {.update = LEARNED + update, .pruned_from = LEARNED, .learning_rate = 0.01}, same = io;
     const double *mask = masked.in[update_mask_operand(&masked.query)];
     op_trial_run(&whole, device, &io);
@@ -555,20 +555,21 @@ static void check_masked_update(op_device device, hr_op op, uint64_t update, boo
     op_trial_deinit(&masked);
 }
 
-static void check_masked_updates(op_device device)
+static void check_masked_updates(op_device device, hr_dtype type)
 {
     for (size_t k = 0; k < MASKING; k++) {
         for (uint64_t update = 1; update <= 3; update++) {
-            check_masked_update(device, masking[k], update, false);
-            check_masked_update(device, masking[k], update, true);
+            check_masked_update(device, masking[k], type, update, false);
+            check_masked_update(device, masking[k], type, update, true);
         }
     }
-    op_device_close(&device);
 }
 
 START_TEST(an_update_masks_what_it_writes)
 {
-    check_masked_updates(op_device_open(&device_reference, 1));
+    op_device judge = op_device_open(&device_reference, 1);
+    check_masked_updates(judge, HR_F32);
+    op_device_close(&judge);
 }
 END_TEST
 
@@ -607,7 +608,10 @@ START_TEST(an_update_of_the_device_masks_what_it_writes)
     for (size_t k = 0; k < MASKING; k++) {
         ck_assert(target.absorbs(target.context, TARGET_MASKS, masking[k]));
     }
-    check_masked_updates(device);
+    check_masked_updates(device, HR_F32);
+    check_masked_updates(device, HR_F16);
+    check_masked_updates(device, HR_BF16);
+    op_device_close(&device);
 }
 END_TEST
 #endif
