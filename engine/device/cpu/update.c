@@ -9,7 +9,7 @@
 #include "ops/prune.h"
 #include "simd.h"
 
-enum { LINE_DOUBLES = 8, SQUARES_CHUNK = 4096, MASKED_CHUNK = 2048 };
+enum { LINE_DOUBLES = 8, SQUARES_CHUNK = 4096, MASKED_CHUNK = 256 };
 
 typedef struct job {
     float *w, *m, *v;
@@ -155,7 +155,7 @@ typedef struct masked_job {
     const uint32_t *mask;
 } masked_job;
 
-// What was updated is masked while it is near.
+// What was updated is masked while it is near: in short parts, so that the mask comes as evenly as what is updated.
 static void masked_body(const void *argument, int64_t begin, int64_t end, uint32_t worker)
 {
     const masked_job *j = argument;
