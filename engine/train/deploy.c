@@ -35,8 +35,8 @@ typedef struct deploying {
     hr_knobs knobs;    // of the engine
     hr_knobs asked;    // of the preset that is written: what was asked for, without adapters that were merged
     bool had_adapters; // the save
-    bool judged;       // out->before is there
-    bool unjudged;     // the engine has another model than the last evaluation had
+    bool evaluated;    // out->before is there
+    bool unevaluated;  // the engine has another model than the last evaluation had
     hr_preset *narrower; // NULL: the model is as it was
     text words;          // its preset
     hr_deploy *out;
@@ -73,6 +73,11 @@ static bool has_tensor(const json_t *root, bool (*is)(const char *name))
     return false;
 }
 
+static bool asks_for_adapters(const hr_deploy_request *request)
+{
+    return request->merges || request->adapters;
+}
+
 // "-s compress.lora=4 -s compress.lora_alpha=8" → 8, what stands behind the key; "": it is not there.
 static void find_shape(const char *words, const char *key, char value[HR_KNOB_TEXT_MAX])
 {
@@ -87,13 +92,15 @@ static void find_shape(const char *words, const char *key, char value[HR_KNOB_TE
 static hr_status check_factor(const deploying *d, const hr_knobs *knobs, const json_t *root, hr_err *err)
 {
     const char *words = save_text(json_object_get(root, "__metadata__"), SAVE_SHAPED_KEY);
+    const bool known = asks_for_adapters(d->request) && d->had_adapters && words[0] != '\0';
     char alpha[HR_KNOB_TEXT_MAX];
     hr_knobs trained = *knobs;
-    lora_choice was, is;
+    lora_choice was = {.scale = 1}, is = {.scale = 1};
     find_shape(words, "compress.lora_alpha", alpha);
     (void)!hr_knobs_set(&trained, HR_KNOB_COMPRESS_LORA_ALPHA, alpha[0] == '\0' ? "rank" : alpha, NULL);
-    if ((!d->request->merges && !d->request->adapters) || !d->had_adapters || !lora_of(&trained, &was) ||
-        !lora_of(knobs, &is) || is.rank == 0 || fpclassify(was.scale - is.scale) == FP_ZERO) {
+    (void)!lora_of(&trained, &was); // targets that are none are refused where the engine is made
+    (void)!lora_of(knobs, &is);
+    if (!known || fpclassify(was.scale - is.scale) == FP_ZERO) {
         return HR_OK;
     }
     (void)HR_FAIL(err, SAVE, "%s was trained with an adapter's factor of %g: needed the same, had %g",
@@ -147,8 +154,7 @@ static hr_status leave_training(hr_knobs *knobs, hr_err *err)
 // Adapters that the save lacks would begin, and add nothing.
 static hr_status check_adapters(const deploying *d, hr_err *err)
 {
-    const bool asked = d->request->merges || d->request->adapters;
-    if (!asked || d->had_adapters) {
+    if (!asks_for_adapters(d->request) || d->had_adapters) {
         return HR_OK;
     }
     const char *option = d->request->merges ? "--merge" : "--adapters";
@@ -309,7 +315,7 @@ static hr_status quantize(hr_engine *e, hr_quantize mode, hr_err *err)
 // Once, while the engine has the model that was trained.
 static hr_status evaluate_trained(deploying *d, hr_err *err)
 {
-    if (d->judged) {
+    if (d->evaluated) {
         return HR_OK;
     }
     if (d->out->was_quantized) {
@@ -317,7 +323,7 @@ static hr_status evaluate_trained(deploying *d, hr_err *err)
     }
     HR_TRY(evaluate(d->e, &d->out->before, err));
     d->out->after = d->out->before;
-    d->judged = true;
+    d->evaluated = true;
     return HR_OK;
 }
 
@@ -329,7 +335,7 @@ static hr_status evaluate_deployed(deploying *d, hr_err *err)
     if (quantizes) {
         HR_TRY(quantize(d->e, out->quantize, err));
     }
-    return quantizes || d->unjudged ? evaluate(d->e, &out->after, err) : HR_OK;
+    return quantizes || d->unevaluated ? evaluate(d->e, &out->after, err) : HR_OK;
 }
 
 // ---- another model --------------------------------------------------------------------------------------------
@@ -346,7 +352,7 @@ static hr_status replace_engine(deploying *d, const hr_preset *preset, const hr_
     e->position = d->e->position;
     hr_engine_destroy(d->e);
     d->e = e;
-    d->unjudged = true;
+    d->unevaluated = true;
     for (uint32_t k = 0; k < weights->tensors.count; k++) {
         const stored_tensor *from = &weights->tensors.data[k];
         stored_tensor *to = store_add_as(&e->carried, from->name, from, from->dtype);
@@ -379,7 +385,7 @@ static hr_status merge(deploying *d, const hr_preset *preset, hr_err *err)
     HR_TRY(replace_engine(d, preset, &d->knobs, &d->stripped, err));
     HR_TRY(evaluate(d->e, &d->out->after_merge, err));
     d->out->after = d->out->after_merge;
-    d->unjudged = false;
+    d->unevaluated = false;
     return HR_OK;
 }
 
