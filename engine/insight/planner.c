@@ -378,6 +378,20 @@ void hr_planner_text_free(char *lines)
     hr_free(lines);
 }
 
+hr_status planner_other_param(const hr_planner *planner, const hr_knobs *from, const hr_knobs *to,
+                              char name[HR_PARAM_TEXT_MAX], hr_err *err)
+{
+    const hr_model *a = NULL, *b = NULL;
+    name[0] = '\0';
+    HR_TRY(model_shelf_take(planner->models, from, &a, err));
+    const hr_status status = model_shelf_take(planner->models, to, &b, err);
+    const char *other = status == HR_OK ? model_first_other_param(a, b) : NULL;
+    (void)text_copy(name, HR_PARAM_TEXT_MAX, other == NULL ? "" : other);
+    model_shelf_give_back(planner->models, b);
+    model_shelf_give_back(planner->models, a);
+    return status;
+}
+
 // ---- planners -------------------------------------------------------------------------------------------------
 
 static bool answers_path(char *path, size_t size)

@@ -4,6 +4,7 @@
 #define INSIGHT_PLANNER_H
 
 #include "headroom/engine.h"
+#include "headroom/planning.h"
 #include "headroom/step_plan.h"
 
 // hr_planner_plan and hr_planner_step_plan in a hurry: where the device would be slow to ask and has not been asked before,
@@ -16,6 +17,11 @@ HR_MUST_CHECK hr_status planner_estimate_step_plan(const hr_planner *planner, co
 // The knobs of the forward pass in which a teacher answers (compress.distill_cache): the same kernels, and nothing that only
 // training needs.
 HR_MUST_CHECK hr_status planner_answering_knobs(const hr_knobs *knobs, hr_knobs *out, hr_err *err);
+
+// The first parameter that these knobs' model has and those' lacks in that shape, or the other way round, cut to fit; "": what one
+// has learned goes on in the other. Errors as hr_planner_plan's of the models.
+HR_MUST_CHECK hr_status planner_other_param(const hr_planner *planner, const hr_knobs *from,
+                                            const hr_knobs *to, char name[HR_PARAM_TEXT_MAX], hr_err *err);
 
 // Reads what libraries were asked by earlier processes, once.
 void planner_load_answers(void);

@@ -23,6 +23,7 @@ typedef struct finding {
     hr_status status;
     bool estimated;
     hr_whatif plan;
+    char other_param[HR_PARAM_TEXT_MAX];
     hr_err err;
 } finding;
 
@@ -126,6 +127,14 @@ static const finding *present_of(planner_queue *d, const planning_question *q)
     return &d->present;
 }
 
+static void find_other_param(const planner_queue *d, const planning_question *q, const hr_turn *turn,
+                             const hr_knobs *turned, finding *f)
+{
+    if (f->status == HR_OK && d->replay == NULL && hr_knob_shapes_model(turn->knob)) {
+        f->status = planner_other_param(d->planner, &q->knobs, turned, f->other_param, &f->err);
+    }
+}
+
 // A knob that changes between two steps needs no other build: the plan stays the present one.
 static void plan_turn(planner_queue *d, const planning_question *q, const hr_turn *turn, finding *f)
 {
@@ -143,6 +152,7 @@ static void plan_turn(planner_queue *d, const planning_question *q, const hr_tur
     const bool hot = hr_knob_rows(NULL)[turn->knob].hot;
     if (!hot || present_of(d, q)->status != HR_OK) {
         plan(d, q, &turned, f);
+        find_other_param(d, q, turn, &turned, f);
         return;
     }
     f->status = hr_knobs_validate(&turned, &f->err);
@@ -166,6 +176,7 @@ static planning_work answer_turn(planner_queue *d, matter *m, hr_answer *answer)
     plan_turn(d, &m->q, &m->q.turns[m->next], &f);
     refuse(answer, f.status, &f.err);
     answer->whatif = f.plan;
+    (void)text_copy(answer->other_param, sizeof answer->other_param, f.other_param);
     answer->estimated = f.estimated;
     answer->last = m->next + 1 == m->q.turn_count;
     return PLANNING_ANSWERED;

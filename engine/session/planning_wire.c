@@ -173,6 +173,7 @@ void planning_put_answer(wire_out *o, const hr_answer *a)
         break;
     case HR_QUESTION_TURNS:
         put_plan(o, &a->whatif);
+        wire_put_text(o, a->other_param);
         break;
     case HR_QUESTION_STEP_PLAN:
         planning_put_step_plan(o, &a->step_plan);
@@ -196,6 +197,7 @@ static void get_told(wire_in *in, hr_answer *a)
         break;
     case HR_QUESTION_TURNS:
         get_plan(in, &a->whatif);
+        wire_get_text(in, a->other_param, sizeof a->other_param);
         break;
     case HR_QUESTION_STEP_PLAN:
         in->bad = in->bad || !planning_get_step_plan(in, &a->step_plan);

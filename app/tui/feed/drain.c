@@ -146,6 +146,9 @@ bool feed_drain_events(feed *f, bool *more)
             if (events[i].kind == HR_EVENT_SAVED) {
                 follow_save(f, &events[i]);
             }
+            if (events[i].kind == HR_EVENT_STEP) {
+                feed_note_learned(f);
+            }
             if (events[i].kind == HR_EVENT_STEP && f->stepped_is_old) {
                 f->stepped = f->applied;
                 f->stepped_is_old = false;

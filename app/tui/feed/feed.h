@@ -172,6 +172,7 @@ bool feed_has_stepped(const feed *f);
 const hr_whatif *feed_waiting_plan(const feed *f);
 // Says so when the knobs that wait do not fit, once; true when it did.
 bool feed_judge_turn(feed *f);
+void feed_note_learned(feed *f); // steps may have been done: turns that would lose them are refused
 void feed_take_turn(feed *f, const hr_answer *answer); // of HR_QUESTION_TURNS
 void feed_refine_step_plan(feed *f);                   // a better one than the estimate is wanted
 void feed_ask_diff(feed *f, const hr_knobs *before, const hr_knobs *after);

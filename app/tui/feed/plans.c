@@ -117,9 +117,17 @@ bool feed_judge_turn(feed *f)
     return says;
 }
 
+void feed_note_learned(feed *f)
+{
+    if (f->live.steps > 0 && !hr_knob_is(&f->applied, HR_KNOB_DEVICE_KIND, "plan")) {
+        whatif_learn(&f->answers);
+    }
+}
+
 void feed_take_turn(feed *f, const hr_answer *answer)
 {
     whatif_take(&f->whatif, answer, &f->answers);
+    feed_note_learned(f);
     if (answer->last && f->answers.estimated && answer->number == f->question) {
         f->question = asked(f, hr_planning_refine(f->planning, HR_QUESTION_TURNS));
         whatif_refine(&f->answers, f->question);

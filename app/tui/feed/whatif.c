@@ -30,9 +30,11 @@ static void add_neighbour(whatif *w, const whatif_question *q, hr_knob_id id, in
     whatif_cell *cell = &w->begun.cell[id][side];
     const int direction = side == WHATIF_LESS ? KNOB_EDIT_LESS : KNOB_EDIT_MORE;
     const bool can_be = !q->recorded || hr_replay_knob_applies(id);
+    hr_err err = {0};
     const bool legal = can_be &&
                        knob_edit_reach(&q->knobs, id, direction, q->when_unset_bytes, value, NULL) &&
-                       knob_edit_set(&turned, id, value, NULL) == HR_OK;
+                       knob_edit_set(&turned, id, value, &err) == HR_OK;
+    (void)snprintf(cell->why, sizeof cell->why, "%.*s", WHATIF_WHY_MAX - 1, err.sentence);
     (void)snprintf(cell->value, sizeof cell->value, "%.*s", (int)sizeof cell->value - 1, value);
     cell->known = cell->refused = !legal;
     if (legal && !is_hot(id) && w->count < HR_TURNS_MAX) {
@@ -61,12 +63,31 @@ size_t whatif_begin(whatif *w, const whatif_question *question, hr_turn turns[HR
     return w->count;
 }
 
+static void refuse_loss(whatif_cell *cell)
+{
+    if (cell->known && !cell->refused && cell->other_param[0] != '\0') {
+        cell->refused = true;
+        (void)snprintf(cell->why, sizeof cell->why, "what was learned would be lost: %s changes",
+                       cell->other_param);
+    }
+}
+
+void whatif_learn(whatif_answers *answers)
+{
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        refuse_loss(&answers->cell[id][WHATIF_LESS]);
+        refuse_loss(&answers->cell[id][WHATIF_MORE]);
+    }
+}
+
 static void fill(whatif_cell *cell, const hr_answer *answer)
 {
     cell->known = true;
     cell->refused = answer->status != HR_OK;
     cell->estimated = answer->estimated;
     cell->plan = answer->whatif;
+    (void)snprintf(cell->why, sizeof cell->why, "%.*s", WHATIF_WHY_MAX - 1, answer->sentence);
+    (void)snprintf(cell->other_param, sizeof cell->other_param, "%s", answer->other_param);
 }
 
 static void fill_hot(const hr_answer *answer, whatif_answers *answers)

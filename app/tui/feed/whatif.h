@@ -10,13 +10,15 @@
 
 #include "headroom/planning.h"
 
-enum { WHATIF_LESS, WHATIF_MORE, WHATIF_SIDES };
+enum { WHATIF_LESS, WHATIF_MORE, WHATIF_SIDES, WHATIF_WHY_MAX = 160 };
 
 typedef struct whatif_cell {
     bool known;     // `plan` holds an answer for the knobs that were asked about
     bool estimated; // the device will be asked: a better answer comes
     bool refused;   // there is no such value, the combination is not legal, or the plan failed otherwise
-    char value[32]; // that was planned
+    char why[WHATIF_WHY_MAX];            // it is refused; "" where it is not, or there is no such value
+    char other_param[HR_PARAM_TEXT_MAX]; // which weights it would lose, once there are some; ""
+    char value[32];                      // that was planned
     hr_whatif plan;
 } whatif_cell;
 
@@ -49,6 +51,8 @@ typedef struct whatif {
 size_t whatif_begin(whatif *w, const whatif_question *question, hr_turn turns[HR_TURNS_MAX]);
 // Puts an answer to TURNS into its cell; those of an older question stay until the first of a newer one comes.
 void whatif_take(whatif *w, const hr_answer *answer, whatif_answers *answers);
+// Steps have been done: an engine refuses what would lose them. After each answer.
+void whatif_learn(whatif_answers *answers);
 // The same question was asked once more under this number: what was estimated stays until it is replaced.
 void whatif_refine(whatif_answers *answers, uint64_t question);
 

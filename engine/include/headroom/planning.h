@@ -53,7 +53,7 @@ typedef struct hr_turn {
     char value[HR_KNOB_TEXT_MAX];
 } hr_turn;
 
-enum { HR_TURNS_MAX = 256, HR_TURNS_FIRST = 3 };
+enum { HR_TURNS_MAX = 256, HR_TURNS_FIRST = 3, HR_PARAM_TEXT_MAX = 64 };
 
 typedef struct hr_answer {
     hr_question_kind kind;
@@ -63,7 +63,9 @@ typedef struct hr_answer {
     bool estimated;   // TURNS, STEP_PLAN: with workspaces that the device has not been asked for yet
     hr_status status; // CONSTRAINT, KNOB…: refused, `sentence` says why; otherwise HR_OK
     char sentence[HR_ERR_TEXT_MAX];
-    hr_whatif whatif;       // TURNS
+    hr_whatif whatif; // TURNS
+    // TURNS: a parameter that comes, goes or gets another shape, so that an engine that has learned refuses the turn; "": none
+    char other_param[HR_PARAM_TEXT_MAX];
     hr_fit_point point;     // FIT
     hr_step_plan step_plan; // STEP_PLAN: the taker's to deinit
     char *text; // DIFF: lines beginning with '-' or '+'; the taker's to free with hr_answer_deinit

@@ -19,7 +19,7 @@ enum {
     KEY_X = 1, // behind the mark of a knob that waits
     VALUE_MAX = HR_KNOB_TEXT_MAX + 32,
     BOTH_MAX = VALUE_MAX + 96,
-    NEIGHBOUR_MAX = HR_KNOB_TEXT_MAX + 3 * FORMAT_MAX,
+    NEIGHBOUR_MAX = HR_KNOB_TEXT_MAX + 3 * FORMAT_MAX + WHATIF_WHY_MAX,
 };
 
 static const hr_knob_row *row_of(hr_knob_id id)
@@ -283,9 +283,11 @@ static void draw_neighbour(const canvas *c, int y, const feed *f, int side)
     if (cell == NULL) {
         draw_shortest(c, y, ROLE_DIM, forms, 1);
     } else if (cell->refused) {
-        snprintf(forms[1], sizeof forms[1], "%s %s: refused", arrow, value);
-        snprintf(forms[0], sizeof forms[0], "%s %s is refused here", arrow, value);
-        draw_shortest(c, y, ROLE_DIM, forms, 2);
+        snprintf(forms[0], sizeof forms[0], "%s %s is refused: %s", arrow, value, cell->why);
+        snprintf(forms[1], sizeof forms[1], "%s %s is refused here", arrow, value);
+        snprintf(forms[2], sizeof forms[2], "%s %s: refused", arrow, value);
+        const size_t first = cell->why[0] == '\0';
+        draw_shortest(c, y, ROLE_DIM, forms + first, 3 - first);
     } else if (cell->plan.fits) {
         const char *what = say_planned(f, &cell->plan, text);
         snprintf(forms[0], sizeof forms[0], "%s %s %s %s %s %s", arrow, value, what, text, unit.name, source);
