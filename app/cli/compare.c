@@ -12,7 +12,7 @@
 #include "app/cli/say.h"
 #include "app/tui/feed/knob_edit.h"
 
-enum { VERDICT_MAX = 512, NAME_COLUMN = 27, CELL_COLUMN = 14, CELL_MAX = 2 * FORMAT_MAX };
+enum { VERDICT_MAX = 512, NAME_COLUMN = 27, CELL_COLUMN = 13, CELL_MAX = 2 * FORMAT_MAX };
 
 static const char *const kinds[] = {
     [COMPARE_PLAN] = "plan", [COMPARE_REPORT] = "report", [COMPARE_TRACE] = "trace"};
@@ -101,8 +101,14 @@ static const char *with_unit(measure_id id, byte_unit unit, const char *number, 
 static void print_knob(const compare_side sides[2], hr_knob_id id)
 {
     char a[HR_KNOB_TEXT_MAX], b[HR_KNOB_TEXT_MAX];
-    printf("%-*s %*s %*s\n", NAME_COLUMN, hr_knob_rows(NULL)[id].key, CELL_COLUMN,
-           hr_knob_format(&sides[0].knobs, id, a), CELL_COLUMN, hr_knob_format(&sides[1].knobs, id, b));
+    const char *key = hr_knob_rows(NULL)[id].key;
+    hr_knob_format(&sides[0].knobs, id, a);
+    hr_knob_format(&sides[1].knobs, id, b);
+    if (strlen(a) > CELL_COLUMN || strlen(b) > CELL_COLUMN) { // a schedule, a file
+        printf("%s\n  a  %s\n  b  %s\n", key, a, b);
+    } else {
+        printf("%-*s %*s %*s\n", NAME_COLUMN, key, CELL_COLUMN, a, CELL_COLUMN, b);
+    }
 }
 
 static void print_measure(const compare_side sides[2], measure_id id, byte_unit unit)

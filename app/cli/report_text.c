@@ -280,7 +280,7 @@ static void print_training(const hr_report *r, const report_style *style)
     }
     print_time(r);
     if (r->train.weights_sha256[0] != '\0') {
-        printf("  weights_sha256       %s\n", r->train.weights_sha256);
+        printf("  weights_sha256\n    %s\n", r->train.weights_sha256);
     }
 }
 

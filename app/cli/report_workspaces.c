@@ -8,7 +8,14 @@
 #include "app/cli/report.h"
 #include "app/cli/say.h"
 
-enum { LABEL_COLUMN = 23, WORTH_NAMING = 100, LINE_MAX_BYTES = 512 }; // worth: that part of the peak, or more
+enum {
+    LABEL_COLUMN = 23,
+    WORTH_NAMING = 100,
+    LINE_MAX_BYTES = 512,
+    WHERE_COLUMN = 43,
+    BELOW_COLUMN = 17,
+    REPORT_COLUMNS = 80
+}; // worth: that part of the peak, or more
 
 // ---- implementations ------------------------------------------------------------------------------------------
 
@@ -185,8 +192,11 @@ void report_print_workspaces(const hr_report *r, report_source source)
     for (uint32_t k = 0; k < m->workspace_count && is_worth_naming(m, &m->workspaces[k]); k++) {
         const hr_report_workspace *w = &m->workspaces[k];
         char human[HR_BYTES_TEXT_MAX];
-        printf("  T %10s %c  %-24s %s, instruction %" PRIu32 "\n", hr_bytes_human(w->bytes, human), source,
-               w->implementation, w->name, w->instruction);
+        char where[sizeof w->name + 32];
+        const int length = snprintf(where, sizeof where, "%s, instruction %" PRIu32, w->name, w->instruction);
+        const bool below = WHERE_COLUMN + length > REPORT_COLUMNS;
+        printf("  T %10s %c  %-*s%s%*s%s\n", hr_bytes_human(w->bytes, human), source, below ? 0 : 24,
+               w->implementation, below ? "\n" : " ", below ? BELOW_COLUMN : 0, "", where);
     }
     if (is_worth_naming(m, &m->at_peak.workspace)) {
         print_at_peak(m);

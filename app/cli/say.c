@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "headroom/report.h"
 #include "headroom/words.h"
@@ -23,12 +25,63 @@ const char *say_framework(const hr_knobs *knobs)
                                                                    : "";
 }
 
+// Columns of a UTF-8 word: its bytes without the continuation bytes.
+static unsigned columns_of(const char *word, size_t bytes)
+{
+    unsigned columns = 0;
+    for (size_t k = 0; k < bytes; k++) {
+        columns += ((unsigned char)word[k] & 0xC0) != 0x80;
+    }
+    return columns;
+}
+
+// A line of an error, broken at blanks where it is longer than the terminal; what follows is indented.
+static void put_broken(const char *line, size_t bytes, unsigned width)
+{
+    enum { INDENT = 2 };
+    unsigned column = 0;
+    for (size_t at = 0; at < bytes;) {
+        const size_t blanks = strspn(line + at, " "), word = strcspn(line + at + blanks, " \n");
+        const unsigned columns = columns_of(line + at, blanks + word);
+        const bool below = column > INDENT && column + columns > width;
+        const size_t from = below ? at + blanks : at;
+        fprintf(stderr, "%s%.*s", below ? "\n  " : "", (int)(at + blanks + word - from), line + from);
+        column = below ? INDENT + columns_of(line + from, word) : column + columns;
+        at += blanks + word;
+    }
+    (void)putc('\n', stderr);
+}
+
+// What is there to be copied, a `try:`, stays a line: the terminal breaks it, and takes it whole.
+static void put_lines(const char *lines, unsigned width)
+{
+    static const char hint[] = "  try: ";
+    while (*lines != '\0') {
+        const size_t bytes = strcspn(lines, "\n");
+        if (width == 0 || strncmp(lines, hint, sizeof hint - 1) == 0) {
+            fprintf(stderr, "%.*s\n", (int)bytes, lines);
+        } else {
+            put_broken(lines, bytes, width);
+        }
+        lines += bytes + (lines[bytes] == '\n');
+    }
+}
+
+// 0: stderr is no terminal, or says no width.
+static unsigned error_columns(void)
+{
+    enum { NARROWEST = 20 };
+    struct winsize size = {0};
+    const bool told = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return !told ? 0 : size.ws_col < NARROWEST ? NARROWEST : size.ws_col;
+}
+
 int say_error(const hr_err *err, bool is_json)
 {
     char lines[2 * HR_ERR_TEXT_MAX + 64];
     (void)fflush(stdout);
     (void)hr_err_format(err, lines, sizeof lines);
-    (void)fputs(hr_plain_text(lines, "\n"), stderr);
+    put_lines(hr_plain_text(lines, "\n"), error_columns());
     if (is_json) {
         emitter e = {.out = stdout};
         emit_object(&e, NULL);
@@ -100,16 +153,6 @@ const char *say_slower(const hr_knobs *knobs, char text[SAY_TRY_TEXT_MAX])
     (void)snprintf(text, SAY_TRY_TEXT_MAX, "-s optimizer.learning_rate=%g",
                    hr_knob_real(knobs, HR_KNOB_OPTIMIZER_LEARNING_RATE) / 10);
     return text;
-}
-
-// Columns of a UTF-8 word: its bytes without the continuation bytes.
-static unsigned columns_of(const char *word, size_t bytes)
-{
-    unsigned columns = 0;
-    for (size_t k = 0; k < bytes; k++) {
-        columns += ((unsigned char)word[k] & 0xC0) != 0x80;
-    }
-    return columns;
 }
 
 void say_paragraph(const char *words, unsigned indent)

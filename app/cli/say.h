@@ -12,7 +12,7 @@
 
 enum { SAY_COUNT_TEXT_MAX = 32 };
 
-// Prints the two lines of `err` on stderr, and, with `json`, headroom.error/1 on stdout. Returns the exit code.
+// Prints the two lines of `err` on stderr, the first broken at blanks to the width of a terminal there, and, with `json`, headroom.error/1 on stdout. Returns the exit code.
 int say_error(const hr_err *err, bool json);
 
 // Prints untrusted text: characters that a terminal obeys come out as '?', but for those of `kept`.

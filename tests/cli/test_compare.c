@@ -3,10 +3,12 @@
 // refused with the place, and it ends with 0 whatever it finds.
 #include <check.h>
 #include <math.h>
+#include <pty.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "headroom/terms.h"
@@ -152,6 +154,92 @@ START_TEST(what_is_compressed_is_told_of_in_both_phases)
         }
         ck_assert_msg(one_line == NULL || strstr(one_line, cases[k].phases) != NULL, "%s", o.out);
         outcome_deinit(&o);
+    }
+}
+END_TEST
+
+static size_t columns_of(const char *line, size_t bytes)
+{
+    size_t columns = 0;
+    for (size_t k = 0; k < bytes; k++) {
+        columns += ((unsigned char)line[k] & 0xC0) != 0x80;
+    }
+    return columns;
+}
+
+static void assert_narrow(const char *text, const char *words)
+{
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        const size_t bytes = strcspn(line, "\n");
+        const size_t columns = columns_of(line, bytes);
+        ck_assert_msg(columns <= 80, "%s: %zu columns: %.*s", words, columns, (int)bytes, line);
+    }
+}
+
+// Reports too: the SHA-256 of weights, and workspaces of layers with long names.
+START_TEST(no_line_is_longer_than_80_columns)
+{
+    static const char *const all[] = {
+        "compare demo demo,batch.size=256",
+        "compare demo demo,compress.prune=polynomial:0.5:0.8:0:1000 -s device.vram=1GiB",
+        "compare gpt2_124m resnet50 -s device.kind=plan -s device.card=unlimited",
+        "run mlp_tiny --steps 2",
+        "plan resnet50 -s device.vram=unlimited",
+        "plan gpt2_124m -s device.vram=unlimited -s compress.prune=constant:0.5",
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        outcome o = program_run(all[k]);
+        assert_narrow(o.out, all[k]);
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
+// What an error says in a terminal that is `columns` wide.
+static void said_in_a_terminal(unsigned short columns, char *text, size_t size)
+{
+    struct winsize width = {.ws_row = 24, .ws_col = columns};
+    int terminal = -1;
+    size_t length = 0;
+    const pid_t pid = forkpty(&terminal, NULL, NULL, &width);
+    if (pid == 0) {
+        char program[] = HEADROOM_PROGRAM, command[] = "plan", preset[] = "demo", option[] = "-s",
+             pair[] = "batch.sizes=12", *argv[] = {program, command, preset, option, pair, NULL};
+        execv(program, argv);
+        _exit(127);
+    }
+    ck_assert_int_gt(pid, 0);
+    for (ssize_t got; length + 1 < size && (got = read(terminal, text + length, size - length - 1)) > 0;) {
+        length += (size_t)got;
+    }
+    text[length] = '\0';
+    waitpid(pid, NULL, 0);
+    close(terminal);
+}
+
+START_TEST(an_error_is_broken_at_words_and_its_try_is_not)
+{
+    static const char hint[] = "  try:";
+    char whole[2048] = "", text[2048], joined[2048];
+    outcome o = program_run("plan demo -s batch.sizes=12");
+    snprintf(whole, sizeof whole, "%s", o.err); // no terminal: two lines
+    outcome_deinit(&o);
+    for (unsigned short columns = 20; columns < 200; columns = (unsigned short)(columns + 7)) {
+        said_in_a_terminal(columns, text, sizeof text);
+        size_t length = 0;
+        for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
+            const size_t bytes = strcspn(line, "\r\n");
+            const bool is_hint = strncmp(line, hint, sizeof hint - 1) == 0;
+            const bool goes_on = !is_hint && line > text;
+            ck_assert_msg(is_hint || columns_of(line, bytes) <= columns, "%u: %s", columns, text);
+            length += (size_t)snprintf(joined + length, sizeof joined - length, "%s%.*s",
+                                       line == text ? ""
+                                       : goes_on    ? " "
+                                                    : "\n",
+                                       (int)bytes - 2 * goes_on, line + 2 * goes_on);
+        }
+        snprintf(joined + length, sizeof joined - length, "\n");
+        ck_assert_str_eq(joined, whole);
     }
 }
 END_TEST
@@ -398,6 +486,8 @@ int main(void)
     TCase *tc = tcase_create("compare");
     const TTest *const tests[] = {two_plans_are_compared_with_the_numbers_of_their_reports,
                                   what_is_compressed_is_told_of_in_both_phases,
+                                  no_line_is_longer_than_80_columns,
+                                  an_error_is_broken_at_words_and_its_try_is_not,
                                   a_network_in_json_is_planned,
                                   a_preset_needs_no_ending,
                                   a_report_stands_for_its_plan_and_an_out_of_memory_is_no_failure,
