@@ -357,7 +357,8 @@ static const hr_knob_row rows[] = {
             "products, cuts gradients inside theirs, makes GELU (its tanh form) inside products, queries, keys "
             "and values with one product, writes gradients of dense weights in float32, and lays logits over a "
             "large vocabulary in rows of a multiple of 64, as its library wants them; in two-byte types that "
-            "rounds less often than off does. "
+            "rounds less often than off does. On cpu an update of float32 weights by sgd, momentum, rmsprop, adam or lion applies the masks of "
+            "compress.prune as it writes: 4 bytes a weight instead of 12, and the same weights. "
             "The padding is shown. A batch that is only read in two bytes is rounded by the host and takes half the bytes "
             "on its way. off keeps instructions apart and rows plain.",
         .applies = "on device.kind cpu, cuda and plan; on reference to the bytes of a batch alone"},
@@ -814,7 +815,7 @@ static const hr_knob_row rows[] = {
             "s = S1 + (S0 - S1) (1 - progress)^3. Kernels of dense, convolution (not depthwise), embedding and recurrent layers have "
             "masks, of the type and size of the kernel: 4 bytes more for each float32 weight, in training alone. Nothing gets "
             "smaller before the weights are stored compressed. Masks are made and applied behind the update, for the step that comes next, so that "
-            "evaluations and saves see the zeros. Where a save without masks is resumed, updates count from there, as tfmot counts them from where "
+            "evaluations and saves see the zeros; where the optimizer can, the update applies them itself (execution.fuse). Where a save without masks is resumed, updates count from there, as tfmot counts them from where "
             "a trained model is wrapped. Under execution.as tensorflow what tfmot makes on the way is not held: a product as large as a "
             "kernel, and about 8 bytes a weight to sort it where a mask is made.",
         .applies = "with execution.tape once or persistent",

@@ -149,16 +149,17 @@ static void put_ranks(hr_session *h, const char *name)
         for (uint32_t k = 0; k < count && strcmp(layers[i].name, name) == 0; k++) {
             const uint64_t bytes = layers[i].weights_bytes * ranks[k] / full;
             hr_event e = {.kind = HR_EVENT_RANK, .instr = HR_NO_ID};
-            e.u.rank = (hr_event_rank){.bytes = bytes,
-                                       .dense_bytes = layers[i].weights_bytes,
-                                       .error = sqrt(1 - (double)ranks[k] / full),
-                                       .break_even = 63.6,
-                                       .zeros = 0,
-                                       .layer = i,
-                                       .rank = ranks[k],
-                                       .full = full,
-                                       .point = k,
-                                       .points = count};
+            e.u.rank =
+                (hr_event_rank){.bytes = bytes,
+                                .dense_bytes = layers[i].weights_bytes,
+                                .error = sqrt(1 - (double)ranks[k] / full),
+                                .break_even = 63.6,
+                                .zeros = hr_knob_is(&h->knobs, HR_KNOB_COMPRESS_PRUNE, "none") ? 0 : 0.4375,
+                                .layer = i,
+                                .rank = ranks[k],
+                                .full = full,
+                                .point = k,
+                                .points = count};
             put(h, e);
         }
     }

@@ -70,6 +70,35 @@ START_TEST(a_slider_shows_bytes_against_error)
 }
 END_TEST
 
+// Planned until the layer's ranks were measured; a layer with a rank and masks has both in its sentence.
+START_TEST(zeros_of_a_layer_are_planned_or_measured_and_say_which)
+{
+    app *a = screen_open(&(screen_look){.rows = 36, .columns = 160});
+    compressed(a);
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "80.0% p"));
+    ck_assert_ptr_null(strstr(text, "43.8% m"));
+    free(text);
+    for (int k = 0; k < 5; k++) {
+        app_key(a, INPUT_DOWN);
+    }
+    screen_keys(a, ".");
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "are made through rank 32"));
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "masks take 80.0% in the end (p); of all"));
+    screen_keys(a, "\t\t\t");
+    free(screen_text(a));
+    app_key(a, INPUT_ENTER);
+    screen_advance(a, 1);
+    text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "43.8% m"));
+    ck_assert_ptr_nonnull(strstr(text, "80.0% p")); // of the other layers
+    free(text);
+    screen_keys(a, "\t.");
+    ck_assert_ptr_nonnull(strstr(a->feed.message.text, "in the end (p), 43.8% are zero now (m)"));
+    screen_close(a);
+}
+END_TEST
+
 static void expect_message(app *a, const char *words)
 {
     ck_assert_msg(strstr(a->feed.message.text, words) != NULL, "%s", a->feed.message.text);
@@ -317,9 +346,10 @@ START_TEST(every_pane_says_itself_in_a_sentence)
 END_TEST
 
 SUITE_MAIN("tui model screen", it_looks_as_agreed, what_compression_makes_of_each_layer_is_a_column,
-           a_slider_shows_bytes_against_error, a_rank_is_asked_for_and_applied_by_keys_alone,
-           ranks_of_another_layer_or_model_are_not_shown, without_a_step_plan_it_says_so,
-           a_layers_tensors_and_instructions_are_all_of_its_own, the_line_of_sums_adds_the_layers_up,
-           sorting_by_activations_brings_the_largest_layer_up, enter_leads_to_the_listing_and_to_the_timeline,
+           a_slider_shows_bytes_against_error, zeros_of_a_layer_are_planned_or_measured_and_say_which,
+           a_rank_is_asked_for_and_applied_by_keys_alone, ranks_of_another_layer_or_model_are_not_shown,
+           without_a_step_plan_it_says_so, a_layers_tensors_and_instructions_are_all_of_its_own,
+           the_line_of_sums_adds_the_layers_up, sorting_by_activations_brings_the_largest_layer_up,
+           enter_leads_to_the_listing_and_to_the_timeline,
            every_heading_is_in_the_glossary_and_every_row_can_be_copied,
            ranks_of_which_one_was_lost_are_no_table, every_pane_says_itself_in_a_sentence)

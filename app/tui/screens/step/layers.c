@@ -68,6 +68,20 @@ byte_unit layer_unit(const step_view *step)
     return byte_unit_for(step->largest_layer);
 }
 
+// The share of the layer's weights that is zero as its ranks were measured; NaN: they were not, or of another layer.
+static double measured_zeros(const step_view *step, size_t row)
+{
+    const feed *f = step->feed;
+    return f->rank_count > 0 && f->rank[0].layer == row ? f->rank[0].zeros : (double)NAN;
+}
+
+// What is measured goes before what is planned.
+static double sparsity(const step_view *step, size_t row)
+{
+    const double planned = step->feed->step_plan.layers[row].sparsity, measured = measured_zeros(step, row);
+    return isnan(planned) || isnan(measured) ? planned : measured;
+}
+
 static double number(const void *of, size_t row, unsigned column)
 {
     const step_view *step = of;
@@ -78,7 +92,7 @@ static double number(const void *of, size_t row, unsigned column)
     case RANK:
         return layer->rank_in;
     case SPARSITY:
-        return layer->sparsity;
+        return sparsity(step, row);
     case PARAMETERS:
         return step_number(layer->parameters);
     case WEIGHTS:
@@ -114,7 +128,10 @@ static void number_cell(const step_view *step, size_t row, unsigned column, char
         snprintf(words, sizeof words, "%.0f", value);
         shown = value == 0 ? "" : words;
     } else if (column == SPARSITY) {
-        shown = isnan(value) ? "" : format_percent(value, words);
+        (void)format_percent(value, words);
+        (void)strncat(words, isnan(measured_zeros(step, row)) ? " p" : " m",
+                      sizeof words - strlen(words) - 1);
+        shown = isnan(value) ? "" : words;
     } else if (column == PARAMETERS || column == FLOPS) {
         shown = value == 0 ? "" : step_count(value, words, sizeof words);
     } else if (column == TIME) {
@@ -161,7 +178,7 @@ static uint64_t key(const void *of, size_t row)
 static uint64_t version(const void *of)
 {
     const step_view *step = of;
-    return step->feed->step_plan_version << 2 | (uint64_t)step->glyphs->set;
+    return step->feed->step_plan_version << 34 | step->feed->rank_version << 2 | (uint64_t)step->glyphs->set;
 }
 
 // What a recorded step's blocks are for it does not say.
@@ -305,18 +322,25 @@ static pane_request enter(const pane_view *v, void *own)
 }
 
 // What compression makes of a layer, in a sentence that begins with a blank; "" where it makes nothing of it.
-static const char *compression_text(const step_view *step, const hr_step_plan_layer *layer, char *text,
-                                    size_t size)
+static const char *compression_text(const step_view *step, size_t row, char *text, size_t size)
 {
-    char rank[24], reached[FORMAT_MAX], zeros[ZEROS_MAX];
+    const hr_step_plan_layer *layer = &step->feed->step_plan.layers[row];
+    const double measured = measured_zeros(step, row);
+    char rank[24], reached[FORMAT_MAX], own[FORMAT_MAX], now[FORMAT_MAX + 32] = "", zeros[ZEROS_MAX];
+    size_t length = 0;
     text[0] = '\0';
     if (layer->rank_in > 0) {
-        snprintf(text, size, " Its %" PRIu64 " units are made through rank %s.", layer->width,
-                 rank_text(layer, rank, sizeof rank));
-    } else if (!isnan(layer->sparsity)) {
+        length = (size_t)snprintf(text, size, " Its %" PRIu64 " units are made through rank %s.",
+                                  layer->width, rank_text(layer, rank, sizeof rank));
+    }
+    if (!isnan(layer->sparsity) && length < size) {
         zeros_text(step, zeros);
-        snprintf(text, size, " Of the weights of its %" PRIu64 " units, masks take %s in the end (p)%s%s.",
-                 layer->width, format_percent(layer->sparsity, reached),
+        if (!isnan(measured)) {
+            snprintf(now, sizeof now, ", %s are zero now (m)", format_percent(measured, own));
+        }
+        snprintf(text + length, size - length,
+                 " Of the weights of its %" PRIu64 " units, masks take %s in the end (p)%s%s%s.",
+                 layer->width, format_percent(layer->sparsity, reached), now,
                  zeros[0] == '\0' ? "" : "; of all masked weights now:",
                  zeros[0] == '\0' ? "" : zeros + sizeof " ·" - 1);
     }
@@ -334,7 +358,7 @@ void model_say(const pane_view *v, char text[PANE_TEXT_MAX])
     }
     const hr_step_plan_layer *layer = &p->layers[row];
     char weights[HR_BYTES_TEXT_MAX], activations[HR_BYTES_TEXT_MAX], kept[HR_BYTES_TEXT_MAX];
-    char compression[200];
+    char compression[320];
     if (says_requests(step)) {
         snprintf(text, PANE_TEXT_MAX,
                  "Blocks with a name of %s ask for %s in a step; what they are for is not recorded.",
@@ -348,7 +372,7 @@ void model_say(const pane_view *v, char text[PANE_TEXT_MAX])
              hr_step_plan_text(p, layer->name), hr_step_plan_text(p, layer->kind), layer->parameters,
              hr_bytes_human(layer->parameter_bytes, weights),
              hr_bytes_human(layer->activation_bytes, activations), hr_bytes_human(layer->saved_bytes, kept),
-             compression_text(step, layer, compression, sizeof compression));
+             compression_text(step, row, compression, sizeof compression));
 }
 
 const pane_ops pane_layers = {.draw = draw,
