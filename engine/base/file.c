@@ -23,11 +23,17 @@ enum { FILE_BUFFER_BYTES = 64 << 10, FILE_NAMES_TRIED = 100 };
 
 static atomic_uint_fast64_t operations; // since the last file_fail_at
 static atomic_uint_fast64_t failing;    // which of them fails; 0: none
+static atomic_int failing_with = EIO;
 
 uint64_t file_fail_at(uint64_t nth)
 {
     atomic_store(&failing, nth);
     return atomic_exchange(&operations, 0);
+}
+
+void file_fail_with(int failure)
+{
+    atomic_store(&failing_with, failure);
 }
 
 // Counts one operation; true, with errno set, when it is the one that must fail.
@@ -36,7 +42,7 @@ static bool must_fail(void)
     if (atomic_fetch_add(&operations, 1) + 1 != atomic_load(&failing)) {
         return false;
     }
-    errno = EIO;
+    errno = atomic_load(&failing_with);
     return true;
 }
 

@@ -61,5 +61,6 @@ bool file_xdg(const char *variable, const char *home_default, const char *leaf, 
 bool file_make_folder_of(const char *path);
 
 uint64_t file_fail_at(uint64_t nth); // as hr_host_mem_fail_at, over open, read, write, fsync, rename
+void file_fail_with(int failure);    // its errno; EIO without
 
 #endif

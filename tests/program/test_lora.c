@@ -220,6 +220,49 @@ START_TEST(of_a_convolution_the_second_product_is_of_single_pixels)
 }
 END_TEST
 
+// mlp_tiny has dense, dense_1 and dense_2: a name within another one is neither of them.
+START_TEST(a_list_names_whole_layers)
+{
+    static const struct {
+        const char *pair, *missing; // the name that is refused; NULL: the layers that get adapters
+        const char *layers;
+    } rows[] = {
+        {"compress.lora_targets=list:dense", NULL, "dense "},
+        {"compress.lora_targets=list:dense_1", NULL, "dense_1 "},
+        {"compress.lora_targets=list:dense_1,dense", NULL, "dense dense_1 "},
+        {"compress.lora_targets=list:dens", "dens", NULL},
+        {"compress.lora_targets=list:ense", "ense", NULL},
+        {"compress.lora_targets=list:dense_", "dense_", NULL},
+        {"compress.lora_targets=list:dense_11", "dense_11", NULL},
+        {"compress.lora_targets=list:dense,Dense_1", "Dense_1", NULL},
+        {"compress.lora_targets=list:,dense", "", NULL},
+    };
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        hr_knobs knobs;
+        hr_model *model = NULL;
+        hr_err err = {0};
+        char layers[256] = "", missing[64] = "";
+        hr_preset *preset =
+            open_named("mlp_tiny", (const char *[]){"compress.lora=2", rows[k].pair, NULL}, &knobs);
+        const hr_status status = model_create(preset, &knobs, &model, NULL, &err);
+        ck_assert_msg(status == (rows[k].missing == NULL ? HR_OK : HR_KNOB), "%s: %s", rows[k].pair,
+                      err.sentence);
+        for (uint32_t p = 0; status == HR_OK && p < model->param_count; p++) {
+            const char *name = model->params[p].name, *end = strstr(name, "/lora_a");
+            if (end != NULL) {
+                strncat(strncat(layers, name, (size_t)(end - name)), " ", 2);
+            }
+        }
+        (void)snprintf(missing, sizeof missing, "'%s'", rows[k].missing == NULL ? "" : rows[k].missing);
+        ck_assert_msg(rows[k].layers == NULL || strcmp(layers, rows[k].layers) == 0, "%s: %s", rows[k].pair,
+                      layers);
+        ck_assert_msg(rows[k].missing == NULL || strstr(err.sentence, missing) != NULL, "%s", err.sentence);
+        model_destroy(model);
+        hr_preset_close(preset);
+    }
+}
+END_TEST
+
 START_TEST(what_the_model_does_not_have_is_refused)
 {
     static const struct {
@@ -366,6 +409,7 @@ int main(void)
     tcase_add_test(tcase, the_adapter_stands_beside_its_layer);
     tcase_add_test(tcase, of_a_convolution_the_second_product_is_of_single_pixels);
     tcase_add_test(tcase, what_the_model_does_not_have_is_refused);
+    tcase_add_test(tcase, a_list_names_whole_layers);
     tcase_add_test(tcase, each_allocation_may_fail);
     tcase_add_loop_test(tcase, what_is_held_for_training_follows_what_is_trained, 0, 2);
     tcase_add_loop_test(tcase, casts_of_gradients_are_of_what_is_trained, 0, 2);

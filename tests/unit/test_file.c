@@ -227,6 +227,47 @@ START_TEST(read_only_file_is_not_replaced)
 END_TEST
 
 // Nobody ever writes into it: a reader that opened it as a file would wait for ever.
+// What no test can bring about as root: the n-th operation fails as the kernel would have it.
+static void check_hint(uint64_t nth, int failure, const char *hint)
+{
+    hr_err err = {0};
+    file_writer *w = NULL;
+    file_fail_at(nth);
+    file_fail_with(failure);
+    const hr_status status = file_writer_open(path, &w, &err);
+    file_fail_at(0);
+    file_fail_with(EIO);
+    ck_assert_int_eq(status, HR_WRITE);
+    ck_assert_ptr_null(w);
+    ck_assert_msg(strstr(err.sentence, strerror(failure)) != NULL, "%s", err.sentence);
+    ck_assert_str_eq(err.hint, hint);
+    ck_assert_uint_eq(files_in_folder(), 0);
+}
+
+START_TEST(what_helps_against_a_folder_depends_on_why_it_is_refused)
+{
+    static const struct {
+        int failure;
+        const char *before, *behind; // the folder stands between them; NULL: the status' own words
+    } rows[] = {
+        {EACCES, "ls -ld '", "', or another folder"},
+        {EPERM, "ls -ld '", "', or another folder"},
+        {EROFS, "another folder: what '", "' lies on is read-only"},
+        {ENOENT, "mkdir -p '", "', or another folder"},
+        {ENOTDIR, "mkdir -p '", "', or another folder"},
+        {ENOSPC, NULL, NULL},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char hint[256] = "";
+        if (rows[k].before != NULL) {
+            snprintf(hint, sizeof hint, "%s%s%s", rows[k].before, folder, rows[k].behind);
+        }
+        check_hint(1, rows[k].failure, hint); // its folder
+        check_hint(2, rows[k].failure, hint); // the file beside it
+    }
+}
+END_TEST
+
 START_TEST(pipe_among_files_is_refused_without_waiting)
 {
     char *data;
@@ -555,6 +596,7 @@ int main(void)
     tcase_add_test(tests, new_file_has_the_persons_mode);
     tcase_add_test(tests, replaced_file_keeps_its_mode);
     tcase_add_test(tests, read_only_file_is_not_replaced);
+    tcase_add_test(tests, what_helps_against_a_folder_depends_on_why_it_is_refused);
     tcase_add_test(tests, pipe_among_files_is_refused_without_waiting);
     tcase_add_test(tests, pipe_that_a_shell_hands_over_is_read);
     tcase_add_test(tests, every_failing_operation_leaves_one_whole_file);
