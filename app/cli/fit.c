@@ -53,8 +53,6 @@ static void print_command(const cli_args *args, const fit_answer *a, const hr_fi
 static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_way *w)
 {
     char peak[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
-    char change[HR_FIT_CHANGE_MAX];
-    hr_knobs turned;
     const hr_whatif *plan = &w->point.plan;
     printf("  peak %s", hr_bytes_human(plan->peak_in_use_bytes, peak));
     if (plan->limit_bytes > 0) {
@@ -67,9 +65,9 @@ static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_wa
         printf(", %.2f times that of the preset as it is", plan->step_seconds / a->found.asked.step_seconds);
     }
     putchar('\n');
-    if (w->learns && hr_fit_knobs(&a->knobs, &w->point, &turned, NULL) == HR_OK) {
+    if (w->changes[0] != '\0') {
         fputs("  changes what is learned: ", stdout);
-        say_paragraph(hr_fit_change(&a->knobs, &turned, change), 27);
+        say_paragraph(w->changes, 27);
     }
     print_command(args, a, w);
 }
@@ -140,7 +138,7 @@ static void print_frontier(const fit_answer *a, bool may_learn)
             (double)plan->peak_in_use_bytes <= visible * (double)last_bytes) {
             printf("%10s %9s%s %s", hr_bytes_human(plan->peak_in_use_bytes, peak),
                    seconds_text(plan->step_seconds, seconds), isfinite(plan->step_seconds) ? " s" : "  ",
-                   w->learns ? "~" : " ");
+                   w->changes[0] != '\0' ? "~" : " ");
             fit_print_knobs(w, INDENT);
             last_bytes = plan->peak_in_use_bytes;
         }
@@ -161,29 +159,14 @@ static void print_frontiers(const fit_answer *a)
 
 // ---- as JSON --------------------------------------------------------------------------------------------------
 
-static void emit_way(emitter *e, const char *key, const fit_answer *a, const hr_fit_way *w)
+static void emit_way(emitter *e, const char *key, const hr_fit_way *w)
 {
-    char change[HR_FIT_CHANGE_MAX] = "";
-    hr_knobs turned;
     if (w == NULL) {
         emit_null(e, key);
         return;
     }
-    if (w->learns && hr_fit_knobs(&a->knobs, &w->point, &turned, NULL) == HR_OK) {
-        (void)hr_fit_change(&a->knobs, &turned, change);
-    }
-    const hr_whatif *plan = &w->point.plan;
     emit_row(e, key);
-    fit_emit_knobs(e, w);
-    emit_bool(e, "fits", plan->fits);
-    emit_bool(e, "frontier", w->on_frontier);
-    emit_bool(e, "frontier_same", w->on_same_frontier);
-    emit_text(e, "changes", change[0] != '\0' ? change : NULL);
-    emit_count(e, "peak_in_use_bytes", plan->peak_in_use_bytes);
-    emit_count(e, "missing_bytes", hr_whatif_missing_bytes(plan));
-    emit_real(e, "step_seconds", plan->step_seconds, EMIT_EXACT);
-    emit_real(e, "step_seconds_low", plan->step_seconds_low, EMIT_EXACT);
-    emit_real(e, "step_seconds_high", plan->step_seconds_high, EMIT_EXACT);
+    report_emit_fields(e, hr_fit_way_fields(), w, NULL);
     emit_end_object(e);
 }
 
@@ -194,15 +177,9 @@ static void print_json(const cli_args *args, const fit_answer *a)
     emit_text(&e, "schema", "headroom.fit/1");
     emit_text(&e, "preset", args->words[0]);
     emit_count(&e, "limit_bytes", a->found.asked.limit_bytes > 0 ? a->found.asked.limit_bytes : HR_NONE);
-    emit_count(&e, "plans", a->found.plans);
-    emit_real(&e, "seconds", a->found.seconds, EMIT_EXACT);
-    emit_way(&e, "fastest", a, hr_fit_fastest(&a->found, true));
-    emit_way(&e, "fastest_same", a, hr_fit_fastest(&a->found, false));
-    emit_array(&e, "points");
-    for (size_t k = 0; k < a->found.count; k++) {
-        emit_way(&e, NULL, a, &a->found.ways[k]);
-    }
-    emit_end_array(&e);
+    emit_way(&e, "fastest", hr_fit_fastest(&a->found, true));
+    emit_way(&e, "fastest_same", hr_fit_fastest(&a->found, false));
+    report_emit_fields(&e, hr_fit_fields(), &a->found, NULL);
     emit_end_object(&e);
 }
 

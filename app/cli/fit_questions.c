@@ -109,7 +109,8 @@ static void print_sized(const cli_args *args, const fit_answer *a, const sized_w
             (void)snprintf(value, sizeof value, "%s%" PRIu64, l->is_last ? ">= " : "", l->value);
             printf("%9s %10s %8s%s %s", value, hr_bytes_human(l->plan.peak_in_use_bytes, peak),
                    isfinite(l->plan.step_seconds) ? report_seconds(l->plan.step_seconds, seconds) : "",
-                   isfinite(l->plan.step_seconds) ? " s" : "  ", sized[k].way->learns ? "~" : " ");
+                   isfinite(l->plan.step_seconds) ? " s" : "  ",
+                   sized[k].way->changes[0] != '\0' ? "~" : " ");
             fit_print_knobs(sized[k].way, 33);
             any = true;
         }
@@ -147,7 +148,7 @@ hr_status fit_print_largest(const cli_args *args, const fit_answer *a, bool *fit
     size_t count = 0;
     sized_way *sized = calloc(a->found.count, sizeof *sized);
     if (sized == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for %zu ways", a->found.count);
+        return HR_FAIL(err, NOMEM, "no host memory for %" PRIu32 " ways", a->found.count);
     }
     const hr_status status = size_ways(args, a, sized, &count, err);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
@@ -242,7 +243,7 @@ static void print_ways(const card_way *cards, size_t count)
     puts("\nway  knobs");
     for (size_t k = 0; k < count; k++) {
         if (cards[k].way != NULL && number_of(cards, k) == next) {
-            printf("%3u %s", next++, cards[k].way->learns ? "~" : " ");
+            printf("%3u %s", next++, cards[k].way->changes[0] != '\0' ? "~" : " ");
             fit_print_knobs(cards[k].way, 5);
         }
     }

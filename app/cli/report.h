@@ -8,8 +8,13 @@
 
 #include "headroom/knobs.h"
 #include "headroom/report.h"
+#include "headroom/report_fields.h"
+
+#include "app/cli/emit.h"
 
 void report_print_json(const hr_report *r, FILE *out);
+// The fields of a record as members of the innermost object; `r` answers what applies, NULL where no row asks.
+void report_emit_fields(emitter *e, const hr_field *fields, const void *record, const hr_report *r);
 
 // How the bytes of a report came about; the letter behind each number.
 typedef enum report_source {

@@ -11,8 +11,6 @@
 #include "app/cli/emit.h"
 #include "app/cli/report.h"
 
-static void print_fields(emitter *e, const hr_field *fields, const void *record, const hr_report *r);
-
 static void print_by_category(emitter *e, const char *name, const uint64_t *by_category)
 {
     emit_object(e, name);
@@ -50,7 +48,7 @@ static void print_records(emitter *e, const hr_field *f, const void *record, con
     emit_array(e, f->name);
     for (size_t k = 0; k < count; k++) {
         emit_row(e, NULL);
-        print_fields(e, f->fields, first + k * f->size, r);
+        report_emit_fields(e, f->fields, first + k * f->size, r);
         emit_end_object(e);
     }
     emit_end_array(e);
@@ -87,7 +85,7 @@ static void print_field(emitter *e, const hr_field *f, const void *record, const
     switch ((int)f->kind) {
     case HR_FIELD_OBJECT:
         emit_object(e, f->name);
-        print_fields(e, f->fields, at, r);
+        report_emit_fields(e, f->fields, at, r);
         emit_end_object(e);
         break;
     case HR_FIELD_ROWS:
@@ -112,7 +110,7 @@ static void print_field(emitter *e, const hr_field *f, const void *record, const
     }
 }
 
-static void print_fields(emitter *e, const hr_field *fields, const void *record, const hr_report *r)
+void report_emit_fields(emitter *e, const hr_field *fields, const void *record, const hr_report *r)
 {
     for (const hr_field *f = fields; !hr_field_is_end(f); f++) {
         if (f->name != NULL && f->applies != NULL && !f->applies(r)) {
@@ -128,6 +126,6 @@ void report_print_json(const hr_report *r, FILE *out)
     emitter e = {.out = out};
     emit_object(&e, NULL);
     emit_text(&e, "schema", "headroom.report/1");
-    print_fields(&e, hr_report_fields(), r, r);
+    report_emit_fields(&e, hr_report_fields(), r, r);
     emit_end_object(&e);
 }

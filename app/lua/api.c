@@ -129,6 +129,12 @@ static const script_api_row rows[] = {
      "ends the recipe with exit code 1 when the condition is false or nil",
      DEMO "hr.expect(hr.plan().fits, \"the demo fits its card\")",
      expect},
+    {"fit", "{keep = \"batch,precision\", knob = value, …}", "table",
+     "searches for the fastest knobs that fit, all else as it is but for what may be turned; the names in the table are "
+     "those of `headroom fit --json`, and a way's knobs are a list of \"key=value\"",
+     DEMO "local found = hr.fit{keep = \"precision,optimizer\", [\"device.card\"] = \"rtx3070-8g\"}\n"
+     "assert(found.fastest.peak_in_use_bytes < hr.plan().memory.limit_bytes and #found.points > 10)",
+     script_fit},
     {"knobs", NULL, "groups of knobs",
      "every setting of `headroom knobs`, read and turned as hr.knobs.group.key; in a callback from the next step on",
      DEMO "hr.knobs.batch.size = 64\nhr.knobs.device.vram = \"48MiB\"\nassert(hr.knobs.device.vram == hr.bytes(\"48MiB\"))",

@@ -27,7 +27,7 @@ static uint64_t steps_option(lua_State *L, uint64_t otherwise)
     return (uint64_t)steps;
 }
 
-static void read_options(lua_State *L, const char *const *names, hr_knobs *knobs)
+void script_read_options(lua_State *L, const char *const *names, hr_knobs *knobs)
 {
     script *s = script_of(L);
     hr_err err = {0};
@@ -94,7 +94,7 @@ int script_plan(lua_State *L)
     hr_knobs knobs;
     bool idle = false;
     hr_engine_options options = {.plan_only = true};
-    read_options(L, plan_options, &knobs);
+    script_read_options(L, plan_options, &knobs);
     create_engine(L, &knobs, &options, &s->planner);
     command(L, s->planner, HR_COMMAND_RUN, steps_option(L, PLAN_STEPS));
     while (!idle) {
@@ -239,7 +239,7 @@ int script_run(lua_State *L)
     if (s->engine != NULL) {
         return luaL_error(L, "hr.run within a callback of hr.run: one run at a time");
     }
-    read_options(L, run_options, &knobs);
+    script_read_options(L, run_options, &knobs);
     uint64_t steps = steps_to_run(L, &knobs);
     s->event_count = 0;
     s->saved_steps = 0;

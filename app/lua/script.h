@@ -212,10 +212,16 @@ void script_push_report(lua_State *L, const hr_report *report);
 void script_push_oom(lua_State *L, const hr_report_oom *oom);
 
 // run.c
+// The table at 1, or an empty one that comes there: the recipe's knobs with those turned that it names; `names` (NULL-terminated) are
+// no knobs. Raises, also where there is no preset.
+void script_read_options(lua_State *L, const char *const *names, hr_knobs *knobs);
 int script_plan(lua_State *L);
 int script_run(lua_State *L);
 int script_on(lua_State *L);
 int script_end_run(lua_State *L); // hr.stop
+
+// fit.c
+int script_fit(lua_State *L);
 
 // replay.c
 int script_replay(lua_State *L);

@@ -8,6 +8,11 @@
 #include "base/clock.h"
 #include "insight/fit_search.h"
 
+static bool learns(const hr_fit_way *w)
+{
+    return w->changes[0] != '\0';
+}
+
 // Times that are not known are alike.
 static bool is_slower(const hr_whatif *a, const hr_whatif *b)
 {
@@ -23,9 +28,9 @@ static bool beats(const hr_whatif *a, const hr_whatif *b, bool comes_first)
 static bool is_beaten(const hr_fit_found *f, size_t at, bool may_learn)
 {
     const hr_whatif *one = &f->ways[at].point.plan;
-    for (size_t k = 0; k < f->count; k++) {
+    for (uint32_t k = 0; k < f->count; k++) {
         const hr_whatif *other = &f->ways[k].point.plan;
-        if (k != at && (may_learn || !f->ways[k].learns) && other->fits >= one->fits &&
+        if (k != at && (may_learn || !learns(&f->ways[k])) && other->fits >= one->fits &&
             beats(other, one, k < at)) {
             return true;
         }
@@ -42,9 +47,9 @@ static int by_peak(const void *a, const void *b)
 
 static void compare_all(hr_fit_found *f)
 {
-    for (size_t k = 0; k < f->count; k++) {
+    for (uint32_t k = 0; k < f->count; k++) {
         f->ways[k].on_frontier = !is_beaten(f, k, true);
-        f->ways[k].on_same_frontier = !f->ways[k].learns && !is_beaten(f, k, false);
+        f->ways[k].on_same_frontier = !learns(&f->ways[k]) && !is_beaten(f, k, false);
     }
     qsort(f->ways, f->count, sizeof *f->ways, by_peak);
 }
@@ -52,11 +57,12 @@ static void compare_all(hr_fit_found *f)
 static void add(hr_fit_found *f, const hr_knobs *knobs, const hr_fit_point *point)
 {
     hr_knobs turned;
-    char change[HR_FIT_CHANGE_MAX];
     hr_fit_way *w = &f->ways[f->count++];
     w->point = *point;
-    w->learns = hr_fit_knobs(knobs, point, &turned, NULL) == HR_OK &&
-                hr_fit_change(knobs, &turned, change)[0] != '\0';
+    w->missing_bytes = hr_whatif_missing_bytes(&point->plan);
+    if (hr_fit_knobs(knobs, point, &turned, NULL) == HR_OK) {
+        (void)hr_fit_change(knobs, &turned, w->changes);
+    }
 }
 
 hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const hr_fit_wish *wish,
@@ -90,9 +96,9 @@ hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const
 const hr_fit_way *hr_fit_fastest(const hr_fit_found *f, bool may_learn)
 {
     const hr_fit_way *best = NULL;
-    for (size_t k = 0; k < f->count; k++) {
+    for (uint32_t k = 0; k < f->count; k++) {
         const hr_fit_way *w = &f->ways[k];
-        if (w->point.plan.fits && (may_learn || !w->learns) &&
+        if (w->point.plan.fits && (may_learn || !learns(w)) &&
             (best == NULL || is_slower(&best->point.plan, &w->point.plan) ||
              (!is_slower(&w->point.plan, &best->point.plan) &&
               w->point.plan.peak_in_use_bytes < best->point.plan.peak_in_use_bytes))) {
@@ -100,4 +106,43 @@ const hr_fit_way *hr_fit_fastest(const hr_fit_found *f, bool may_learn)
         }
     }
     return best;
+}
+
+// ---- as it is shown -------------------------------------------------------------------------------------------
+
+static const hr_field way_fields[] = {
+    HR_FIELD(hr_fit_way, point.knobs, "knobs", PAIRS),
+    HR_FIELD(hr_fit_way, point.plan.fits, "fits", FLAG),
+    HR_FIELD(hr_fit_way, on_frontier, "frontier", FLAG),
+    HR_FIELD(hr_fit_way, on_same_frontier, "frontier_same", FLAG),
+    HR_FIELD(hr_fit_way, changes, "changes", TEXT),
+    HR_FIELD(hr_fit_way, point.plan.peak_in_use_bytes, "peak_in_use_bytes", BYTES),
+    HR_FIELD(hr_fit_way, missing_bytes, "missing_bytes", BYTES),
+    HR_FIELD(hr_fit_way, point.plan.step_seconds, "step_seconds", REAL),
+    HR_FIELD(hr_fit_way, point.plan.step_seconds_low, "step_seconds_low", REAL),
+    HR_FIELD(hr_fit_way, point.plan.step_seconds_high, "step_seconds_high", REAL),
+    HR_FIELD_END,
+};
+
+static const hr_field fields[] = {
+    HR_FIELD(hr_fit_found, plans, "plans", COUNT32),
+    HR_FIELD(hr_fit_found, seconds, "seconds", REAL),
+    {.name = "points",
+     .kind = HR_FIELD_ROWS,
+     .offset = offsetof(hr_fit_found, ways),
+     .size = sizeof(hr_fit_way),
+     .fields = way_fields,
+     .count_offset = offsetof(hr_fit_found, count),
+     .most = HR_FIT_POINTS_MAX},
+    HR_FIELD_END,
+};
+
+const hr_field *hr_fit_way_fields(void)
+{
+    return way_fields;
+}
+
+const hr_field *hr_fit_fields(void)
+{
+    return fields;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "headroom/engine.h"
+#include "headroom/report_fields.h"
 
 enum { HR_FIT_POINTS_MAX = 600, HR_FIT_CHANGE_MAX = 512 };
 
@@ -58,7 +59,8 @@ HR_MUST_CHECK hr_status hr_fit_keep(hr_fit_wish *wish, const char *words, hr_err
 // A point, beside the others.
 typedef struct hr_fit_way {
     hr_fit_point point;
-    bool learns; // changes what is learned
+    uint64_t missing_bytes;          // of the device or of the host; 0: it fits
+    char changes[HR_FIT_CHANGE_MAX]; // about what is learned (hr_fit_change); "": nothing
     // None is better in peak or time and worse in neither: of all, and of those that leave alone what is learned. What fits is
     // not beaten by what does not.
     bool on_frontier, on_same_frontier;
@@ -66,7 +68,7 @@ typedef struct hr_fit_way {
 
 typedef struct hr_fit_found {
     hr_whatif asked; // the plan of the knobs that were asked about
-    size_t count;
+    uint32_t count;
     hr_fit_way ways[HR_FIT_POINTS_MAX]; // the largest peak first
     uint32_t plans;                     // that were made
     double seconds;                     // that they took
@@ -79,5 +81,9 @@ HR_MUST_CHECK hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs
                                        hr_fit_found *out, hr_err *err);
 // Of what fits; NULL: nothing does. Without `may_learn` of what leaves alone what is learned.
 const hr_fit_way *hr_fit_fastest(const hr_fit_found *found, bool may_learn);
+
+// How a way is shown, and all of them (headroom/report_fields.h).
+const hr_field *hr_fit_way_fields(void);
+const hr_field *hr_fit_fields(void);
 
 #endif
