@@ -405,6 +405,46 @@ START_TEST(a_row_that_is_not_finite_gives_nan)
 }
 END_TEST
 
+static op_trial product_of(int64_t rows, int64_t depth, int64_t units)
+{
+    op_trial t = op_trial_make(HR_OP_DENSE_INT8, (op_attr){0});
+    uint64_t state = 11;
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){rows, depth});
+    op_trial_add_in(&t, HR_I8, (const int64_t[OP_MAX_RANK]){depth, units});
+    op_trial_add_in(&t, HR_F32, (const int64_t[OP_MAX_RANK]){units});
+    op_fill(t.in[0], (uint64_t)(rows * depth), &state, -1.0, 1.0);
+    for (int64_t k = 0; k < depth * units; k++) {
+        t.in[1][k] = (double)op_random_int(&state, -127, 127);
+    }
+    op_fill(t.in[2], (uint64_t)units, &state, 50.0, 500.0);
+    op_trial_infer_out(&t, 1);
+    return t;
+}
+
+// However many threads share the rows of a layer of few units: blocks of one, of a few, of an odd number.
+START_TEST(threads_change_no_bit_of_a_product)
+{
+    static const int64_t rows[] = {1, 63, 128, 255, 257, 512}, depths[] = {33, 64, 256},
+                         units[] = {10, 64, 65};
+    enum { SHAPES = sizeof depths / sizeof *depths };
+    for (int k = 0; k < SHAPES * SHAPES; k++) {
+        op_trial one = product_of(rows[_i / DEVICES], depths[k / SHAPES], units[k % SHAPES]);
+        op_device alone = op_device_open(test_device(devices[_i % DEVICES]), 1);
+        op_trial_run(&one, alone, NULL);
+        op_device_close(&alone);
+        for (uint32_t threads = 2; threads <= 5; threads++) {
+            op_trial more = product_of(rows[_i / DEVICES], depths[k / SHAPES], units[k % SHAPES]);
+            op_device device = op_device_open(test_device(devices[_i % DEVICES]), threads);
+            op_trial_run(&more, device, NULL);
+            ck_assert_mem_eq(one.out[0], more.out[0], op_trial_out_count(&one, 0) * sizeof *one.out[0]);
+            op_device_close(&device);
+            op_trial_deinit(&more);
+        }
+        op_trial_deinit(&one);
+    }
+}
+END_TEST
+
 static op_trial bad_weights(hr_op op, float bad)
 {
     static float w[BAD_ROWS * BAD_COLUMNS];
@@ -511,6 +551,7 @@ int main(void)
     tcase_add_loop_test(all, int4_goes_back_within_a_step_and_a_half, 0, 9);
     tcase_add_loop_test(all, what_is_not_finite_comes_back_as_nan, 0, 3);
     tcase_add_loop_test(all, a_row_that_is_not_finite_gives_nan, 0, 3 * DEVICES);
+    tcase_add_loop_test(all, threads_change_no_bit_of_a_product, 0, 6 * DEVICES);
     tcase_add_loop_test(all, devices_make_the_same_of_weights_that_are_not_finite, 0, 3);
     tcase_add_test(all, nf4_is_that_of_bitsandbytes_to_the_bit);
     tcase_add_test(all, nf4_of_a_block_that_is_not_finite_is_nan);

@@ -53,7 +53,7 @@ typedef struct int8_job {
     int16_t *a;
     char *scratch; // of each worker: panels, sums
     shape2 s;
-    int64_t a_row, groups;
+    int64_t a_row, groups, block_rows;
     bool turned; // w[units,depth]
     float floor, ceiling;
 } int8_job;
@@ -139,8 +139,8 @@ static void int8_product_body(const void *argument, int64_t begin, int64_t end, 
     int8_pass p = {.panels = (int16_t *)(j->scratch + worker * int8_scratch_bytes())};
     p.sums = (int32_t *)(p.panels + INT8_DEPTH * INT8_GROUP);
     for (int64_t item = begin; item < end; item++) {
-        p.row = item / j->groups * BLOCK_ROWS;
-        p.rows = j->s.rows - p.row < BLOCK_ROWS ? j->s.rows - p.row : BLOCK_ROWS;
+        p.row = item / j->groups * j->block_rows;
+        p.rows = j->s.rows - p.row < j->block_rows ? j->s.rows - p.row : j->block_rows;
         set_columns(j, &p, item % j->groups * INT8_GROUP);
         for (p.k = 0; p.k < j->s.depth; p.k += INT8_DEPTH) {
             p.depth = j->s.depth - p.k < INT8_DEPTH ? j->s.depth - p.k : INT8_DEPTH;
@@ -171,10 +171,22 @@ static uint64_t int8_workspace(const cpu_device *device, const op_query *q)
            aligned((uint64_t)s.rows * sizeof(float)) + device->threads * int8_scratch_bytes();
 }
 
+// Where groups of columns are fewer than the workers, each of these has a block of rows, of enough to do: a block packs its weights anew,
+// and a worker has to wake.
+static int64_t block_rows_of(const cpu_device *device, const shape2 *s, int64_t groups)
+{
+    enum { WORTH = 1 << 19 }; // multiplications
+    const int64_t blocks = (device->threads + groups - 1) / groups, shared = (s->rows + blocks - 1) / blocks;
+    const int64_t least = WORTH / (s->depth * INT8_GROUP) + 1, rows = at_least(least, shared);
+    return rows < BLOCK_ROWS ? (rows + INT8_ROWS - 1) / INT8_ROWS * INT8_ROWS : BLOCK_ROWS;
+}
+
 static void run_int8(const cpu_run *r)
 {
     const shape2 s = shape2_of(r->query);
-    const int64_t blocks = (s.rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    const int64_t groups = (s.units + INT8_GROUP - 1) / INT8_GROUP;
+    const int64_t block_rows = block_rows_of(r->device, &s, groups),
+                  blocks = (s.rows + block_rows - 1) / block_rows;
     const int32_t act = r->query->attr.act;
     int8_job j = {.tiles = int8_tiles_here(),
                   .x = r->in[0],
@@ -186,7 +198,8 @@ static void run_int8(const cpu_run *r)
                   .s = s,
                   .a_row = int8_row_of(&s),
                   .turned = is_turned(r->query),
-                  .groups = (s.units + INT8_GROUP - 1) / INT8_GROUP,
+                  .groups = groups,
+                  .block_rows = block_rows,
                   .floor = act == HR_ACT_NONE ? -INFINITY : 0,
                   .ceiling = act == HR_ACT_NONE ? INFINITY : cpu_ceiling(act)};
     j.row_inverse = (float *)((char *)r->workspace + aligned((uint64_t)(s.rows * j.a_row) * sizeof(int16_t)));
