@@ -239,7 +239,10 @@ START_TEST(what_is_typed_in_a_shell_is_said_as_it_is_typed_here)
         {"headroom plan resnet18", "try: :preset resnet18"},
         {"-s train.resume= to start anew", "try: :set train.resume= to start anew"},
         {"headroom plan demo --at-peak", "try: headroom plan demo --at-peak"},
-        {"headroom demo -s batch.size=32", "try: headroom demo -s batch.size=32"},
+        {"headroom demo -s batch.size=32", "try: :anew batch.size 32"},
+        {"headroom demo -s a=1 -s b=2", "try: headroom demo -s a=1 -s b=2"},
+        {"headroom demo -s a=1 --steps 2", "try: headroom demo -s a=1 --steps 2"},
+        {"headroom vgg16 -s a=1", "try: headroom vgg16 -s a=1"},
         {"a=b", "try: a=b"}};
     app *a = screen_open(&plain);
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {

@@ -14,13 +14,13 @@ void feed_say(feed *f, message_kind kind, const char *format, ...)
     f->message.kind = kind;
 }
 
-// "headroom demo -s " of the preset that is open: a training of its own with one knob turned. Here the others stay turned.
+// "headroom demo -s " of the preset that is open: a training of its own, by one knob alone. Here the others stay turned.
 static bool begins_anew(const char *preset, const char **hint)
 {
     char shell[HR_KNOB_TEXT_MAX];
     const int length = snprintf(shell, sizeof shell, "headroom %s -s ", preset);
-    const bool does =
-        length > 0 && (size_t)length < sizeof shell && strncmp(*hint, shell, (size_t)length) == 0;
+    const bool does = length > 0 && (size_t)length < sizeof shell &&
+                      strncmp(*hint, shell, (size_t)length) == 0 && strstr(*hint + length, " -") == NULL;
     *hint += does ? length : 0;
     return does;
 }
