@@ -305,7 +305,7 @@ static void print_remarks(const hr_deploy *d, const hr_deploy_request *request)
                d->base);
     }
     if (request->adapters) {
-        puts("They are of use beside the weights that base_sha256 in the file names alone.");
+        puts("They go with one base: base_sha256 in the file is of its weights.");
     }
 }
 
