@@ -63,23 +63,28 @@ static void emit_layer(emitter *e, const hr_deploy_layer *layer)
     emit_end_object(e);
 }
 
+static void emit_what(emitter *to, const hr_deploy *d, const hr_deploy_request *request)
+{
+    emit_text(to, "schema", "headroom.export/1");
+    emit_text(to, "model", d->model);
+    emit_count(to, "steps", d->steps);
+    emit_text(to, "quantize", hr_quantize_name(d->quantize));
+    emit_bool(to, "averaged", d->averaged);
+    emit_bool(to, "decomposed", d->decomposed);
+    emit_bool(to, "merged", d->merged);
+    emit_bool(to, "adapters", request->adapters);
+    emit_text(to, "base", d->base);
+    emit_text(to, "written", request->out);
+    emit_text(to, "preset", d->preset);
+    emit_count(to, "parameters", d->parameters);
+    emit_count(to, "deployed_parameters", d->deployed_parameters);
+}
+
 void export_print_json(const hr_deploy *d, const hr_deploy_request *request)
 {
     emitter e = {.out = stdout};
     emit_object(&e, NULL);
-    emit_text(&e, "schema", "headroom.export/1");
-    emit_text(&e, "model", d->model);
-    emit_count(&e, "steps", d->steps);
-    emit_text(&e, "quantize", hr_quantize_name(d->quantize));
-    emit_bool(&e, "averaged", d->averaged);
-    emit_bool(&e, "decomposed", d->decomposed);
-    emit_bool(&e, "merged", d->merged);
-    emit_bool(&e, "adapters", request->adapters);
-    emit_text(&e, "base", d->base);
-    emit_text(&e, "written", request->out);
-    emit_text(&e, "preset", d->preset);
-    emit_count(&e, "parameters", d->parameters);
-    emit_count(&e, "deployed_parameters", d->deployed_parameters);
+    emit_what(&e, d, request);
     emit_object(&e, "sizes");
     emit_size(&e, "save", &d->save);
     emit_size(&e, "stripped", &d->stripped);
@@ -268,9 +273,9 @@ static void print_layers(const hr_deploy *d)
 static void print_command(const hr_deploy *d, const hr_deploy_request *request)
 {
     fputs("  headroom export ", stdout);
-    say_foreign(stdout, d->preset, "");
+    say_word(stdout, d->preset);
     fputs(d->preset_needs_trust ? " --trust --save " : " --save ", stdout);
-    say_foreign(stdout, request->out, "");
+    say_word(stdout, request->out);
     putchar('\n');
 }
 

@@ -23,25 +23,32 @@ enum { INDENT = 24 };
 
 // ---- as text --------------------------------------------------------------------------------------------------
 
-static const char *seconds_text(double seconds, char text[REPORT_SECONDS_TEXT_MAX])
+// What of the asked-about knobs is not as it was opened, as options.
+static void print_turned(const fit_answer *a)
 {
-    return isfinite(seconds) ? report_seconds(seconds, text) : "";
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        char before[HR_KNOB_TEXT_MAX], after[HR_KNOB_TEXT_MAX];
+        (void)hr_knob_format(&a->opened, (hr_knob_id)id, before);
+        if (strcmp(before, hr_knob_format(&a->knobs, (hr_knob_id)id, after)) != 0) {
+            printf(" -s %s=", hr_knob_rows(NULL)[id].key);
+            say_word(stdout, after);
+        }
+    }
 }
 
-// "headroom run PRESET -s …", whole on one line, so that it can be copied.
+// Whole on one line, so that it can be copied; without arithmetic there is nothing to run.
 static void print_command(const cli_args *args, const fit_answer *a, const hr_fit_way *w)
 {
-    printf("  headroom run %s", args->words[0]);
+    const bool plans = hr_knob_is(&a->knobs, HR_KNOB_DEVICE_KIND, "plan") || cli_given(args, APP_OPAQUE);
+    printf("  headroom %s ", plans ? "plan" : "run");
+    say_word(stdout, args->words[0]);
+    printf("%s%s", cli_given(args, APP_TRUST) ? " --trust" : "",
+           cli_given(args, APP_OPAQUE) ? " --opaque" : "");
     for (unsigned k = 0; k < args->set_count; k++) {
-        printf(" -s %s", args->sets[k]);
+        fputs(" -s ", stdout);
+        say_word(stdout, args->sets[k]);
     }
-    if (cli_given(args, APP_CARD)) {
-        printf(" -s device.kind=%s -s device.card=%s", hr_knob_text(&a->knobs, HR_KNOB_DEVICE_KIND),
-               args->value[APP_CARD]);
-    }
-    if (cli_given(args, APP_VRAM)) {
-        printf(" -s device.vram=%s", args->value[APP_VRAM]);
-    }
+    print_turned(a);
     for (const char *at = w->point.knobs; *at != '\0';) {
         const size_t length = strcspn(at, " ");
         printf(" -s %.*s", (int)length, at);
@@ -52,14 +59,16 @@ static void print_command(const cli_args *args, const fit_answer *a, const hr_fi
 
 static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_way *w)
 {
-    char peak[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
+    char peak[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
+    char seconds[REPORT_SECONDS_TEXT_MAX];
     const hr_whatif *plan = &w->point.plan;
     printf("  peak %s", hr_bytes_human(plan->peak_in_use_bytes, peak));
     if (plan->limit_bytes > 0) {
-        printf(", %s left", hr_bytes_human(plan->limit_bytes - plan->peak_in_use_bytes, left));
+        printf(" of %s, %s left", hr_bytes_human(plan->limit_bytes, limit),
+               hr_bytes_human(plan->limit_bytes - plan->peak_in_use_bytes, left));
     }
     if (isfinite(plan->step_seconds)) {
-        printf("\n  a step takes %s s", seconds_text(plan->step_seconds, seconds));
+        printf("\n  a step takes %s", fit_seconds_text(plan->step_seconds, seconds));
     }
     if (plan->step_seconds > 0 && a->found.asked.step_seconds > 0 && w->point.knobs[0] != '\0') {
         printf(", %.2f times that of the preset as it is", plan->step_seconds / a->found.asked.step_seconds);
@@ -77,20 +86,24 @@ static bool tells_time(const fit_answer *a)
     return isfinite(a->found.asked.step_seconds);
 }
 
+// What is there, and what there is of it; a step that only the host cannot hold is the host's.
 static void print_asked(const cli_args *args, const fit_answer *a)
 {
     char limit[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
     const hr_whatif *w = &a->found.asked;
-    printf("%s: ", args->words[0]);
-    if (w->limit_bytes == 0) {
-        printf("needs %s, and there is no limit", hr_bytes_human(w->peak_in_use_bytes, bytes));
+    say_foreign(stdout, args->words[0], "");
+    if (hr_whatif_lacks_host(w)) {
+        printf(": does not fit as it is: the host would hold %s, %s more than pipeline.ram_limit",
+               hr_bytes_human(w->host_bytes, limit), hr_bytes_human(w->host_missing_bytes, bytes));
+    } else if (w->limit_bytes == 0) {
+        printf(": needs %s, and there is no limit", hr_bytes_human(w->peak_in_use_bytes, bytes));
     } else if (w->fits) {
-        printf("fits as it is, with %s of %s left",
+        printf(": fits as it is, with %s of %s left",
                hr_bytes_human(w->limit_bytes - w->peak_in_use_bytes, bytes),
                hr_bytes_human(w->limit_bytes, limit));
     } else {
-        printf("does not fit as it is: %s more than %s are needed",
-               hr_bytes_human(hr_whatif_missing_bytes(w), bytes), hr_bytes_human(w->limit_bytes, limit));
+        printf(": does not fit as it is: %s more than %s are needed", hr_bytes_human(w->missing_bytes, bytes),
+               hr_bytes_human(w->limit_bytes, limit));
     }
     printf("\n%" PRIu32 " combinations were planned in %.2g s\n", a->found.plans, a->found.seconds);
     if (!tells_time(a)) {
@@ -99,16 +112,27 @@ static void print_asked(const cli_args *args, const fit_answer *a)
     }
 }
 
+// The least that any of them needs: of the device, or, where that would do, of the host.
+static void print_nothing(const fit_answer *a)
+{
+    const hr_fit_way *least = &a->found.ways[0];
+    char bytes[HR_BYTES_TEXT_MAX];
+    for (uint32_t k = 1; k < a->found.count; k++) {
+        least = a->found.ways[k].missing_bytes < least->missing_bytes ? &a->found.ways[k] : least;
+    }
+    printf("\nnothing that was planned fits; the nearest lacks %s of %s:\n  ",
+           hr_bytes_human(least->missing_bytes, bytes),
+           hr_whatif_lacks_host(&least->point.plan) ? "pipeline.ram_limit" : "the limit");
+    fit_print_knobs(least, 2);
+    puts("try: headroom fit PRESET --cards, or --max batch.size, or a smaller model");
+}
+
 static void print_answer(const cli_args *args, const fit_answer *a)
 {
     const hr_fit_way *same = hr_fit_fastest(&a->found, false), *any = hr_fit_fastest(&a->found, true);
     const char *best = tells_time(a) ? "the fastest that fits" : "the least peak";
-    char least[HR_BYTES_TEXT_MAX];
     if (any == NULL) {
-        const hr_fit_way *leanest = &a->found.ways[a->found.count - 1];
-        printf("\nnothing that was planned fits; the least needs %s:\n  ",
-               hr_bytes_human(leanest->point.plan.peak_in_use_bytes, least));
-        fit_print_knobs(leanest, 2);
+        print_nothing(a);
         return;
     }
     printf("\n%s, with all that is learned left alone:\n", best);
@@ -118,7 +142,7 @@ static void print_answer(const cli_args *args, const fit_answer *a)
         puts("  nothing fits");
     }
     if (any != same) {
-        printf("\n%s, with other precision or another optimizer:\n", best);
+        printf("\n%s, whatever is learned:\n", best);
         print_way(args, a, any);
     }
 }
@@ -136,9 +160,8 @@ static void print_frontier(const fit_answer *a, bool may_learn)
         const hr_whatif *plan = &w->point.plan;
         if ((may_learn ? w->on_frontier : w->on_same_frontier) && plan->fits >= any_fits &&
             (double)plan->peak_in_use_bytes <= visible * (double)last_bytes) {
-            printf("%10s %9s%s %s", hr_bytes_human(plan->peak_in_use_bytes, peak),
-                   seconds_text(plan->step_seconds, seconds), isfinite(plan->step_seconds) ? " s" : "  ",
-                   w->changes[0] != '\0' ? "~" : " ");
+            printf("%10s %11s %s", hr_bytes_human(plan->peak_in_use_bytes, peak),
+                   fit_seconds_text(plan->step_seconds, seconds), w->changes[0] != '\0' ? "~" : " ");
             fit_print_knobs(w, INDENT);
             last_bytes = plan->peak_in_use_bytes;
         }
@@ -147,14 +170,16 @@ static void print_frontier(const fit_answer *a, bool may_learn)
 
 static void print_frontiers(const fit_answer *a)
 {
-    puts("\nless memory for more time, with all that is learned left alone:");
+    puts(hr_fit_fastest(&a->found, false) != NULL
+             ? "\nless memory for more time, with all that is learned left alone:"
+             : "\nwhat comes nearest, with all that is learned left alone (none of it fits):");
     print_frontier(a, false);
     if (a->wish.permission > HR_PERMIT_NOTHING &&
         hr_fit_fastest(&a->found, true) != hr_fit_fastest(&a->found, false)) {
-        puts("\nand with other precision or another optimizer (~):");
+        puts("\nand with what changes what is learned (~):");
         print_frontier(a, true);
     }
-    puts("\npeaks planned, times simulated (s)");
+    puts("\npeaks planned, step times simulated");
 }
 
 // ---- as JSON --------------------------------------------------------------------------------------------------
@@ -198,39 +223,39 @@ static hr_status read_options(const cli_args *args, fit_answer *a, hr_err *err)
     if (cli_given(args, APP_KEEP)) {
         HR_TRY(hr_fit_keep(&a->wish, args->value[APP_KEEP], err));
     }
-    if (cli_given(args, APP_MAX) && cli_given(args, APP_CARDS)) {
-        const hr_status status = HR_FAIL(err, USAGE, "--max and --cards are two questions, had both");
-        hr_err_try(err, "headroom fit %.64s --max %.64s", args->words[0] != NULL ? args->words[0] : "demo",
-                   args->value[APP_MAX]);
-        return status;
-    }
     return hr_knobs_validate(&a->knobs, err);
 }
 
-static bool goes_on(void *unused)
+static hr_status refuse_both(const cli_args *args, const char *sentence, const char *options, hr_err *err)
 {
-    (void)unused;
-    return !interrupt_seen();
+    const hr_status status = HR_FAIL(err, USAGE, "%s", sentence);
+    hr_err_try(err, "headroom fit %.64s %s", args->words[0] != NULL ? args->words[0] : "demo", options);
+    return status;
+}
+
+static hr_status check_options(const cli_args *args, hr_err *err)
+{
+    if (cli_given(args, APP_MAX) && cli_given(args, APP_CARDS)) {
+        return refuse_both(args, "--max and --cards are two questions, had both", "--cards", err);
+    }
+    if (cli_given(args, APP_CARDS) && (cli_given(args, APP_VRAM) || cli_given(args, APP_CARD))) {
+        return refuse_both(args, "--cards takes every card as it is, had --vram or --card beside it",
+                           "--cards", err);
+    }
+    return HR_OK;
 }
 
 static hr_status answer(const cli_args *args, fit_answer *a, bool *fits, hr_err *err)
 {
-    const bool as_json = cli_given(args, APP_JSON);
     if (cli_given(args, APP_MAX)) {
-        HR_TRY(fit_keep_for_largest(args, a, err));
-    }
-    HR_TRY(hr_planner_fit(a->planner, &a->knobs, &a->wish, goes_on, NULL, &a->found, err));
-    if (interrupt_seen()) {
-        return HR_FAIL(err, INTERRUPTED, "interrupted after %" PRIu32 " plans", a->found.plans);
-    }
-    *fits = hr_fit_fastest(&a->found, true) != NULL;
-    if (cli_given(args, APP_MAX)) {
-        return fit_print_largest(args, a, fits, err);
+        return fit_largest(args, a, fits, err);
     }
     if (cli_given(args, APP_CARDS)) {
-        return fit_print_cards(args, a, fits, err);
+        return fit_cards(args, a, fits, err);
     }
-    if (as_json) {
+    HR_TRY(fit_find(a, err));
+    *fits = hr_fit_fastest(&a->found, true) != NULL;
+    if (cli_given(args, APP_JSON)) {
         print_json(args, a);
         return HR_OK;
     }
@@ -246,8 +271,9 @@ static hr_status fit_subject(const cli_args *args, fit_answer *a, bool *fits, hr
 {
     cli_subject subject = {.preset = NULL};
     hr_planner *planner = NULL;
-    hr_status status = cli_open(args, args->words[0], &subject, err);
-    a->knobs = subject.knobs;
+    hr_status status = check_options(args, err);
+    status = status == HR_OK ? cli_open(args, args->words[0], &subject, err) : status;
+    a->opened = a->knobs = subject.knobs;
     status = status == HR_OK ? read_options(args, a, err) : status;
     status = status == HR_OK ? hr_planner_open(subject.preset, &planner, err) : status;
     a->planner = planner;

@@ -11,25 +11,32 @@
 
 #include "app/cli/emit.h"
 #include "app/cli/options.h"
+#include "app/cli/report.h"
 
 typedef struct fit_answer {
     const hr_planner *planner;
-    hr_knobs knobs; // asked about
+    hr_knobs opened,
+        knobs; // as the preset and --set say, and asked about: on the card, under the limit of the options
     hr_fit_wish wish;
     hr_fit_found found;
 } fit_answer;
 
+// ---- fit_found.c ----------------------------------------------------------------------------------------------
+
+// Asks the planner about `knobs`. INTERRUPTED: by a signal.
+HR_MUST_CHECK hr_status fit_find(fit_answer *a, hr_err *err);
 // "key=value key=value" from column `indent` on, in lines of 80 columns.
 void fit_print_knobs(const hr_fit_way *w, unsigned indent);
 // The same pairs as an array: of a fix they are written so, too.
 void fit_emit_knobs(emitter *e, const hr_fit_way *w);
+// "12.4 ms"; "" where it is not known.
+const char *fit_seconds_text(double seconds, char text[REPORT_SECONDS_TEXT_MAX]);
 
-// --max KNOB: how large the knob can be with each way of the frontier. The knob itself is not turned by the search: `keep` says so
-// before it. USAGE: it is no whole number that acts. *fits: some value does.
-HR_MUST_CHECK hr_status fit_keep_for_largest(const cli_args *args, fit_answer *a, hr_err *err);
-HR_MUST_CHECK hr_status fit_print_largest(const cli_args *args, const fit_answer *a, bool *fits, hr_err *err);
+// ---- the other questions: asked, answered and printed. *fits: there is an answer -------------------------------
 
-// --cards: for every card the fastest way of the frontier that it holds. *fits: one holds one.
-HR_MUST_CHECK hr_status fit_print_cards(const cli_args *args, const fit_answer *a, bool *fits, hr_err *err);
+// --max KNOB. USAGE: it is no size of the batch or of this model.
+HR_MUST_CHECK hr_status fit_largest(const cli_args *args, fit_answer *a, bool *fits, hr_err *err);
+// --cards
+HR_MUST_CHECK hr_status fit_cards(const cli_args *args, fit_answer *a, bool *fits, hr_err *err);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -76,17 +77,27 @@ static void write_line(progress *p, const char *line)
     (void)fflush(stderr);
 }
 
-// What the loss is made of, where there is a teacher.
-static int append_parts(const progress *p, char *line, size_t size)
+// Behind what stands there; what has no room is cut off.
+__attribute__((format(printf, 2, 3))) static void append(char line[LINE_MAX_COLUMNS], const char *format, ...)
 {
-    int length = 0;
-    if (!isnan(p->losses.student)) {
-        length = snprintf(line, size, "  student %.4f", p->losses.student);
+    const size_t used = strlen(line);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line + used, LINE_MAX_COLUMNS - used, format, arguments);
+    va_end(arguments);
+}
+
+// What the loss is made of, where there is a teacher.
+static bool append_parts(const progress *p, char line[LINE_MAX_COLUMNS])
+{
+    const bool student = !isnan(p->losses.student), distill = !isnan(p->losses.distill);
+    if (student) {
+        append(line, "  student %.4g", p->losses.student);
     }
-    if (!isnan(p->losses.distill)) {
-        length += snprintf(line + length, size - (size_t)length, "  distill %.4f", p->losses.distill);
+    if (distill) {
+        append(line, "  distill %.4g", p->losses.distill);
     }
-    return length;
+    return student || distill;
 }
 
 static void show_line(progress *p)
@@ -94,19 +105,15 @@ static void show_line(progress *p)
     char line[LINE_MAX_COLUMNS];
     char loss[LOSS_TEXT_MAX];
     char peak[HR_BYTES_TEXT_MAX];
-    int length = print_steps(p, "step", line, sizeof line);
+    (void)print_steps(p, "step", line, sizeof line);
     if (p->has_loss) {
-        length +=
-            snprintf(line + length, sizeof line - (size_t)length, "  loss %s", loss_text(p->last.loss, loss));
+        append(line, "  loss %s", loss_text(p->last.loss, loss));
     }
-    const int parts = append_parts(p, line + length, sizeof line - (size_t)length);
-    length += parts;
-    if (p->busy_ns > 0 && parts == 0) { // a terminal's line has no more room
-        length += snprintf(line + length, sizeof line - (size_t)length, "  %.0f examples/s",
-                           examples_per_second(p));
+    const bool has_parts = append_parts(p, line);
+    if (p->busy_ns > 0 && !has_parts) { // a terminal's line has no more room
+        append(line, "  %.0f examples/s", examples_per_second(p));
     }
-    (void)snprintf(line + length, sizeof line - (size_t)length, "  peak %s",
-                   hr_bytes_human(p->last.peak_in_use_bytes, peak));
+    append(line, "  peak %s", hr_bytes_human(p->last.peak_in_use_bytes, peak));
     write_line(p, line);
     begin_interval(p);
 }

@@ -114,6 +114,24 @@ static void put_word(const char *word, size_t bytes)
     }
 }
 
+void say_word(FILE *to, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=,:+-@%";
+    if (*text != '\0' && text[strspn(text, plain)] == '\0') {
+        fputs(text, to);
+        return;
+    }
+    fputc('\'', to);
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
+            fputs("'\\''", to);
+        } else {
+            say_foreign(to, (char[]){*text, '\0'}, "");
+        }
+    }
+    fputc('\'', to);
+}
+
 int say_done(int exit_code)
 {
     errno = 0;

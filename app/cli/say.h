@@ -18,6 +18,9 @@ int say_error(const hr_err *err, bool json);
 // Prints untrusted text: characters that a terminal obeys come out as '?', but for those of `kept`.
 void say_foreign(FILE *to, const char *text, const char *kept);
 
+// The same as a word of a command that can be copied into a shell: in quotes where it needs them.
+void say_word(FILE *to, const char *text);
+
 // Flushes stdout. A reader that closed its end early is no error; a full disk is: then the exit code is 5.
 int say_done(int exit_code);
 

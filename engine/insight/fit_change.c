@@ -111,3 +111,15 @@ const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, char text[HR
     }
     return text;
 }
+
+static bool is_slower(const hr_whatif *a, const hr_whatif *b)
+{
+    return a->step_seconds > b->step_seconds;
+}
+
+bool hr_fit_beats(const hr_whatif *a, const hr_whatif *b, bool comes_first)
+{
+    const bool is_better = a->peak_in_use_bytes < b->peak_in_use_bytes || is_slower(b, a);
+    return a->fits >= b->fits && a->peak_in_use_bytes <= b->peak_in_use_bytes && !is_slower(a, b) &&
+           (is_better || comes_first);
+}

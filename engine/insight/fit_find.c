@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole search, and what of it is on a frontier.
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,22 +9,11 @@
 
 #include "base/clock.h"
 #include "insight/fit_search.h"
+#include "insight/planner.h"
 
 static bool learns(const hr_fit_way *w)
 {
     return w->changes[0] != '\0';
-}
-
-// Times that are not known are alike.
-static bool is_slower(const hr_whatif *a, const hr_whatif *b)
-{
-    return a->step_seconds > b->step_seconds;
-}
-
-static bool beats(const hr_whatif *a, const hr_whatif *b, bool comes_first)
-{
-    const bool is_better = a->peak_in_use_bytes < b->peak_in_use_bytes || is_slower(b, a);
-    return a->peak_in_use_bytes <= b->peak_in_use_bytes && !is_slower(a, b) && (is_better || comes_first);
 }
 
 static bool is_beaten(const hr_fit_found *f, size_t at, bool may_learn)
@@ -30,8 +21,7 @@ static bool is_beaten(const hr_fit_found *f, size_t at, bool may_learn)
     const hr_whatif *one = &f->ways[at].point.plan;
     for (uint32_t k = 0; k < f->count; k++) {
         const hr_whatif *other = &f->ways[k].point.plan;
-        if (k != at && (may_learn || !learns(&f->ways[k])) && other->fits >= one->fits &&
-            beats(other, one, k < at)) {
+        if (k != at && (may_learn || !learns(&f->ways[k])) && hr_fit_beats(other, one, k < at)) {
             return true;
         }
     }
@@ -54,7 +44,18 @@ static void compare_all(hr_fit_found *f)
     qsort(f->ways, f->count, sizeof *f->ways, by_peak);
 }
 
-static void add(hr_fit_found *f, const hr_knobs *knobs, const hr_fit_point *point)
+static void note_batches(const hr_knobs *from, const hr_knobs *to, char text[HR_FIT_CHANGE_MAX])
+{
+    const size_t used = strlen(text);
+    const int64_t samples = hr_knob_int(to, HR_KNOB_BATCH_SIZE);
+    if (samples != hr_knob_int(from, HR_KNOB_BATCH_SIZE)) {
+        (void)snprintf(text + used, HR_FIT_CHANGE_MAX - used,
+                       "%sbatch normalisation sees %" PRId64 " sample%s at a time", used > 0 ? "; " : "",
+                       samples, samples == 1 ? "" : "s");
+    }
+}
+
+static void add(hr_fit_found *f, const hr_knobs *knobs, bool normalises_batches, const hr_fit_point *point)
 {
     hr_knobs turned;
     hr_fit_way *w = &f->ways[f->count++];
@@ -62,6 +63,9 @@ static void add(hr_fit_found *f, const hr_knobs *knobs, const hr_fit_point *poin
     w->missing_bytes = hr_whatif_missing_bytes(&point->plan);
     if (hr_fit_knobs(knobs, point, &turned, NULL) == HR_OK) {
         (void)hr_fit_change(knobs, &turned, w->changes);
+        if (normalises_batches) {
+            note_batches(knobs, &turned, w->changes);
+        }
     }
 }
 
@@ -72,20 +76,26 @@ hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const
     hr_fit_point point;
     bool is_wanted = true;
     fit_search_result result = FIT_SEARCH_WORKED;
+    hr_err refused = {0};
     const uint64_t begin_ns = clock_now_ns();
+    bool normalises_batches = false;
     memset(out, 0, sizeof *out);
-    HR_TRY(fit_search_create(knobs, wish, &s, err));
+    HR_TRY(planner_normalises_batches(planner, knobs, &normalises_batches, err));
+    HR_TRY(fit_search_create(knobs, wish, normalises_batches, &s, err));
     while (is_wanted && result != FIT_SEARCH_LAST && result != FIT_SEARCH_REFUSED) {
-        result = fit_search_advance(s, planner, &point, err);
+        result = fit_search_advance(s, planner, &point, &refused);
         out->plans += result == FIT_SEARCH_WORKED || result == FIT_SEARCH_POINT;
         if (result == FIT_SEARCH_POINT || result == FIT_SEARCH_LAST) {
-            add(out, knobs, &point);
+            add(out, knobs, normalises_batches, &point);
             is_wanted = goes_on == NULL || goes_on(context);
         }
     }
     fit_search_destroy(s);
     if (result == FIT_SEARCH_REFUSED) {
-        return err->status;
+        if (err != NULL) {
+            *err = refused;
+        }
+        return refused.status;
     }
     out->asked = out->ways[0].point.plan;
     out->seconds = 1e-9 * (double)(clock_now_ns() - begin_ns);
@@ -99,8 +109,8 @@ const hr_fit_way *hr_fit_fastest(const hr_fit_found *f, bool may_learn)
     for (uint32_t k = 0; k < f->count; k++) {
         const hr_fit_way *w = &f->ways[k];
         if (w->point.plan.fits && (may_learn || !learns(w)) &&
-            (best == NULL || is_slower(&best->point.plan, &w->point.plan) ||
-             (!is_slower(&w->point.plan, &best->point.plan) &&
+            (best == NULL || best->point.plan.step_seconds > w->point.plan.step_seconds ||
+             (!(w->point.plan.step_seconds > best->point.plan.step_seconds) &&
               w->point.plan.peak_in_use_bytes < best->point.plan.peak_in_use_bytes))) {
             best = w;
         }

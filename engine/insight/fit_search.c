@@ -41,6 +41,7 @@ typedef struct distance {
 struct fit_search {
     hr_knobs knobs;
     hr_fit_wish wish;
+    bool normalises_batches;
     node nodes[NODES_MAX];
     int16_t slots[SLOTS]; // by hash; 0: empty, otherwise 1 + node
     int count, points;
@@ -53,7 +54,8 @@ struct fit_search {
     hr_fit_point pending; // found, but perhaps the last
 };
 
-hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish, fit_search **out, hr_err *err)
+hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish, bool normalises_batches,
+                            fit_search **out, hr_err *err)
 {
     fit_search *s = hr_calloc(1, sizeof *s);
     *out = s;
@@ -62,6 +64,7 @@ hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish, fit_
     }
     s->knobs = *knobs;
     s->wish = *wish;
+    s->normalises_batches = normalises_batches;
     return HR_OK;
 }
 
@@ -92,10 +95,10 @@ static void keep(fit_search *s, const node *n)
     *slot_of(s, &n->c) = (int16_t)s->count;
 }
 
-static bool learns(const fit_combination *c)
+static bool learns(const fit_search *s, const fit_combination *c)
 {
     for (int k = 0; k < FIT_DIMENSIONS; k++) {
-        if (c->word[k] != FIT_AS_ASKED && fit_is_learning(k)) {
+        if (c->word[k] != FIT_AS_ASKED && fit_is_learning(k, s->normalises_batches)) {
             return true;
         }
     }
@@ -121,16 +124,16 @@ static bool is_nearer(const goal *g, const node *a, const node *b)
     return x.seconds < y.seconds || (!(x.seconds > y.seconds) && x.peak_bytes < y.peak_bytes);
 }
 
-static bool is_open_to(const goal *g, const node *n)
+static bool is_open_to(const fit_search *s, const goal *g, const node *n)
 {
-    return n->planned && (g->learns || !learns(&n->c));
+    return n->planned && (g->learns || !learns(s, &n->c));
 }
 
 static int best_for(const fit_search *s, const goal *g)
 {
     int best = 0;
     for (int k = 1; k < s->count; k++) {
-        if (is_open_to(g, &s->nodes[k]) && is_nearer(g, &s->nodes[k], &s->nodes[best])) {
+        if (is_open_to(s, g, &s->nodes[k]) && is_nearer(g, &s->nodes[k], &s->nodes[best])) {
             best = k;
         }
     }
@@ -172,7 +175,7 @@ static bool begin_goal(fit_search *s)
         if (!goal_of(s, s->goal_at++, &s->goal)) {
             return false;
         }
-    } while (s->goal.learns && s->wish.permission == HR_PERMIT_NOTHING);
+    } while (s->goal.learns && s->wish.permission == HR_PERMIT_NOTHING && !s->normalises_batches);
     s->place = best_for(s, &s->goal);
     s->kick_count = s->kick_at = 0;
     stand_at(s, s->place);
@@ -184,7 +187,8 @@ static bool next_turn(fit_search *s, fit_combination *c)
 {
     for (; s->dimension < FIT_DIMENSIONS; s->dimension++, s->word = FIT_AS_ASKED) {
         const int words = fit_words(&s->knobs, &s->wish, s->dimension);
-        const bool is_open = words > 0 && (s->goal.learns || !fit_is_learning(s->dimension));
+        const bool is_open =
+            words > 0 && (s->goal.learns || !fit_is_learning(s->dimension, s->normalises_batches));
         while (is_open && s->word < words) {
             *c = s->nodes[s->centre].c;
             const int8_t before = c->word[s->dimension];

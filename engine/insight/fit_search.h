@@ -30,9 +30,9 @@ typedef enum fit_search_result {
     FIT_SEARCH_REFUSED, // the knobs themselves cannot be planned: *err says why
 } fit_search_result;
 
-// Copies the knobs and the wish. NOMEM.
-HR_MUST_CHECK hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish, fit_search **out,
-                                          hr_err *err);
+// Copies the knobs and the wish. `normalises_batches`: splitting the batch changes what is learned. NOMEM.
+HR_MUST_CHECK hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish,
+                                          bool normalises_batches, fit_search **out, hr_err *err);
 void fit_search_destroy(fit_search *s); // NULL is fine
 // Makes one plan at most.
 fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, hr_fit_point *point,

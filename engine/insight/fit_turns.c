@@ -46,9 +46,10 @@ fit_combination fit_as_asked(void)
     return c;
 }
 
-bool fit_is_learning(int dimension)
+bool fit_is_learning(int dimension, bool normalises_batches)
 {
-    return dimension != BATCH && hr_fit_permission_for(trades[dimension].id) != HR_PERMIT_NOTHING;
+    return dimension == BATCH ? normalises_batches
+                              : hr_fit_permission_for(trades[dimension].id) != HR_PERMIT_NOTHING;
 }
 
 // ---- words ----------------------------------------------------------------------------------------------------
@@ -200,10 +201,12 @@ static void list_groups(char *list, size_t size)
 hr_status hr_fit_keep(hr_fit_wish *wish, const char *words, hr_err *err)
 {
     char word[64], list[160];
+    hr_fit_wish kept = *wish;
     for (const char *at = words;; at++) {
+        at += strspn(at, " ");
         const size_t length = strcspn(at, ",");
         (void)snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
-        if (!keep_word(wish, word)) {
+        if (!keep_word(&kept, word)) {
             list_groups(list, sizeof list);
             const hr_status status = HR_FAIL(
                 err, USAGE, "nothing that fit turns is called '%s'; it can keep %s, or one key of them", word,
@@ -213,6 +216,7 @@ hr_status hr_fit_keep(hr_fit_wish *wish, const char *words, hr_err *err)
         }
         at += length;
         if (*at == '\0') {
+            *wish = kept;
             return HR_OK;
         }
     }

@@ -20,8 +20,8 @@ fit_combination fit_as_asked(void);
 
 // The number of words that a dimension has for these knobs; 0: it stays as it is.
 int fit_words(const hr_knobs *asked, const hr_fit_wish *wish, int dimension);
-// Whether turning it changes what is learned.
-bool fit_is_learning(int dimension);
+// Whether turning it changes what is learned. The batch's does where batch normalisation sees what is in it.
+bool fit_is_learning(int dimension, bool normalises_batches);
 
 // The knobs of a combination, and the pairs in which they differ from `asked`, one space between two. False: one of its words
 // is what stands there already, the pairs have no room, or it is refused.

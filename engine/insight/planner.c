@@ -222,6 +222,18 @@ static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)
                            err);
 }
 
+hr_status planner_normalises_batches(const hr_planner *planner, const hr_knobs *knobs, bool *out, hr_err *err)
+{
+    const hr_model *model = NULL;
+    *out = false;
+    HR_TRY(model_shelf_take(planner->models, knobs, &model, err));
+    for (uint32_t k = 0; k < model->node_count && !*out; k++) {
+        *out = model->nodes[k].op == HR_OP_BATCH_NORM;
+    }
+    model_shelf_give_back(planner->models, model);
+    return HR_OK;
+}
+
 // ---- a teacher that answers first ------------------------------------------------------------------------------
 
 hr_status planner_answering_knobs(const hr_knobs *knobs, hr_knobs *out, hr_err *err)

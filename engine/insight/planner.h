@@ -23,6 +23,10 @@ HR_MUST_CHECK hr_status planner_answering_knobs(const hr_knobs *knobs, hr_knobs 
 HR_MUST_CHECK hr_status planner_other_param(const hr_planner *planner, const hr_knobs *from,
                                             const hr_knobs *to, char name[HR_PARAM_TEXT_MAX], hr_err *err);
 
+// Whether the model has batch normalisation, which sees what batch.size has at once. The errors of reading it at these sizes.
+HR_MUST_CHECK hr_status planner_normalises_batches(const hr_planner *planner, const hr_knobs *knobs,
+                                                   bool *out, hr_err *err);
+
 // Reads what libraries were asked by earlier processes, once.
 void planner_load_answers(void);
 // Writes what a device's library was asked and has not been kept yet, as hr_planner_close does: for a process that

@@ -227,7 +227,8 @@ static planning_work answer_fit(planner_queue *d, matter *m, hr_answer *answer)
         return refuse_recorded(answer);
     }
     const hr_fit_wish wish = {.permission = m->q.permission};
-    hr_status status = d->search == NULL ? fit_search_create(&m->q.knobs, &wish, &d->search, &err) : HR_OK;
+    hr_status status =
+        d->search == NULL ? fit_search_create(&m->q.knobs, &wish, false, &d->search, &err) : HR_OK;
     fit_search_result result = FIT_SEARCH_REFUSED;
     if (status == HR_OK) {
         result = fit_search_advance(d->search, d->planner, &answer->point, &err);

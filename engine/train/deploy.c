@@ -97,7 +97,11 @@ static hr_status check_factor(const deploying *d, const hr_knobs *knobs, const j
     hr_knobs trained = *knobs;
     lora_choice was = {.scale = 1}, is = {.scale = 1};
     find_shape(words, "compress.lora_alpha", alpha);
-    (void)!hr_knobs_set(&trained, HR_KNOB_COMPRESS_LORA_ALPHA, alpha[0] == '\0' ? "rank" : alpha, NULL);
+    if (hr_knobs_set(&trained, HR_KNOB_COMPRESS_LORA_ALPHA, alpha[0] == '\0' ? "rank" : alpha, NULL) !=
+        HR_OK) {
+        return HR_FAIL(err, SAVE, "%s is damaged: its compress.lora_alpha is '%.40s'", d->request->save,
+                       alpha);
+    }
     (void)!lora_of(&trained, &was); // targets that are none are refused where the engine is made
     (void)!lora_of(knobs, &is);
     if (!known || fpclassify(was.scale - is.scale) == FP_ZERO) {
@@ -629,6 +633,16 @@ static hr_status describe(deploying *d, hr_err *err)
     return deploy_describe(d->e->model, &stores, d->request->adapters, d->out, err);
 }
 
+static uint64_t adapter_parameters(const hr_model *m)
+{
+    uint64_t sum = 0, elements = 0;
+    for (uint32_t k = 0; k < m->own_params; k++) {
+        (void)shape_elements(&m->params[k].shape, &elements);
+        sum += model_is_adapter_name(m->params[k].name) ? elements : 0;
+    }
+    return sum;
+}
+
 static hr_status make(deploying *d, const hr_preset *preset, hr_err *err)
 {
     const bool alone = d->request->adapters;
@@ -638,7 +652,7 @@ static hr_status make(deploying *d, const hr_preset *preset, hr_err *err)
     HR_TRY(weigh_trained(d, err));
     HR_TRY(alone ? take_adapters(d, err) : take_model(d, preset, err));
     HR_TRY(d->request->ranks ? ranks_of_deployed(d->e, alone ? &d->stripped : &d->left, d->out, err) : HR_OK);
-    d->out->deployed_parameters = d->e->model->parameters;
+    d->out->deployed_parameters = alone ? adapter_parameters(d->e->model) : d->e->model->parameters;
     HR_TRY(describe(d, err));
     HR_TRY(weigh_deployed(d, err));
     return evaluate_deployed(d, err);

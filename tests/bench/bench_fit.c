@@ -173,7 +173,7 @@ static void search(found *f)
     fit_search_result result = FIT_SEARCH_WORKED;
     const double begin = now();
     *f = (found){.plans = 0};
-    must(fit_search_create(&grid.asked, &grid.wish, &s, &err), &err);
+    must(fit_search_create(&grid.asked, &grid.wish, false, &s, &err), &err);
     while (result != FIT_SEARCH_LAST) {
         result = fit_search_advance(s, grid.planner, &f->points[f->count], &err);
         must(result == FIT_SEARCH_REFUSED ? err.status : HR_OK, &err);

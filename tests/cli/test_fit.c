@@ -79,11 +79,12 @@ static json_int_t peak_of(const char *command, const char *subject, const char *
 static const struct {
     const char *fit, *subject; // the question, and the same knobs for a plan
 } cases[] = {
-    {"fit demo --vram 40MiB --json", "demo -s device.vram=40MiB"},
+    {"fit demo --card rtx3070-8g --vram 40MiB --json",
+     "demo -s device.kind=plan -s device.card=rtx3070-8g -s device.vram=40MiB"},
     {"fit resnet50 --card rtx3070-8g --keep precision,optimizer.kind --json",
      "resnet50 -s device.kind=plan -s device.card=rtx3070-8g -s device.vram=none"},
-    {"fit gpt2_124m_tiny --vram 3MiB -s batch.size=8 --json",
-     "gpt2_124m_tiny -s device.vram=3MiB -s batch.size=8"},
+    {"fit gpt2_124m_tiny --card t4-16g --vram 3MiB -s batch.size=8 --json",
+     "gpt2_124m_tiny -s device.kind=plan -s device.card=t4-16g -s device.vram=3MiB -s batch.size=8"},
 };
 
 static void assert_point_is_planned(const json_t *point, const char *subject)
@@ -189,7 +190,7 @@ START_TEST(what_cannot_fit_ends_with_1_and_says_the_least)
     const char *words = "fit demo --vram 1MiB";
     outcome o = program_run(words);
     assert_exit(&o, words, 1);
-    ck_assert_ptr_nonnull(strstr(o.out, "nothing that was planned fits; the least needs "));
+    ck_assert_ptr_nonnull(strstr(o.out, "nothing that was planned fits; the nearest lacks "));
     outcome_deinit(&o);
     json_t *document = json_of("fit demo --vram 1MiB --json", 1);
     ck_assert(json_is_null(json_object_get(document, "fastest")));
@@ -275,10 +276,10 @@ START_TEST(a_wrong_question_says_what_to_ask)
     } rows[] = {
         {"fit demo --keep colour", "can keep execution, checkpoint, precision", "--keep batch,precision"},
         {"fit demo --keep batch,", "nothing that fit turns is called ''", "--keep batch,precision"},
-        {"fit demo --max batch.sise", "--max needs a whole number", "headroom fit demo --max batch.size"},
-        {"fit demo --max allocator.kind", "--max needs a whole number", "headroom fit demo --max batch.size"},
-        {"fit demo --max model.sequence", "--max needs a whole number of this model", "--max batch.size"},
-        {"fit demo --max batch.size --cards", "--max and --cards are two questions", "--max batch.size"},
+        {"fit demo --max batch.sise", "--max needs a size of the batch", "headroom fit demo --max batch.size"},
+        {"fit demo --max allocator.kind", "--max needs a size of the batch", "headroom fit demo --max batch.size"},
+        {"fit demo --max model.sequence", "--max needs a size of the batch or of this model", "--max batch.size"},
+        {"fit demo --max batch.size --cards", "--max and --cards are two questions", "--cards"},
         {"fit demo --card rtx3070", "rtx3070", "device.card"},
         {"fit demo --vram much", "device.vram", "device.vram=64MiB"},
         {"fit nothing_like_it", "no preset is called", "headroom presets"},

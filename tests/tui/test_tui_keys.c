@@ -257,7 +257,7 @@ END_TEST
 // The engine knows best whether weights would be lost: until it has spoken the value is shown, and then the running one again.
 START_TEST(a_refused_turn_shows_what_runs_again_and_what_to_type)
 {
-    static const hr_status statuses[] = {HR_STATE, HR_KNOB, HR_CONSTRAINT, HR_PRESET, HR_SAVE, HR_WRITE};
+    static const hr_status statuses[] = {HR_STATE, HR_KNOB, HR_CONSTRAINT, HR_PRESET, HR_SAVE};
     app *a = bench();
     for (size_t k = 0; k < sizeof statuses / sizeof *statuses; k++) {
         hr_err err = {.status = statuses[k], .sentence = "dense/lora_a would have another shape"};
@@ -276,6 +276,20 @@ START_TEST(a_refused_turn_shows_what_runs_again_and_what_to_type)
     screen_keys(a, ":set compress.lora 16\n");
     screen_advance(a, 1);
     ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_COMPRESS_LORA), 16);
+    screen_close(a);
+}
+END_TEST
+
+// While a turn is on its way an automatic save may fail: that is said, and the turn stays.
+START_TEST(a_save_that_fails_turns_no_knob_back)
+{
+    app *a = bench();
+    const hr_err err = {.status = HR_WRITE, .sentence = "no room for the save"};
+    fake_engine_refuse(a->feed.session, &err);
+    screen_keys(a, ":set compress.lora 16\n");
+    screen_advance(a, 1);
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_COMPRESS_LORA), 16);
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     screen_close(a);
 }
 END_TEST
@@ -724,7 +738,7 @@ SUITE_MAIN("tui keys", less_and_vi_move_beside_the_arrows, every_key_does_someth
            what_is_typed_takes_the_place_of_the_value, run_pauses_and_goes_on,
            leaving_asks_where_steps_would_be_lost_and_not_otherwise, leaving_says_what_the_saves_have,
            fix_turns_what_the_doctor_names_and_nothing_else, a_preset_is_chosen_and_runs,
-           a_refused_turn_shows_what_runs_again_and_what_to_type,
+           a_refused_turn_shows_what_runs_again_and_what_to_type, a_save_that_fails_turns_no_knob_back,
            a_training_begins_anew_with_all_that_is_turned, commands_do_what_keys_do,
            tab_completes_commands_knobs_and_choices, the_screen_is_saved_over_another_file_only_when_asked,
            a_save_without_a_file_says_what_to_type, a_line_takes_any_character_and_any_length,

@@ -208,14 +208,22 @@ static bool take_report(feed *f)
     return true;
 }
 
+// A save that could not be written, while a turn is on its way, says nothing of the turn.
+static bool is_of_turn(const feed *f, const hr_err *err)
+{
+    const bool saves_elsewhere = strcmp(hr_knob_text(&f->knobs, HR_KNOB_TRAIN_SAVE),
+                                        hr_knob_text(&f->applied, HR_KNOB_TRAIN_SAVE)) != 0;
+    return f->watched == NULL && err->status != HR_OOM && (err->status != HR_WRITE || saves_elsewhere) &&
+           !knob_edit_same(&f->knobs, &f->applied);
+}
+
 static bool take_error(feed *f)
 {
     hr_err err;
     if (!hr_session_error(f->session, &f->error_version, &err)) {
         return false;
     }
-    if (f->watched == NULL && err.status != HR_OOM &&
-        !knob_edit_same(&f->knobs, &f->applied)) { // a turn was refused
+    if (is_of_turn(f, &err)) {
         f->knobs = f->applied;
         f->follows_engine = true;
         knob_edit_log_settle(&f->turned, &f->knobs);

@@ -45,13 +45,9 @@ size_t fit_best_count(const fit_points *fit)
     return count;
 }
 
-// Times that are not known are alike.
 static bool beats(const hr_fit_point *a, const hr_fit_point *b, bool comes_first)
 {
-    double slower = fit_seconds(a) - fit_seconds(b);
-    double time = isnan(slower) ? 0 : slower;
-    double bytes = (double)a->plan.peak_in_use_bytes - (double)b->plan.peak_in_use_bytes;
-    return a->plan.fits && time <= 0 && bytes <= 0 && (time < 0 || bytes < 0 || comes_first);
+    return a->plan.fits && hr_fit_beats(&a->plan, &b->plan, comes_first);
 }
 
 // The newest point, beside those before it. Whether it takes the place of one of them.

@@ -91,9 +91,9 @@ typedef struct help_view {
 // What takes the training's place once it stands, or ends it: work that waits until a frame has said so.
 typedef struct next_training {
     pending work;
-    char preset[HR_KNOB_TEXT_MAX]; // to be opened
-    hr_preset *opened;             // the next one, while it is tried and the training ends
-    bool anew;                     // the same preset from its beginning, under `knobs`
+    char preset[PATH_MAX]; // to be opened
+    hr_preset *opened;     // the next one, while it is tried and the training ends
+    bool anew;             // the same preset from its beginning, under `knobs`
     hr_knobs knobs;
     bool stands; // it was tried: the training may end for it
 } next_training;

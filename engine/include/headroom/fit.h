@@ -56,13 +56,16 @@ HR_MUST_CHECK hr_status hr_fit_knobs(const hr_knobs *asked, const hr_fit_point *
 // Keeps what `words` name: keys that Fit turns, or their groups, with commas: "batch,optimizer.kind". USAGE with the words there are.
 HR_MUST_CHECK hr_status hr_fit_keep(hr_fit_wish *wish, const char *words, hr_err *err);
 
+// Whether a is better than b in peak or time and worse in neither, or (`comes_first`) as good; what fits is not beaten by what does not.
+// Times that are not known are alike.
+bool hr_fit_beats(const hr_whatif *a, const hr_whatif *b, bool comes_first);
+
 // A point, beside the others.
 typedef struct hr_fit_way {
     hr_fit_point point;
     uint64_t missing_bytes;          // of the device or of the host; 0: it fits
     char changes[HR_FIT_CHANGE_MAX]; // about what is learned (hr_fit_change); "": nothing
-    // None is better in peak or time and worse in neither: of all, and of those that leave alone what is learned. What fits is
-    // not beaten by what does not.
+    // No other beats it (hr_fit_beats): of all, and of those that leave alone what is learned.
     bool on_frontier, on_same_frontier;
 } hr_fit_way;
 
