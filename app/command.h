@@ -62,7 +62,8 @@
     X(ADAPTERS, 0, "adapters", NULL, "the adapters alone, a few MB, and what they go with")                  \
     X(RANKS, 0, "ranks", NULL, "of each layer: bytes and error of its weights as factors of a lower rank")   \
     X(OUT, 'o', "out", "FILE", "write it there; without it, only say what it would be")                      \
-    X(FORCE, 0, "force", NULL, "replace whatever file is there")
+    X(FORCE, 0, "force", NULL, "replace whatever file is there")                                             \
+    X(APPLY, 0, "apply", "N", "play it again with fix N of those that it names")
 
 typedef enum app_option_id {
 #define X(id, letter, name, value, line) APP_##id,

@@ -43,6 +43,10 @@ static const app_command commands[] = {
      OF_A_PLAN | APP_OPTION(VRAM) | APP_OPTION(CARD) | APP_OPTION(KEEP) | APP_OPTION(MAX) | APP_OPTION(CARDS) |
          APP_OPTION(JSON),
      APP_PRESET_WORD, NULL, cli_fit},
+    {"explain", "PRESET | LOG | SNAPSHOT",
+     "say why it runs, or ran, out of memory: the cause, what shows it, and what was proved to help; exit code 1 when it did",
+     OF_A_PLAN | APP_OPTION(STEPS) | APP_OPTION(ALLOCATOR) | APP_OPTION(APPLY) | APP_OPTION(JSON), APP_PRESET_WORD, NULL,
+     cli_explain},
     {"compare", "A B",
      "two plans, reports or traces side by side: a PRESET, a PRESET,key=value,key=value, a report of --json, a trace",
      OF_A_PLAN | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_compare},
@@ -125,8 +129,7 @@ static bool names_preset(const char *word)
 // Words that others have for what a command of ours does.
 static const char *named_elsewhere(const char *word)
 {
-    static const char *const rows[][2] = {
-        {"train", "run"}, {"explain", "plan"}, {"estimate", "plan"}, {"predict", "plan"}};
+    static const char *const rows[][2] = {{"train", "run"}, {"estimate", "plan"}, {"predict", "plan"}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (strcmp(word, rows[k][0]) == 0) {
             return rows[k][1];

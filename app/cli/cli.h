@@ -10,6 +10,7 @@ int cli_workbench(int argc, char **argv); // argv[0] is "": started without a co
 int cli_run(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_fit(int argc, char **argv);
+int cli_explain(int argc, char **argv);
 int cli_compare(int argc, char **argv);
 int cli_replay(int argc, char **argv);
 int cli_pack(int argc, char **argv);

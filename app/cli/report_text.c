@@ -68,7 +68,7 @@ static void print_flops(uint64_t flops)
 
 static uint64_t limit_of(const hr_report *r)
 {
-    const bool of_device = r->oom.cause != HR_OOM_NONE && r->oom.cause != HR_OOM_PIPELINE;
+    const bool of_device = r->oom.cause != HR_OOM_NONE && !r->oom.of_host;
     return was_built(r) || !of_device ? r->memory.limit_bytes : r->oom.limit_bytes;
 }
 
@@ -562,7 +562,7 @@ void report_print_text(const hr_report *r, const report_style *style)
         print_tensors(r, style);
         report_print_workspaces(r, letter_of_category(r, style, HR_CATEGORY_TEMPORARIES));
     }
-    if (r->oom.cause == HR_OOM_PIPELINE) {
+    if (r->oom.of_host) {
         print_host_oom(r);
     } else if (r->oom.cause != HR_OOM_NONE) {
         print_oom(r, style);

@@ -41,7 +41,7 @@ static bool was_built(const hr_report *r)
 
 static uint64_t limit_of(const hr_report *r)
 {
-    const bool of_device = r->oom.cause != HR_OOM_NONE && r->oom.cause != HR_OOM_PIPELINE;
+    const bool of_device = r->oom.cause != HR_OOM_NONE && !r->oom.of_host;
     return of_device ? r->oom.limit_bytes : r->memory.limit_bytes;
 }
 
@@ -238,7 +238,7 @@ static void say_fixes(const progress *p, const hr_report *r)
 
 static void say_oom(const progress *p, const hr_report *r)
 {
-    if (r->oom.cause == HR_OOM_PIPELINE) {
+    if (r->oom.of_host) {
         fputs("It ran out of the host's memory before the pipeline was opened", p->out);
     } else {
         fprintf(p->out, "It ran out of memory at %s", r->oom.instruction_name);

@@ -341,8 +341,11 @@ static const hr_field fix[] = {
     HR_FIELD_END,
 };
 
+static const hr_field evidence[] = {HR_FIELD(hr_report_evidence, line, "sentence", NAME), HR_FIELD_END};
+
 static const hr_field oom[] = {
     WORD(hr_report_oom, cause, "cause", cause_word, HR_OOM_CAUSE_COUNT, NULL),
+    HR_FIELD(hr_report_oom, of_host, NULL, FLAG),
     HR_FIELD(hr_report_oom, tensor, "tensor", NAME),
     HR_FIELD(hr_report_oom, instruction, "instruction", COUNT32),
     HR_FIELD(hr_report_oom, instruction_name, "name", NAME),
@@ -357,6 +360,7 @@ static const hr_field oom[] = {
     HR_FIELD(hr_report_oom, hole_bytes, NULL, AMOUNTS),
     HR_FIELD(hr_report_oom, sentence, "sentence", NAME),
     HR_FIELD(hr_report_oom, hint, "try", NAME),
+    ROWS(hr_report_oom, evidence, evidence_count, "evidence", evidence),
     ROWS(hr_report_oom, fixes, fix_count, "fixes", fix),
     HR_FIELD_END,
 };

@@ -60,6 +60,10 @@ typedef struct heap_refusal {
     uint64_t rounded_bytes; // as the allocator rounds it
     uint64_t driver_bytes;  // what was asked of the driver in the end; 0: nothing
     uint32_t tensor, stream;
+    bool recorded;              // a driver refused, not numbers: what the file is of
+    bool told;                  // and said how much it had:
+    uint64_t device_free_bytes; // of the whole device
+    uint64_t device_bytes;      // the whole device; 0: nobody says
 } heap_refusal;
 
 // Starts zeroed.

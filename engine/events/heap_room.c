@@ -125,7 +125,10 @@ heap_room heap_room_of(const heap_snapshot *p, heap_chooser may_go, void *contex
     uint64_t used_bytes =
         c->in_use_bytes - (pending_bytes < c->in_use_bytes ? pending_bytes : c->in_use_bytes);
     uint64_t ungrown_bytes = c->limit_bytes > c->pool_bytes ? c->limit_bytes - c->pool_bytes : 0;
-    room.limit_bytes = c->limit_bytes > c->pool_bytes ? c->limit_bytes : c->pool_bytes;
+    if (asked->told && c->limit_bytes == 0) {
+        ungrown_bytes = asked->device_free_bytes;
+    }
+    room.limit_bytes = c->pool_bytes + ungrown_bytes;
     room.free_bytes = room.limit_bytes - (used_bytes < room.limit_bytes ? used_bytes : room.limit_bytes);
     room.waste_bytes = c->in_use_bytes > c->requested_bytes ? c->in_use_bytes - c->requested_bytes : 0;
     room.hole_bytes = own.longest_bytes;

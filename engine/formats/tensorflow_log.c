@@ -17,7 +17,8 @@ typedef struct tensorflow_log {
     input *in;
     text plain; // the line without its colours
     log_dump now, best;
-    log_request request; // the last one, until a dump takes it
+    log_request request;   // the last one, until a dump takes it
+    uint64_t device_bytes; // as TensorFlow says when it opens a device; 0: it does not
     uint32_t dumps;
     uint32_t stats_lines;  // that may still come
     bool begins_sign[256]; // by character
@@ -275,6 +276,19 @@ static hr_status on_growth(tensorflow_log *r, log_span line, log_span behind, hr
     return HR_OK;
 }
 
+// "deviceMemorySize: 3.87GiB", before 2.1 "totalMemory: 3.87GiB freeMemory: 67.00MiB".
+static hr_status on_device(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
+{
+    (void)line;
+    (void)err;
+    uint64_t bytes;
+    bool exact;
+    if (log_take_bytes(&behind, &bytes, &exact) && bytes > r->device_bytes) {
+        r->device_bytes = bytes;
+    }
+    return HR_OK;
+}
+
 static hr_status on_stats(tensorflow_log *r, log_span line, log_span behind, hr_err *err)
 {
     (void)line;
@@ -323,6 +337,8 @@ static const struct {
     {"Allocator region growth hint: next region allocation target ", on_growth},
     {"Stats:", on_stats},
     {"OOM when allocating tensor", on_tensor},
+    {"MemorySize: ", on_device},
+    {"Memory: ", on_device},
 };
 enum { SIGNS = sizeof signs / sizeof *signs };
 
@@ -417,6 +433,7 @@ static hr_status read_tensorflow_log(input *in, trace *t, hr_err *err)
         status = read_lines(&r, err);
     }
     t->dumps = r.dumps;
+    r.best.snapshot.refusal.device_bytes = r.device_bytes;
     if (status == HR_OK) {
         status =
             r.best.snapshot.chunks.count == 0 ? refuse(&r, err) : log_dump_finish(&r.best, in->name, t, err);

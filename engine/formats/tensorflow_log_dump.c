@@ -71,7 +71,11 @@ static hr_status set_refusal(heap_snapshot *p, const log_request *request, hr_er
 {
     heap_refusal *refusal = &p->refusal;
     const uint64_t requested = request->requested_bytes;
-    *refusal = (heap_refusal){.any = request->any, .requested_bytes = requested, .tensor = HR_NO_ID};
+    *refusal = (heap_refusal){.any = request->any,
+                              .requested_bytes = requested,
+                              .tensor = HR_NO_ID,
+                              .recorded = true,
+                              .device_bytes = refusal->device_bytes};
     refusal->rounded_bytes = request->rounded_bytes;
     if (refusal->rounded_bytes == 0 && requested <= UINT64_MAX - LOG_ROUNDING_BYTES) {
         refusal->rounded_bytes =

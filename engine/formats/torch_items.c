@@ -64,7 +64,8 @@ hr_status torch_read_row(torch_parts *parts, const pickle *p, const torch_record
     if (!torch_has(r, TORCH_KEY_SIZE) || (!torch_has(r, TORCH_KEY_ADDR) && row->kind != TRACE_REFUSED)) {
         row->kind = TRACE_KINDS;
     }
-    row->address = torch_field(r, TORCH_KEY_ADDR, 0);
+    row->address = row->kind == TRACE_REFUSED ? torch_field(r, TORCH_KEY_DEVICE_FREE, TORCH_FREE_UNTOLD)
+                                              : torch_field(r, TORCH_KEY_ADDR, 0);
     row->time_us = torch_field(r, TORCH_KEY_TIME_US, 0);
     if (row->time_us > TORCH_TIME_MAX) {
         return pickle_fail(p, err, "needed microseconds below 2^53 for 'time_us', had %" PRId64,

@@ -7,6 +7,7 @@
 #define TORCH_KEY_MAP(X)                                                                                     \
     X(ACTION, "action", TEXT)                                                                                \
     X(ADDR, "addr", WHOLE)                                                                                   \
+    X(DEVICE_FREE, "device_free", WHOLE) /* of an oom, in the place of addr */                               \
     X(SIZE, "size", WHOLE)                                                                                   \
     X(STREAM, "stream", WHOLE)                                                                               \
     X(TIME_US, "time_us", WHOLE)                                                                             \

@@ -15,15 +15,17 @@
 #include "base/vec.h"
 #include "formats/trace.h"
 
-#define TORCH_NONE      UINT32_MAX
-#define TORCH_BYTES_MAX (UINT64_C(1) << 50)
-#define TORCH_TIME_MAX  (UINT64_C(1) << 53)
+#define TORCH_NONE        UINT32_MAX
+#define TORCH_BYTES_MAX   (UINT64_C(1) << 50)
+#define TORCH_TIME_MAX    (UINT64_C(1) << 53)
+#define TORCH_FREE_UNTOLD UINT64_MAX
 
 enum { TORCH_FRAMES_MAX = 1 << 18, TORCH_BLOCKS_MAX = 1 << 24, TORCH_RUNS_MAX = 256, TORCH_RECENT = 16 };
 
 // One entry of a device's trace; as large as an event of ours, into which it turns where it lies.
 typedef struct torch_row {
-    uint64_t address, bytes, time_us;
+    uint64_t address; // of an oom what the device had free, TORCH_FREE_UNTOLD where that is not there
+    uint64_t bytes, time_us;
     uint32_t name; // in trace.names
     uint16_t stream;
     uint8_t device;

@@ -8,6 +8,8 @@
 #include "formats/pickle.h"
 #include "formats/torch_parts.h"
 
+#define TORCH_ROUNDING UINT64_C(512)
+
 typedef struct reader {
     torch_parts parts;
     torch_past past;
@@ -132,6 +134,32 @@ static hr_status make_room(reader *r, uint64_t gap, hr_err *err)
     return HR_OK;
 }
 
+// Segments are drawn when a snapshot is written: they are those of the refusal where nothing came behind it.
+static hr_status set_refusal(heap_snapshot *p, const trace *t, const torch_row *row, hr_err *err)
+{
+    const char *name = intern_text(&t->names, row->name);
+    if (p == NULL || row->bytes == 0) {
+        return HR_OK;
+    }
+    p->refusal = (heap_refusal){.any = row->kind == TRACE_REFUSED,
+                                .requested_bytes = row->bytes,
+                                .rounded_bytes = (row->bytes + TORCH_ROUNDING - 1) & ~(TORCH_ROUNDING - 1),
+                                .tensor = HR_NO_ID,
+                                .stream = row->stream,
+                                .recorded = true};
+    if (row->address <= TORCH_BYTES_MAX) {
+        p->refusal.told = true;
+        p->refusal.device_free_bytes = row->address;
+    }
+    if (p->refusal.any && name != NULL) {
+        p->refusal.tensor = intern_add(&p->names, name, strlen(name));
+        if (p->refusal.tensor == INTERN_NONE) {
+            return HR_FAIL(err, NOMEM, "snapshot: needed host memory for a name, had none");
+        }
+    }
+    return HR_OK;
+}
+
 static hr_status add_rows(reader *r, uint64_t gap, hr_err *err)
 {
     trace *t = r->parts.t;
@@ -148,6 +176,7 @@ static hr_status add_rows(reader *r, uint64_t gap, hr_err *err)
                              .device = row.device,
                              .kind = row.kind};
         if (row.kind != TRACE_KINDS) {
+            HR_TRY(set_refusal(t->heaps[row.device], t, &row, err));
             HR_TRY(trace_add(&r->builder, event, row.address, err));
         }
         if (t->events.count > gap + k + 1) {

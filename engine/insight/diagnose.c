@@ -3,8 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/units.h"
+
+#include "base/text.h"
 
 // Bytes as people read them, in one expression.
 typedef struct words {
@@ -202,9 +205,29 @@ static hr_oom_cause cause_of_shortage(const step_needs *needs, const heap_room *
                                                 : HR_OOM_CAPACITY;
 }
 
+static bool fits_without_ahead(const step_needs *needs, const hr_report_oom *oom)
+{
+    return needs->ahead_bytes > 0 && needs->limit_bytes - oom->limit_bytes <= needs->ahead_bytes;
+}
+
+static void say_ahead(const step_needs *needs, hr_report_oom *oom)
+{
+    char enough[64];
+    say_limit(needs, enough, sizeof enough);
+    (void)snprintf(
+        oom->sentence, sizeof oom->sentence,
+        "pipeline: the step asks for %s at its peak%s, the limit is %s; %s holds %s of batches ahead on the "
+        "device, and without them it would fit",
+        human(needs->asked_bytes).text, enough, human(oom->limit_bytes).text, needs->ahead_key,
+        human(needs->ahead_bytes).text);
+}
+
 // The step is known: what it asks for in all decides first.
 static hr_oom_cause cause_of(const step_needs *needs, const heap_room *room, const hr_report_oom *oom)
 {
+    if (needs->asked_bytes > oom->limit_bytes && needs->limit_bytes > 0 && fits_without_ahead(needs, oom)) {
+        return HR_OOM_PIPELINE;
+    }
     if (needs->asked_bytes > oom->limit_bytes) {
         return needs->limit_key != NULL ? HR_OOM_LIMIT : HR_OOM_CAPACITY;
     }
@@ -222,8 +245,15 @@ static hr_oom_cause cause_of(const step_needs *needs, const heap_room *room, con
 void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in_the_way, hr_report_oom *oom)
 {
     const refused r = {oom->tensor, oom->requested_bytes, oom->free_bytes, oom->largest_free_bytes};
+    const uint64_t short_bytes =
+        needs->asked_bytes > oom->limit_bytes ? needs->asked_bytes - oom->limit_bytes : 0;
+    if (needs->shown != NULL && diagnose_evidence(needs->shown, room, short_bytes, oom)) {
+        return;
+    }
     oom->cause = cause_of(needs, room, oom);
-    if (oom->cause == HR_OOM_FRAGMENTATION) {
+    if (oom->cause == HR_OOM_PIPELINE) {
+        say_ahead(needs, oom);
+    } else if (oom->cause == HR_OOM_FRAGMENTATION) {
         say_fragmentation(&r, room, in_the_way, oom->sentence, sizeof oom->sentence);
     } else if (oom->cause == HR_OOM_OTHER_STREAM) {
         say_other_stream(&r, room, oom->sentence, sizeof oom->sentence);
@@ -280,27 +310,45 @@ static const char *name_in_window(const heap_snapshot *p, const heap_window *w)
     return intern_text(&p->names, tensor);
 }
 
-hr_oom_cause diagnose_heap(const heap_snapshot *p, char *sentence, size_t size)
+static void say_room(const heap_snapshot *p, const heap_room *room, hr_report_oom *oom)
 {
-    heap_room room = heap_room_of(p, NULL, NULL);
-    const char *name = intern_text(&p->names, p->refusal.tensor);
-    const refused r = {name == NULL ? "the request" : name, p->refusal.requested_bytes, room.free_bytes,
-                       room.largest_bytes};
-    sentence[0] = '\0';
-    if (!room.any) {
-        return HR_OOM_NONE;
-    }
-    hr_oom_cause cause = cause_of_room(&room);
-    if (cause == HR_OOM_FRAGMENTATION) {
-        say_fragmentation(&r, &room, name_in_window(p, &room.window), sentence, size);
-    } else if (cause == HR_OOM_OTHER_STREAM) {
-        say_other_stream(&r, &room, sentence, size);
-    } else if (cause == HR_OOM_ROUNDING) {
-        say_rounding(&r, &room, room.waste_bytes, sentence, size);
+    const refused r = {oom->tensor, oom->requested_bytes, room->free_bytes, room->largest_bytes};
+    char *sentence = oom->sentence;
+    const size_t size = sizeof oom->sentence;
+    oom->cause = cause_of_room(room);
+    if (oom->cause == HR_OOM_FRAGMENTATION) {
+        say_fragmentation(&r, room, name_in_window(p, &room->window), sentence, size);
+    } else if (oom->cause == HR_OOM_OTHER_STREAM) {
+        say_other_stream(&r, room, sentence, size);
+    } else if (oom->cause == HR_OOM_ROUNDING) {
+        say_rounding(&r, room, room->waste_bytes, sentence, size);
     } else {
         (void)snprintf(sentence, size, "capacity: %s needs %s, and %s of %s are free", r.tensor,
-                       human(r.requested_bytes).text, human(room.free_bytes).text,
-                       human(room.limit_bytes).text);
+                       human(r.requested_bytes).text, human(room->free_bytes).text,
+                       human(room->limit_bytes).text);
     }
-    return cause;
+}
+
+void diagnose_record(const heap_snapshot *p, const oom_evidence *shown, hr_report_oom *oom)
+{
+    const heap_room room = heap_room_of(p, NULL, NULL);
+    const char *name = intern_text(&p->names, p->refusal.tensor);
+    *oom = (hr_report_oom){.instruction = HR_NO_ID};
+    if (!room.any) {
+        return;
+    }
+    oom->requested_bytes = p->refusal.requested_bytes;
+    oom->free_bytes = room.free_bytes;
+    oom->largest_free_bytes = room.largest_bytes;
+    oom->in_use_bytes = p->counters.in_use_bytes;
+    oom->pool_bytes = p->counters.pool_bytes;
+    oom->limit_bytes = room.limit_bytes;
+    oom->hole_count = room.hole_count;
+    memcpy(oom->hole_bytes, room.holes, sizeof oom->hole_bytes);
+    (void)text_copy(oom->tensor, sizeof oom->tensor, name == NULL ? "the request" : name);
+    (void)text_copy(oom->instruction_name, sizeof oom->instruction_name, oom->tensor);
+    if (!diagnose_driver(p, &room, oom) && !diagnose_evidence(shown, &room, 0, oom)) {
+        say_room(p, &room, oom);
+    }
+    diagnose_lines(shown, &room, oom);
 }

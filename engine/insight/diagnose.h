@@ -6,6 +6,7 @@
 #include "headroom/report.h"
 
 #include "events/heap_room.h"
+#include "insight/diagnose_evidence.h"
 
 //   capacity       more was asked for than the limit, whatever the allocator does
 //   limit          the same, and the card would have had room: a knob sets the limit
@@ -16,6 +17,9 @@
 //   other_stream   it would fit into memory that nothing uses, but that is another stream's, or waits for it
 //   outside        it would fit, and the card itself has no more: others have it
 //   fragmentation  it would fit, and enough bytes were free, but not in one piece
+//   pipeline       it would fit, but for the batches that are held ahead on the device
+//
+// and of records what insight/diagnose_evidence.h says, which goes before.
 
 // What the step asks for, what would hold it, and what its allocator wasted.
 typedef struct step_needs {
@@ -24,6 +28,9 @@ typedef struct step_needs {
     uint64_t waste_bytes;   // what rounding and unsplit chunks held at the refusal
     const char *limit_key;  // of the knob that keeps the limit below limit_bytes; NULL: none does
     uint64_t without_bytes; // the limit without it
+    uint64_t ahead_bytes;   // of asked_bytes, batches that are held on the device beyond the one that is used
+    const char *ahead_key;  // of the knob that has them there
+    const oom_evidence *shown; // of a record; NULL: the step is a program
 } step_needs;
 
 // Reads the facts of `oom` (requested, free, largest free, in use, pool, limit, categories) and fills cause and
@@ -37,7 +44,8 @@ void diagnose_outside(uint64_t context_bytes, uint64_t others_bytes, hr_report_o
 // The same for an allocator that plans: what was refused is the one block of the whole step.
 void diagnose_block(const step_needs *needs, hr_report_oom *oom);
 
-// The same of a snapshot alone, with its refusal: the step is unknown. HR_OOM_NONE and "" without a refusal.
-hr_oom_cause diagnose_heap(const heap_snapshot *p, char *sentence, size_t size);
+// The same of a record: its heap with its refusal, and what its events show. The step is unknown. Fills all of `oom` but its
+// fixes; HR_OOM_NONE and "" without a refusal.
+void diagnose_record(const heap_snapshot *p, const oom_evidence *shown, hr_report_oom *oom);
 
 #endif

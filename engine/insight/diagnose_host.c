@@ -42,6 +42,7 @@ void diagnose_host(const host_outlook *outlook, uint64_t limit_bytes, hr_report_
         largest[HR_BYTES_TEXT_MAX];
     char other[96] = " and is the largest of them";
     *oom = (hr_report_oom){.cause = HR_OOM_PIPELINE,
+                           .of_host = true,
                            .instruction = HR_NO_ID,
                            .requested_bytes = x.crossing.bytes,
                            .free_bytes = limit_bytes - x.before_bytes,

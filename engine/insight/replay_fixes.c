@@ -37,8 +37,13 @@ typedef struct remedy {
     const char *value;
 } remedy;
 
+// From what changes least.
 static const remedy remedies[] = {{HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, "on"},
-                                  {HR_KNOB_ALLOCATOR_KIND, "async"}};
+                                  {HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, "on"},
+                                  {HR_KNOB_ALLOCATOR_GROWTH, "off"},
+                                  {HR_KNOB_ALLOCATOR_MAX_SPLIT, "32MiB"},
+                                  {HR_KNOB_ALLOCATOR_KIND, "async"},
+                                  {HR_KNOB_ALLOCATOR_KIND, "bfc"}};
 
 hr_status hr_replay_remedies(hr_replay *replay, const hr_knobs *knobs, const hr_replay_options *options,
                              hr_replay_fix *fixes, uint32_t max, uint32_t *count, hr_err *err)

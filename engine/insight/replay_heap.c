@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heaps to be shown: a line of cells, the holes and what pins them.
+#include <assert.h>
+
 #include "base/host_mem.h"
 #include "base/text.h"
 #include "events/heap_holes.h"
@@ -121,7 +123,14 @@ hr_status hr_heap_holes(const hr_heap *heap, hr_heap_hole *holes, size_t max, si
 
 hr_oom_cause hr_heap_diagnose(const hr_heap *heap, char *sentence, size_t size)
 {
-    return diagnose_heap(&heap->snapshot, sentence, size);
+    oom_evidence shown;
+    hr_report_oom oom;
+    const hr_status status = evidence_of(NULL, 0, 0, &heap->snapshot, &shown, NULL);
+    assert(status == HR_OK && "a heap alone needs no host memory");
+    (void)status;
+    diagnose_record(&heap->snapshot, &shown, &oom);
+    (void)text_copy(sentence, size, oom.sentence);
+    return oom.cause;
 }
 
 // ---- in the frameworks' words ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "headroom/engine.h"
 #include "headroom/step_plan.h"
 
+#include "insight/evidence.h"
 #include "insight/replay.h"
 
 // hr_replay_open for what is to be planned: USAGE error where it asks for nothing.
@@ -44,10 +45,13 @@ HR_MUST_CHECK hr_status replay_whatif(hr_replay *replay, const hr_knobs *knobs, 
 // Categories and phases are none: a record does not say them. The caller deinits it.
 HR_MUST_CHECK hr_status replay_step_plan(hr_replay *replay, const hr_knobs *knobs, hr_step_plan *out,
                                          hr_err *err);
-// With the verdict and its fixes, each proved by a replay, where it does not fit. The caller deinits it.
-HR_MUST_CHECK hr_status replay_report(hr_replay *replay, const hr_knobs *knobs, const char *name,
-                                      hr_report *out, hr_err *err);
 
+// Fills the fixes of `oom`, of which cause and limit stand: settings first, more memory last, each proved by a replay.
+HR_MUST_CHECK hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, hr_report_oom *oom,
+                                          hr_err *err);
+// Counts in `shown` how often a replay goes back to the device for one request. Errors of hr_replay_run.
+HR_MUST_CHECK hr_status replay_retries(const hr_replay *replay, const hr_knobs *knobs, oom_evidence *shown,
+                                       hr_err *err);
 // Whether the knobs with this pair serve the whole trace on every device: then *fix says so. A pair that a rule about
 // knobs refuses serves nothing. Other errors of hr_replay_run.
 HR_MUST_CHECK hr_status replay_try(hr_replay *replay, const hr_knobs *knobs, const char *pair,

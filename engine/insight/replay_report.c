@@ -106,18 +106,53 @@ static hr_status try_more(hr_replay *replay, const hr_knobs *knobs, uint64_t fit
     return replay_try(replay, knobs, pair, NULL, fix, serves, err);
 }
 
-static hr_status find_fixes(hr_replay *replay, const hr_knobs *knobs, uint64_t fits_bytes, hr_report_oom *oom,
-                            hr_err *err)
+// Where only time was lost, what loses none.
+static hr_status add_if_it_helps(const hr_replay *replay, const hr_knobs *knobs, const hr_replay_fix *fix,
+                                 hr_report_oom *oom, hr_err *err)
 {
-    hr_replay_fix fixes[HR_FIXES_MAX];
-    uint32_t count = 0;
-    bool serves = false;
-    HR_TRY(hr_replay_remedies(replay, knobs, NULL, fixes, HR_FIXES_MAX - 1, &count, err));
-    HR_TRY(try_more(replay, knobs, fits_bytes, &fixes[count], &serves, err));
-    count += serves;
-    for (uint32_t k = 0; k < count; k++) {
-        add_fix(oom, &fixes[k]);
+    oom_evidence shown = {0};
+    hr_knobs turned = *knobs;
+    if (oom->cause == HR_OOM_RETRIES) {
+        HR_TRY(hr_knobs_set_pair(&turned, fix->pair, err));
+        HR_TRY(replay_retries(replay, &turned, &shown, err));
     }
+    if (shown.retries == 0 && oom->fix_count < HR_FIXES_MAX) {
+        add_fix(oom, fix);
+    }
+    return HR_OK;
+}
+
+static void say_hint(hr_report_oom *oom)
+{
+    if (oom->fix_count > 0) {
+        (void)snprintf(oom->hint, sizeof oom->hint, "-s %s", oom->fixes[0].knobs);
+    }
+}
+
+// A leak runs out under every other setting too, only later.
+hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, hr_report_oom *oom, hr_err *err)
+{
+    enum { TRIED = HR_FIXES_MAX + 2 };
+    hr_replay_fix fixes[TRIED + 1];
+    uint32_t count = 0;
+    uint64_t fits_bytes = 0;
+    bool serves = false;
+    oom->fix_count = 0;
+    if (oom->cause == HR_OOM_LEAK) {
+        return HR_OK;
+    }
+    HR_TRY(hr_replay_remedies(replay, knobs, NULL, fixes, TRIED, &count, err));
+    for (uint32_t k = 0; k < count && oom->fix_count < HR_FIXES_MAX - 1; k++) {
+        HR_TRY(add_if_it_helps(replay, knobs, &fixes[k], oom, err));
+    }
+    if (oom->limit_bytes > 0) {
+        HR_TRY(replay_smallest_limit(replay, knobs, oom->limit_bytes, &fits_bytes, err));
+    }
+    HR_TRY(try_more(replay, knobs, fits_bytes, &fixes[0], &serves, err));
+    if (serves) {
+        HR_TRY(add_if_it_helps(replay, knobs, &fixes[0], oom, err));
+    }
+    say_hint(oom);
     return HR_OK;
 }
 
@@ -138,13 +173,6 @@ static void take_failure(const hr_replay_failure *f, hr_report_oom *oom)
     (void)text_copy(oom->instruction_name, sizeof oom->instruction_name, oom->tensor);
 }
 
-static void say_hint(hr_report_oom *oom)
-{
-    if (oom->fix_count > 0) {
-        (void)snprintf(oom->hint, sizeof oom->hint, "-s %s", oom->fixes[0].knobs);
-    }
-}
-
 // Where there are several, screens show but one of them.
 static void name_device(const hr_replay_about *about, uint32_t device, hr_report_oom *oom)
 {
@@ -154,6 +182,18 @@ static void name_device(const hr_replay_about *about, uint32_t device, hr_report
         (void)snprintf(oom->sentence, sizeof oom->sentence, "device %u: %.*s", device,
                        (int)sizeof oom->sentence - 32, words);
     }
+}
+
+// The event that a row of the file has become; 0 where it stood before.
+static uint32_t event_of_row(const trace *t, uint32_t device, uint64_t row)
+{
+    for (uint32_t k = 0; k < t->events.count; k++) {
+        const trace_event *e = &t->events.data[k];
+        if (e->row == row && e->device == device && (e->kind == TRACE_ALLOC || e->kind == TRACE_REFUSED)) {
+            return k;
+        }
+    }
+    return 0;
 }
 
 static hr_status fill_oom(hr_replay *replay, const hr_knobs *knobs, const hr_replay_result *result,
@@ -167,23 +207,26 @@ static hr_status fill_oom(hr_replay *replay, const hr_knobs *knobs, const hr_rep
     take_failure(f, oom);
     HR_TRY(replay_smallest_limit(replay, knobs, f->limit_bytes, &fits_bytes, err));
     heap_room room = {0};
+    oom_evidence shown = {0};
     if (result->failure_heap != NULL) {
+        const uint32_t end = event_of_row(&replay->trace, f->device, f->event);
+        HR_TRY(evidence_of(&replay->trace, f->device, end, &result->failure_heap->snapshot, &shown, err));
         room = heap_room_of(&result->failure_heap->snapshot, NULL, NULL);
         oom->hole_count = room.hole_count;
         memcpy(oom->hole_bytes, room.holes, sizeof oom->hole_bytes);
     }
     const step_needs needs = {.asked_bytes = replay_asked_bytes(&replay->trace, f->device),
                               .limit_bytes = fits_bytes,
-                              .waste_bytes = room.waste_bytes};
+                              .waste_bytes = room.waste_bytes,
+                              .shown = &shown};
     diagnose_oom(&needs, &room, NULL, oom);
     name_device(&replay->about, f->device, oom);
-    HR_TRY(find_fixes(replay, knobs, fits_bytes, oom, err));
-    say_hint(oom);
-    return HR_OK;
+    diagnose_lines(&shown, &room, oom);
+    return replay_find_fixes(replay, knobs, oom, err);
 }
 
-hr_status replay_report(hr_replay *replay, const hr_knobs *knobs, const char *name, hr_report *out,
-                        hr_err *err)
+hr_status hr_replay_report(hr_replay *replay, const hr_knobs *knobs, const char *name, hr_report *out,
+                           hr_err *err)
 {
     const hr_replay_options options = {.wants_peak_heap = true};
     hr_replay_result result;

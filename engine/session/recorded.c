@@ -181,7 +181,7 @@ static hr_status build(recorded *e, hr_err *err)
         hr_report_deinit(&e->report);
         e->has_report = false;
     }
-    HR_TRY(replay_report(e->replay, &e->knobs, "", &e->report, err));
+    HR_TRY(hr_replay_report(e->replay, &e->knobs, "", &e->report, err));
     e->has_report = true;
     HR_TRY(replay_prepare(e->replay, &e->knobs, &e->stage, err));
     e->stage.setup.bus = &e->bus;

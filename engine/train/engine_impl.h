@@ -42,7 +42,7 @@ struct hr_engine {
     hr_engine_state state;
     hr_err error;                 // of OOM and FAILED
     hr_report_oom oom;            // of the OOM state
-    host_outlook refused_host;    // of HR_OOM_PIPELINE: what the host would have held
+    host_outlook refused_host;    // of an oom of_host: what the host would have held
     uint64_t refused_limit_bytes; // of the same: the device's limit
     hr_heap *failure_heap;        // of the last out-of-memory, where it is kept and host memory was there
 

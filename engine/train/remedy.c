@@ -327,7 +327,7 @@ void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom 
                 .room = HR_FIXES_MAX};
     oom->fix_count = 0;
     oom->hint[0] = '\0';
-    if (oom->cause == HR_OOM_PIPELINE) {
+    if (oom->of_host) {
         remedy_search_host(e, refused, oom);
     } else if (oom->cause == HR_OOM_LEAK) {
         (void)try_candidate(&s, &stop_the_leak); // any other change only runs out later
@@ -351,8 +351,8 @@ void engine_say_remedies(const hr_report_oom *oom, hr_err *err)
     }
     hr_err_try(
         err, "%s",
-        length > 0                      ? words
-        : oom->cause == HR_OOM_PIPELINE ? "-s pipeline.ram_limit=none"
+        length > 0     ? words
+        : oom->of_host ? "-s pipeline.ram_limit=none"
         : oom->cause == HR_OOM_OUTSIDE
             ? "nvidia-smi, which lists who holds the rest of the card"
             : "headroom cards --fit PRESET, which says on what it fits: nothing else that was tried does it");

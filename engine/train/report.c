@@ -362,10 +362,10 @@ static void add_host_stages(const host_outlook *outlook, hr_report *r)
 static void fill_planned_host(const hr_engine *e, hr_report *r)
 {
     host_outlook outlook = e->refused_host;
-    if (e->oom.cause != HR_OOM_PIPELINE && e->build == NULL) {
+    if (!e->oom.of_host && e->build == NULL) {
         return;
     }
-    if (e->oom.cause != HR_OOM_PIPELINE) {
+    if (!e->oom.of_host) {
         wire_foresee(e->build, model_reported(e), &e->knobs, &outlook);
         r->host.input_seconds = outlook.input.input_seconds;
         r->host.stall = time_plan_stall(&outlook.input, r->step.seconds);
@@ -376,7 +376,7 @@ static void fill_planned_host(const hr_engine *e, hr_report *r)
 // After fill_step, whose seconds it asks for.
 static void fill_host(const hr_engine *e, hr_report *r)
 {
-    if (e->data == NULL || e->oom.cause == HR_OOM_PIPELINE) {
+    if (e->data == NULL || e->oom.of_host) {
         fill_planned_host(e, r);
         return;
     }
@@ -451,7 +451,7 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
                    .step = {.seconds = (double)NAN, .seconds_low = (double)NAN, .seconds_high = (double)NAN},
                    .oom = e->oom};
     r.memory.limit_bytes = // also where nothing could be built under it
-        e->oom.cause == HR_OOM_PIPELINE ? e->refused_limit_bytes
+        e->oom.of_host ? e->refused_limit_bytes
         : e->answering != NULL          ? e->answers_limit_bytes
                                         : e->oom.limit_bytes;
     if (host_answers(model_reported(e)).rank > 0) {
@@ -502,12 +502,26 @@ static uint64_t left_of(uint64_t limit_bytes, uint64_t bytes)
     return bytes < limit_bytes ? limit_bytes - bytes : 0;
 }
 
+// Of the batches that are held ahead; the one that is used is none of them.
+static uint64_t ahead_bytes_of(const program *p)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        const tensor *t = &p->tensors[k];
+        const bool ahead = t->category == HR_CATEGORY_INPUT && strstr(t->name, ":ahead") != NULL;
+        bytes += ahead && !tensor_on_host(t) ? t->bytes : 0;
+    }
+    return bytes;
+}
+
 // A step that is laid out in one block needs that block; of another the smallest limit has to be found.
 static step_needs needs_of(const hr_engine *e, const build *b, const program *p, const executor_oom *facts)
 {
     const uint64_t limit_bytes = facts->stats.limit_bytes;
     step_needs needs = {.asked_bytes = program_peak_bytes(p),
                         .waste_bytes = facts->stats.in_use_bytes - facts->stats.requested_bytes};
+    needs.ahead_bytes = ahead_bytes_of(p);
+    needs.ahead_key = hr_knob_rows(NULL)[HR_KNOB_PIPELINE_DEVICE_PREFETCH].key;
     if (needs.asked_bytes > limit_bytes) {
         needs.limit_bytes = facts->block ? facts->requested_bytes : limit_that_would_do(e, b, limit_bytes);
         const own_limit own = own_limit_of(&e->knobs, needs.limit_bytes);
@@ -555,6 +569,8 @@ static void describe_oom(hr_engine *e, const build *b, const program *p, const e
     }
     bool named = facts->in_the_way != HR_NO_ID && facts->in_the_way < p->tensor_count;
     diagnose_oom(&needs, &facts->room, named ? p->tensors[facts->in_the_way].name : NULL, o);
+    diagnose_lines(&(oom_evidence){0}, &facts->room, o);
+    diagnose_categories(o);
 }
 
 hr_status engine_oom(hr_engine *e, const build *b, const program *p, const executor_oom *facts,

@@ -50,6 +50,7 @@ static void run_out_of_host(app *a)
     run_out(a);
     hr_report *r = &a->feed.report;
     r->oom.cause = HR_OOM_PIPELINE;
+    r->oom.of_host = true;
     r->oom.limit_bytes = 16 * HR_MIB;
     r->host.stage_count = sizeof stages / sizeof *stages;
     r->host.peak_bytes = 37303936;

@@ -110,17 +110,19 @@ static const struct {
 START_TEST(a_heap_tells_its_cause)
 {
     uint32_t count = 0;
-    char sentence[256];
+    hr_report_oom oom;
     while (count < 5 && heaps[_i].pieces[count].mib != 0) {
         count++;
     }
     heap_snapshot p = snapshot_of(heaps[_i].pieces, count, heaps[_i].asked, heaps[_i].waste, heaps[_i].limit,
                                   heaps[_i].kind);
-    ck_assert_int_eq(diagnose_heap(&p, sentence, sizeof sentence), heaps[_i].cause);
-    ck_assert_str_eq(sentence, heaps[_i].sentence);
+    diagnose_record(&p, &(oom_evidence){0}, &oom);
+    ck_assert_int_eq(oom.cause, heaps[_i].cause);
+    ck_assert_str_eq(oom.sentence, heaps[_i].sentence);
     p.refusal.any = false;
-    ck_assert_int_eq(diagnose_heap(&p, sentence, sizeof sentence), HR_OOM_NONE);
-    ck_assert_str_eq(sentence, "");
+    diagnose_record(&p, &(oom_evidence){0}, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_NONE);
+    ck_assert_str_eq(oom.sentence, "");
     heap_snapshot_deinit(&p);
 }
 END_TEST

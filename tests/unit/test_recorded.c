@@ -281,7 +281,7 @@ START_TEST(what_a_rule_refuses_is_no_fix_and_no_failure)
         hr_knobs refused = tight;
         turn(&refused, rows[k].no_fix);
         ck_assert_int_eq(hr_knobs_validate(&refused, NULL), HR_CONSTRAINT);
-        ck_assert_msg(replay_report(r, &tight, "step", &report, &err) == HR_OK, "%s", err.sentence);
+        ck_assert_msg(hr_replay_report(r, &tight, "step", &report, &err) == HR_OK, "%s", err.sentence);
         ck_assert_uint_gt(report.oom.fix_count, 0);
         for (uint32_t i = 0; i < report.oom.fix_count; i++) {
             ck_assert_str_ne(report.oom.fixes[i].knobs, rows[k].no_fix);
@@ -676,7 +676,7 @@ static hr_status try_all(hr_replay *r, const hr_knobs *knobs, hr_err *err)
     hr_status status = replay_step_plan(r, knobs, &p, err);
     if (status == HR_OK) {
         hr_step_plan_deinit(&p);
-        status = replay_report(r, knobs, "step", &report, err);
+        status = hr_replay_report(r, knobs, "step", &report, err);
     }
     if (status == HR_OK) {
         hr_report_deinit(&report);

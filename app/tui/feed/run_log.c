@@ -287,7 +287,7 @@ void run_log_report(run_log *log, const hr_report *report)
     bool is_oom = report->oom.cause != HR_OOM_NONE && report->oom.cause < HR_OOM_CAUSE_COUNT;
     if (r->result == RUN_OOM && is_oom) {
         snprintf(r->cause, sizeof r->cause, "%s", hr_oom_cause_name(report->oom.cause));
-        if (report->oom.cause != HR_OOM_PIPELINE) { // whose limit is the host's
+        if (!report->oom.of_host) { // whose limit is the host's
             r->measures.value[MEASURE_LIMIT] = (double)report->oom.limit_bytes;
         }
         log->version++;

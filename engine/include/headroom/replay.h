@@ -181,6 +181,18 @@ HR_MUST_CHECK hr_status hr_replay_run(hr_replay *replay, const hr_knobs *knobs,
                                       const hr_replay_options *options, hr_replay_result *out, hr_err *err);
 void hr_replay_result_deinit(hr_replay_result *result);
 
+// ---- why -------------------------------------------------------------------------------------------------------
+
+// What a replay says under these knobs, as the report of a plan: with the verdict and its fixes, each proved by a replay, where it
+// does not fit. The caller deinits *out. Errors of hr_replay_run.
+HR_MUST_CHECK hr_status hr_replay_report(hr_replay *replay, const hr_knobs *knobs, const char *name,
+                                         hr_report *out, hr_err *err);
+// Why it ran out, with what shows it and what would serve it, as the report of a plan: where the file shows the heap that
+// refused, what happened then; else what a replay under these knobs says. Nothing refused: HR_OOM_NONE, or HR_OOM_RETRIES.
+// The caller deinits *out. Errors of hr_replay_run.
+HR_MUST_CHECK hr_status hr_replay_explain(hr_replay *replay, const hr_knobs *knobs, const char *name,
+                                          hr_report *out, hr_err *err);
+
 // ---- what would serve it --------------------------------------------------------------------------------------
 
 // A change of one knob with which a replay serves the whole trace on every device.

@@ -126,7 +126,9 @@ typedef struct hr_report_memory {
     X(OUTSIDE, "outside")                                                                                    \
     X(LIMIT, "limit")                                                                                        \
     X(LEAK, "leak")                                                                                          \
-    X(PIPELINE, "pipeline")
+    X(PIPELINE, "pipeline")                                                                                  \
+    X(DOUBLE_COPY, "double_copy")                                                                            \
+    X(RETRIES, "retries")
 
 typedef enum hr_oom_cause {
 #define X(id, text) HR_OOM_##id,
@@ -147,12 +149,18 @@ typedef struct hr_report_fix {
     double seconds; // of a step, from the cost model; NaN when the device cannot tell
 } hr_report_fix;
 
-enum { HR_FIXES_MAX = 3, HR_HOLES_MAX = 8 };
+enum { HR_FIXES_MAX = 3, HR_HOLES_MAX = 8, HR_EVIDENCE_MAX = 6 };
 
-// Of HR_OOM_PIPELINE the numbers are the host's: `tensor` is the stage that crosses pipeline.ram_limit, which is limit_bytes,
+// What shows it, one line each, with its numbers: what grew and by how much, what pins a hole, what others hold.
+typedef struct hr_report_evidence {
+    char line[160];
+} hr_report_evidence;
+
+// Where it is `of_host` the numbers are the host's: `tensor` is the stage that crosses pipeline.ram_limit, which is limit_bytes,
 // it asks for requested_bytes, and those before it hold in_use_bytes. What all stages would hold stands in the report's `host`.
 typedef struct hr_report_oom {
-    hr_oom_cause cause; // HR_OOM_NONE: there was none
+    hr_oom_cause cause; // HR_OOM_NONE: there was none; HR_OOM_RETRIES: nothing was refused, and it cost time
+    bool of_host;       // the host's memory, not the device's
     char tensor[HR_NAME_MAX];
     uint32_t instruction; // index in the program, HR_NO_ID while building
     char instruction_name[HR_NAME_MAX];
@@ -165,6 +173,8 @@ typedef struct hr_report_oom {
     uint32_t hole_count;               // of all of them; 0: none, or not known
     char sentence[448];                // the verdict in words, with the numbers
     char hint[256];                    // the knobs to turn, as a command's options: the first fix
+    hr_report_evidence evidence[HR_EVIDENCE_MAX];
+    uint32_t evidence_count;
     hr_report_fix
         fixes[HR_FIXES_MAX]; // what changes least in results and time first; what lifts one's own limit last
     uint32_t fix_count;

@@ -215,7 +215,7 @@ static void draw_verdict(const canvas *c, const feed *f)
     paint_format(c, y++, x + 2, c->area.w - x - 2, ROLE_TEXT, "%s%s",
                  says_cause ? "" : "cause: ", says_cause ? "" : cause);
     y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
-    if (oom->cause == HR_OOM_PIPELINE) {
+    if (oom->of_host) {
         draw_host_stages(c, y, f);
         return;
     }

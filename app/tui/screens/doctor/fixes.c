@@ -44,8 +44,7 @@ bool doctor_misses(const feed *f)
 static bool is_of_host(const feed *f)
 {
     const hr_whatif *plan = feed_waiting_plan(f);
-    return doctor_has_oom(f) ? f->report.oom.cause == HR_OOM_PIPELINE
-                             : plan != NULL && hr_whatif_lacks_host(plan);
+    return doctor_has_oom(f) ? f->report.oom.of_host : plan != NULL && hr_whatif_lacks_host(plan);
 }
 
 // Of a turn that is planned: what decides whether it fits. There is no share of a limit where it is the host's.

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// explain: why a preset, a log or a snapshot ran out of memory, and what was proved to help.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/engine.h"
+#include "headroom/file_kind.h"
+#include "headroom/replay.h"
+#include "headroom/units.h"
+
+#include "app/cli/cli.h"
+#include "app/cli/interrupt.h"
+#include "app/cli/options.h"
+#include "app/cli/page.h"
+#include "app/cli/plan_play.h"
+#include "app/cli/plan_trace.h"
+#include "app/cli/report.h"
+#include "app/cli/say.h"
+
+enum { EXPLAIN_STEPS = 12, TENSORS_SHOWN = 8, HOLES_SHOWN = 4 };
+
+// ---- what a fix costs -----------------------------------------------------------------------------------------
+
+// By the first knob that costs something; the rest of the table costs nothing but time.
+static const struct {
+    const char *knob, *costs;
+} costs[] = {
+    {"precision.", "rounds to two bytes: other digits, the same batch"},
+    {"workspace.", "other last digits, the same batch"},
+    {"batch.accumulate", "the same samples an update; batch statistics are of smaller batches"},
+    {"batch.size", "fewer samples an update"},
+    {"execution.retain", "what was kept is not kept"},
+    {"execution.", "the same results"},
+    {"checkpoint.", "the same results, part of the forward pass twice"},
+    {"offload.", "the same results, copies over the bus"},
+    {"optimizer.", "the same results"},
+    {"pipeline.", "the same samples; a step may wait for its batch"},
+    {"device.", "another limit or card"},
+    {"allocator.", "the same results"},
+};
+
+static const char *cost_of(const char *knobs)
+{
+    for (size_t k = 0; k < sizeof costs / sizeof *costs; k++) {
+        const char *at = strstr(knobs, costs[k].knob);
+        if (at != NULL && (at == knobs || at[-1] == ' ')) {
+            return costs[k].costs;
+        }
+    }
+    return "";
+}
+
+// ---- the first lines ------------------------------------------------------------------------------------------
+
+// "-s a=b -s c=d"
+static void print_pairs(const char *pairs)
+{
+    for (const char *at = pairs; *at != '\0';) {
+        const size_t length = strcspn(at, " ");
+        printf("%s-s %.*s", at == pairs ? "" : " ", (int)length, at);
+        at += length + (at[length] == ' ');
+    }
+}
+
+// "  1. -s allocator.kind=async: fits, 1.20 GiB left"
+static void print_fix(uint32_t number, const hr_report_fix *fix, bool with_cost)
+{
+    char left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
+    printf("  %" PRIu32 ". ", number);
+    print_pairs(fix->knobs);
+    if (fix->limit_bytes != HR_NONE && fix->limit_bytes >= fix->peak_bytes) {
+        printf(": fits, %s left", hr_bytes_human(fix->limit_bytes - fix->peak_bytes, left));
+    }
+    if (with_cost && isfinite(fix->seconds)) {
+        printf(", a step %s", report_seconds(fix->seconds, seconds));
+    }
+    if (with_cost && cost_of(fix->knobs)[0] != '\0') {
+        printf("\n     %s", cost_of(fix->knobs));
+    }
+    putchar('\n');
+}
+
+// Where no fix was proved, what there is to do is not a knob's.
+static const char *advice_of(hr_oom_cause cause)
+{
+    switch (cause) {
+    case HR_OOM_LEAK:
+        return "no allocator helps: keep a number (item(), float()) in place of what is kept";
+    case HR_OOM_OUTSIDE:
+        return "nvidia-smi lists who holds the rest of the card";
+    case HR_OOM_DOUBLE_COPY:
+        return "make it in place, or let the first copy go before the second is made";
+    case HR_OOM_PIPELINE:
+        return "hold fewer batches ahead on the device";
+    case HR_OOM_NONE:
+    case HR_OOM_CAPACITY:
+    case HR_OOM_FRAGMENTATION:
+    case HR_OOM_ROUNDING:
+    case HR_OOM_OTHER_STREAM:
+    case HR_OOM_LIMIT:
+    case HR_OOM_RETRIES:
+    case HR_OOM_CAUSE_COUNT:
+        break;
+    }
+    return "nothing that was tried makes it fit";
+}
+
+static void print_first_lines(const hr_report_oom *oom)
+{
+    fputs(oom->cause == HR_OOM_RETRIES ? "near full: " : "out of memory: ", stdout);
+    say_paragraph(oom->sentence, 4);
+    if (oom->fix_count == 0) {
+        fputs("  ", stdout);
+        say_paragraph(advice_of(oom->cause), 2);
+    }
+    for (uint32_t k = 0; k < oom->fix_count && k < 2; k++) {
+        print_fix(k + 1, &oom->fixes[k], false);
+    }
+}
+
+// ---- in full --------------------------------------------------------------------------------------------------
+
+static void print_evidence(const hr_report_oom *oom)
+{
+    puts("\nwhat shows it");
+    for (uint32_t k = 0; k < oom->evidence_count; k++) {
+        fputs("  ", stdout);
+        say_paragraph(oom->evidence[k].line, 2);
+    }
+    for (uint32_t k = 0; k < oom->hole_count && k < HOLES_SHOWN; k++) {
+        char bytes[HR_BYTES_TEXT_MAX];
+        printf("%s%s", k == 0 ? "  largest holes: " : ", ", hr_bytes_human(oom->hole_bytes[k], bytes));
+    }
+    if (oom->hole_count > 0) {
+        printf(" of %" PRIu32 "\n", oom->hole_count);
+    }
+}
+
+static void print_tensors(const hr_report *r)
+{
+    if (r->memory.at_peak.tensor_count == 0) {
+        return;
+    }
+    puts("\nlargest at the peak of what was served");
+    for (size_t k = 0; k < r->memory.at_peak.tensor_count && k < TENSORS_SHOWN; k++) {
+        const hr_report_tensor *t = &r->memory.at_peak.tensors[k];
+        char bytes[HR_BYTES_TEXT_MAX];
+        printf("  %10s  ", hr_bytes_human(t->bytes, bytes));
+        say_foreign(stdout, t->name, "");
+        putchar('\n');
+    }
+}
+
+static void print_all_fixes(const hr_report_oom *oom, const char *name)
+{
+    if (oom->fix_count == 0) {
+        return;
+    }
+    puts("\nwhat helps, each played with it");
+    for (uint32_t k = 0; k < oom->fix_count; k++) {
+        print_fix(k + 1, &oom->fixes[k], true);
+    }
+    printf("  headroom explain %s --apply 1 plays it with the first of them\n", name);
+}
+
+static void print_explanation(const hr_report *r, const char *name)
+{
+    print_first_lines(&r->oom);
+    print_evidence(&r->oom);
+    print_tensors(r);
+    print_all_fixes(&r->oom, name);
+}
+
+// ---- --apply N ------------------------------------------------------------------------------------------------
+
+static hr_status choose_fix(const cli_args *args, const hr_report_oom *oom, const hr_report_fix **fix,
+                            hr_err *err)
+{
+    uint64_t number = 0;
+    *fix = NULL;
+    if (!cli_given(args, APP_APPLY)) {
+        return HR_OK;
+    }
+    HR_TRY(cli_count(args, APP_APPLY, 1, &number, err));
+    if (number > oom->fix_count) {
+        const hr_status status = HR_FAIL(err, USAGE, "--apply needs one of %" PRIu32 " fixes, had %" PRIu64,
+                                         oom->fix_count, number);
+        hr_err_try(err, "headroom explain %.200s", args->words[0]);
+        return status;
+    }
+    *fix = &oom->fixes[number - 1];
+    return HR_OK;
+}
+
+static hr_status turn_all(hr_knobs *knobs, const char *pairs, hr_err *err)
+{
+    for (const char *at = pairs; *at != '\0';) {
+        char pair[sizeof((hr_report_fix *)NULL)->knobs];
+        const size_t length = strcspn(at, " ");
+        (void)snprintf(pair, sizeof pair, "%.*s", (int)length, at);
+        HR_TRY(hr_knobs_set_pair(knobs, pair, err));
+        at += length + (at[length] == ' ');
+    }
+    return HR_OK;
+}
+
+static void say_applied(const cli_args *args, const hr_report_fix *fix)
+{
+    if (!cli_given(args, APP_JSON)) {
+        fputs("with ", stdout);
+        print_pairs(fix->knobs);
+        puts(":");
+    }
+}
+
+// ---- a preset, a trace ----------------------------------------------------------------------------------------
+
+typedef struct subject {
+    const cli_args *args;
+    const hr_preset *preset; // NULL: it is a trace
+    hr_replay *replay;
+} subject;
+
+static hr_status report_preset(const subject *s, const hr_knobs *knobs, hr_report *out, hr_err *err)
+{
+    const hr_engine_options options = {.plan_only = true};
+    hr_engine *engine = NULL;
+    uint64_t steps = EXPLAIN_STEPS;
+    HR_TRY(cli_count(s->args, APP_STEPS, EXPLAIN_STEPS, &steps, err));
+    HR_TRY(hr_engine_create(s->preset, knobs, &options, &engine, err));
+    hr_status status = plan_play(engine, steps, err);
+    status = status == HR_OK ? hr_engine_report(engine, out, err) : status;
+    hr_engine_destroy(engine);
+    return status;
+}
+
+static hr_status report_of(const subject *s, const hr_knobs *knobs, hr_report *out, hr_err *err)
+{
+    return s->preset != NULL ? report_preset(s, knobs, out, err)
+                             : hr_replay_explain(s->replay, knobs, s->args->words[0], out, err);
+}
+
+// Without a limit nothing can run out.
+static void print_fitting(const subject *s, const hr_report *r)
+{
+    char peak[HR_BYTES_TEXT_MAX];
+    if (r->memory.limit_bytes != HR_NONE) {
+        report_print_verdict(r);
+        return;
+    }
+    printf("nothing was refused, and there is no limit: at its peak %s are in use\n",
+           hr_bytes_human(r->memory.peak_in_use_bytes, peak));
+    printf("  headroom explain %s -s device.vram=SIZE says what happens under one\n", s->args->words[0]);
+}
+
+static void print_report(const subject *s, const hr_report *r)
+{
+    if (cli_given(s->args, APP_JSON)) {
+        report_print_json(r, stdout);
+    } else if (r->oom.cause == HR_OOM_NONE) {
+        print_fitting(s, r);
+    } else {
+        print_explanation(r, s->args->words[0]);
+    }
+}
+
+// *fits: it does, or did with what was applied.
+static hr_status explain(const subject *s, const hr_knobs *knobs, bool *fits, hr_err *err)
+{
+    hr_report report;
+    const hr_report_fix *fix = NULL;
+    HR_TRY(report_of(s, knobs, &report, err));
+    hr_status status = choose_fix(s->args, &report.oom, &fix, err);
+    if (status == HR_OK && fix != NULL) {
+        hr_knobs turned = *knobs;
+        hr_report with;
+        say_applied(s->args, fix);
+        status = turn_all(&turned, fix->knobs, err);
+        status = status != HR_OK     ? status
+                 : s->preset != NULL ? report_preset(s, &turned, &with, err)
+                                     : hr_replay_report(s->replay, &turned, s->args->words[0], &with, err);
+        if (status == HR_OK) {
+            print_report(s, &with);
+            *fits = with.oom.cause == HR_OOM_NONE;
+            hr_report_deinit(&with);
+        }
+    } else if (status == HR_OK) {
+        print_report(s, &report);
+        *fits = report.oom.cause == HR_OOM_NONE || report.oom.cause == HR_OOM_RETRIES;
+    }
+    hr_report_deinit(&report);
+    return status;
+}
+
+static hr_status explain_preset(const cli_args *args, bool *fits, hr_err *err)
+{
+    cli_subject opened;
+    const hr_status status = cli_open(args, args->words[0], &opened, err);
+    hr_status done = status;
+    if (status == HR_OK) {
+        const subject s = {.args = args, .preset = opened.preset};
+        done = explain(&s, &opened.knobs, fits, err);
+    }
+    cli_close(&opened);
+    return done;
+}
+
+static hr_status explain_trace(const cli_args *args, bool *fits, hr_err *err)
+{
+    static replay_table t;
+    subject s = {.args = args};
+    interrupt_watch();
+    hr_status status = plan_trace_open(args, args->words[0], &s.replay, &t, err);
+    status = status == HR_OK ? explain(&s, &t.columns[0].knobs, fits, err) : status;
+    replay_table_deinit(&t);
+    hr_replay_close(s.replay);
+    return status;
+}
+
+int cli_explain(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    bool fits = false;
+    const cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    if (args.words[0] == NULL) {
+        args.words[0] = "demo";
+    }
+    const bool is_trace =
+        hr_file_kind_of(args.words[0]) == HR_FILE_TRACE || hr_scenario_find(args.words[0], NULL) != NULL;
+    const hr_status status =
+        is_trace ? explain_trace(&args, &fits, &err) : explain_preset(&args, &fits, &err);
+    if (status != HR_OK) {
+        return status == HR_INTERRUPTED ? interrupt_exit_code() : say_error(&err, cli_given(&args, APP_JSON));
+    }
+    return fits ? 0 : hr_status_exit_code(HR_OOM);
+}

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/evidence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "base/text.h"
+#include "insight/evidence_steps.h"
+
+enum { LEAK_STEPS_MARKED = 3, LEAK_STEPS_SEEN = 4, QUEUE_STEPS = 2 };
+
+static hr_status no_memory(hr_err *err)
+{
+    return HR_FAIL(err, NOMEM, "no host memory for what a record shows of its blocks");
+}
+
+// ---- what survives ---------------------------------------------------------------------------------------------
+
+// Blocks of one size and name, which live at the refusal.
+typedef struct block_class {
+    uint64_t bytes;
+    uint32_t name;
+    uint32_t survivors, steady; // steady: of the whole steps behind the first
+    uint32_t steps_with;        // of these steps, those of which some are left
+    uint32_t last_step, last_births_step;
+    uint32_t first_born, last_dead_born; // events
+    uint32_t deaths;
+    bool crossed, ordered; // every death: behind the end of its step, in the order of births
+    bool single;           // at most one birth a step
+} block_class;
+
+typedef struct survivor {
+    uint64_t bytes;
+    uint32_t name, born, step;
+} survivor;
+
+typedef struct record {
+    const trace *t;
+    uint32_t device, end;
+    evidence_steps steps;
+    uint32_t *born, *step; // [block_count]; born 1 + event, 0: dead
+    VEC(survivor) survivors;
+    VEC(block_class) classes;
+} record;
+
+static int by_class(const void *left, const void *right)
+{
+    const survivor *a = left, *b = right;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? -1 : 1)
+           : a->name != b->name ? (a->name < b->name ? -1 : 1)
+           : a->born != b->born ? (a->born < b->born ? -1 : 1)
+                                : 0;
+}
+
+static block_class *class_of(const record *r, uint64_t bytes, uint32_t name)
+{
+    uint32_t low = 0, high = r->classes.count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        block_class *c = &r->classes.data[middle];
+        if (c->bytes == bytes && c->name == name) {
+            return c;
+        }
+        if (c->bytes < bytes || (c->bytes == bytes && c->name < name)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}
+
+// The step that is not over yet, or the first, makes none of it sure.
+static void count_survivor(const record *r, block_class *c, const survivor *s)
+{
+    c->survivors++;
+    if (s->step == 0 || s->step >= r->steps.count) {
+        return;
+    }
+    c->steady++;
+    c->steps_with += c->last_step != s->step;
+    c->last_step = s->step;
+}
+
+static hr_status make_classes(record *r, hr_err *err)
+{
+    if (r->survivors.count > 0) {
+        qsort(r->survivors.data, r->survivors.count, sizeof *r->survivors.data, by_class);
+    }
+    for (uint32_t k = 0; k < r->survivors.count; k++) {
+        const survivor *s = &r->survivors.data[k];
+        block_class *c = r->classes.count == 0 ? NULL : &r->classes.data[r->classes.count - 1];
+        if (c == NULL || c->bytes != s->bytes || c->name != s->name) {
+            c = vec_push(&r->classes);
+            if (c == NULL) {
+                return no_memory(err);
+            }
+            *c = (block_class){.bytes = s->bytes,
+                               .name = s->name,
+                               .first_born = s->born,
+                               .last_births_step = HR_NO_ID,
+                               .crossed = true,
+                               .ordered = true,
+                               .single = true};
+        }
+        count_survivor(r, c, s);
+    }
+    return HR_OK;
+}
+
+static hr_status find_survivors(record *r, hr_err *err)
+{
+    const trace *t = r->t;
+    for (uint32_t k = 0, step = 0; k < r->end; k++) {
+        const trace_event *e = &t->events.data[k];
+        step += step < r->steps.count && r->steps.ends[step] == k;
+        if (e->device != r->device || (e->kind != TRACE_ALLOC && e->kind != TRACE_FREE)) {
+            continue;
+        }
+        r->born[e->block] = e->kind == TRACE_ALLOC ? k + 1 : 0;
+        r->step[e->block] = step;
+    }
+    for (uint32_t b = 0; b < t->block_count; b++) {
+        if (r->born[b] == 0) {
+            continue;
+        }
+        const trace_event *e = &t->events.data[r->born[b] - 1];
+        survivor *s = vec_push(&r->survivors);
+        if (s == NULL) {
+            return no_memory(err);
+        }
+        *s = (survivor){e->bytes, e->name, r->born[b] - 1, r->step[b]};
+    }
+    return make_classes(r, err);
+}
+
+static void note_birth(block_class *c, uint32_t step)
+{
+    c->single = c->single && c->last_births_step != step;
+    c->last_births_step = step;
+}
+
+static void note_death(block_class *c, uint32_t born, bool crossed)
+{
+    c->crossed = c->crossed && crossed;
+    c->ordered = c->ordered && (c->deaths == 0 || born > c->last_dead_born);
+    c->last_dead_born = born;
+    c->deaths++;
+}
+
+// Of the classes that survive, those that do not.
+static void follow_classes(record *r)
+{
+    const trace *t = r->t;
+    if (r->classes.count == 0) {
+        return;
+    }
+    for (uint32_t k = 0, step = 0; k < r->end; k++) {
+        const trace_event *e = &t->events.data[k];
+        step += step < r->steps.count && r->steps.ends[step] == k;
+        if (e->device != r->device) {
+            continue;
+        }
+        if (e->kind == TRACE_ALLOC) {
+            r->born[e->block] = k + 1;
+            r->step[e->block] = step;
+            block_class *c = class_of(r, e->bytes, e->name);
+            if (c != NULL) {
+                note_birth(c, step);
+            }
+        } else if (e->kind == TRACE_FREE && r->born[e->block] > 0) {
+            const uint32_t born = r->born[e->block] - 1;
+            block_class *c = class_of(r, t->events.data[born].bytes, t->events.data[born].name);
+            if (c != NULL) {
+                note_death(c, born, r->step[e->block] < step);
+            }
+        }
+    }
+}
+
+// ---- parts -----------------------------------------------------------------------------------------------------
+
+// How many chunks of one size and name go.
+typedef struct quota {
+    uint64_t bytes;
+    uint32_t name; // in the heap's names; HR_NO_ID: none
+    uint32_t left;
+} quota;
+
+typedef VEC(quota) quotas;
+
+static bool goes(void *context, const heap_chunk *c)
+{
+    quotas *q = context;
+    for (uint32_t k = 0; k < q->count; k++) {
+        quota *one = &q->data[k];
+        if (one->left > 0 && one->bytes == c->requested_bytes && one->name == c->tensor && !c->pending) {
+            one->left--;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t name_in_heap(const heap_snapshot *p, const char *name)
+{
+    const uint32_t found = name == NULL ? INTERN_NONE : intern_find(&p->names, name, strlen(name));
+    return found == INTERN_NONE ? HR_NO_ID : found;
+}
+
+static bool add_quota(quotas *q, const record *r, const heap_snapshot *p, const block_class *c,
+                      uint32_t count, oom_part *part)
+{
+    const char *name = intern_text(&r->t->names, c->name);
+    quota *one = vec_push(q);
+    if (one == NULL) {
+        return false;
+    }
+    *one = (quota){c->bytes, name_in_heap(p, name), count};
+    part->blocks += count;
+    if (c->bytes > part->block_bytes) {
+        part->block_bytes = c->bytes;
+        (void)text_copy(part->name, sizeof part->name, name == NULL ? "" : name);
+    }
+    return true;
+}
+
+static bool is_queue(const record *r, const block_class *c)
+{
+    return r->steps.count >= QUEUE_STEPS && c->survivors >= 2 && c->deaths > 0 && c->crossed && c->ordered &&
+           c->single && c->first_born > c->last_dead_born;
+}
+
+static bool is_leak(const record *r, const block_class *c)
+{
+    const uint32_t least = r->steps.marked ? LEAK_STEPS_MARKED : LEAK_STEPS_SEEN;
+    return r->steps.count > least && c->steps_with == r->steps.count - 1;
+}
+
+static hr_status find_parts(const record *r, const heap_snapshot *p, oom_evidence *out, hr_err *err)
+{
+    quotas leaks = {0}, queues = {0};
+    bool done = true;
+    uint64_t steady_bytes = 0;
+    for (uint32_t k = 0; k < r->classes.count && done; k++) {
+        const block_class *c = &r->classes.data[k];
+        if (is_queue(r, c)) {
+            done = add_quota(&queues, r, p, c, c->survivors - 1, &out->queue);
+        } else if (is_leak(r, c)) {
+            done = add_quota(&leaks, r, p, c, c->steady, &out->leak);
+            steady_bytes += c->bytes * c->steady;
+        }
+    }
+    if (done && leaks.count > 0) {
+        out->leak.step_bytes = steady_bytes / (r->steps.count - 1);
+        out->leak.without = heap_without_them(p, goes, &leaks);
+    }
+    if (done && queues.count > 0) {
+        out->queue.without = heap_without_them(p, goes, &queues);
+    }
+    vec_deinit(&leaks);
+    vec_deinit(&queues);
+    return done ? HR_OK : no_memory(err);
+}
+
+static hr_status read_record(record *r, const heap_snapshot *p, oom_evidence *out, hr_err *err)
+{
+    r->born = hr_calloc((size_t)r->t->block_count + 1, sizeof *r->born);
+    r->step = hr_calloc((size_t)r->t->block_count + 1, sizeof *r->step);
+    if (r->born == NULL || r->step == NULL) {
+        return no_memory(err);
+    }
+    HR_TRY(evidence_find_steps(r->t, r->device, r->end, &r->steps, err));
+    HR_TRY(find_survivors(r, err));
+    memset(r->born, 0, ((size_t)r->t->block_count + 1) * sizeof *r->born);
+    follow_classes(r);
+    out->steps = r->steps.count;
+    out->steps_marked = r->steps.marked;
+    return find_parts(r, p, out, err);
+}
+
+// ---- the heap alone --------------------------------------------------------------------------------------------
+
+// What is called so is held ahead; of the others one is the batch that is used.
+static bool is_held_ahead(const char *name, bool *one_is_used)
+{
+    static const char *const words[] = {":ahead", "prefetch", "Prefetch", "IteratorGetNext"};
+    for (size_t k = 0; name != NULL && k < sizeof words / sizeof *words; k++) {
+        if (strstr(name, words[k]) != NULL) {
+            *one_is_used = *one_is_used || k > 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+typedef struct ahead {
+    const heap_snapshot *p;
+    bool spares; // the next one is the batch that is used
+    oom_part *part;
+} ahead;
+
+static bool waits(void *context, const heap_chunk *c)
+{
+    ahead *a = context;
+    bool one_is_used = false;
+    const char *name = intern_text(&a->p->names, c->tensor);
+    if (!is_held_ahead(name, &one_is_used)) {
+        return false;
+    }
+    if (one_is_used && a->spares) {
+        a->spares = false;
+        return false;
+    }
+    a->part->blocks++;
+    if (c->requested_bytes > a->part->block_bytes) {
+        a->part->block_bytes = c->requested_bytes;
+        (void)text_copy(a->part->name, sizeof a->part->name, name);
+    }
+    return true;
+}
+
+static void find_named_queue(const heap_snapshot *p, oom_evidence *out)
+{
+    if (out->queue.blocks == 0) {
+        ahead a = {p, true, &out->queue};
+        out->queue.without = heap_without_them(p, waits, &a);
+    }
+}
+
+// "fc1/weights" and "fc1/weights:initial", or a line that copies.
+static bool is_the_same_thing(const char *a, const char *b)
+{
+    static const char *const copies[] = {"clone",       "copy",   "initial",
+                                         "Initializer", "Assign", "load_state_dict"};
+    if (a == NULL || b == NULL || a[0] == '\0' || b[0] == '\0') {
+        return false;
+    }
+    const size_t shorter = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+    if (strlen(a) != strlen(b) && strncmp(a, b, shorter) == 0 &&
+        strchr(":/_.", (strlen(a) > shorter ? a : b)[shorter]) != NULL) {
+        return true;
+    }
+    for (size_t k = 0; k < sizeof copies / sizeof *copies; k++) {
+        if (strstr(a, copies[k]) != NULL || strstr(b, copies[k]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_twin(void *context, const heap_chunk *c)
+{
+    return c == context || c->address == ((const heap_chunk *)context)->address;
+}
+
+// The only chunk of the request's size. Without names two of them that are most of the pool are taken for one thing.
+static void find_twin(const heap_snapshot *p, oom_evidence *out)
+{
+    heap_chunk *twin = NULL;
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < p->chunks.count; k++) {
+        heap_chunk *c = &p->chunks.data[k];
+        if (c->in_use && !c->pending && c->requested_bytes > 0 &&
+            (c->requested_bytes == p->refusal.requested_bytes ||
+             c->requested_bytes == p->refusal.rounded_bytes)) {
+            twin = c;
+            count++;
+        }
+    }
+    if (count != 1) {
+        return;
+    }
+    const char *name = intern_text(&p->names, twin->tensor);
+    const char *asked = intern_text(&p->names, p->refusal.tensor);
+    const uint64_t limit_bytes =
+        p->counters.limit_bytes > p->counters.pool_bytes ? p->counters.limit_bytes : p->counters.pool_bytes;
+    const bool nameless = name == NULL || asked == NULL;
+    if (!is_the_same_thing(name, asked) && !(nameless && twin->size_bytes > limit_bytes * 2 / 5)) {
+        return;
+    }
+    out->twin = (oom_part){.blocks = 1, .block_bytes = twin->requested_bytes};
+    (void)text_copy(out->twin.name, sizeof out->twin.name, name == NULL ? "" : name);
+    out->twin.without = heap_without_them(p, is_twin, twin);
+}
+
+// ---- the whole -------------------------------------------------------------------------------------------------
+
+// What goes back to the device and is asked for again before anything else happens was for one request.
+static void find_retries(const trace *t, uint32_t device, uint32_t end, oom_evidence *out)
+{
+    uint64_t shrunk_bytes = 0, since_ns = 0;
+    for (uint32_t k = 0; k < end; k++) {
+        const trace_event *e = &t->events.data[k];
+        if (e->device != device) {
+            continue;
+        }
+        if (e->kind == TRACE_SHRINK) {
+            since_ns = shrunk_bytes == 0 ? e->time_ns : since_ns;
+            shrunk_bytes += e->bytes;
+            continue;
+        }
+        if (e->kind == TRACE_GROW && shrunk_bytes > 0) {
+            out->retries++;
+            out->retry_bytes += shrunk_bytes;
+            out->retry_ns += e->time_ns - since_ns;
+        }
+        shrunk_bytes = 0;
+    }
+}
+
+hr_status evidence_of(const trace *t, uint32_t device, uint32_t end, const heap_snapshot *p,
+                      oom_evidence *out, hr_err *err)
+{
+    *out = (oom_evidence){0};
+    if (t != NULL) {
+        record r = {.t = t, .device = device, .end = end < t->events.count ? end : t->events.count};
+        const hr_status status = read_record(&r, p, out, err);
+        find_retries(t, device, r.end, out);
+        evidence_steps_deinit(&r.steps);
+        hr_free(r.born);
+        hr_free(r.step);
+        vec_deinit(&r.survivors);
+        vec_deinit(&r.classes);
+        HR_TRY(status);
+    }
+    if (p->refusal.any) {
+        find_named_queue(p, out);
+        find_twin(p, out);
+    }
+    return HR_OK;
+}
