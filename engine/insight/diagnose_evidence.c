@@ -29,14 +29,17 @@ static uint64_t without(uint64_t a, uint64_t b)
 
 // ---- parts ----------------------------------------------------------------------------------------------------
 
-// Bytes are short: its bytes are enough, and more than what is wasted elsewhere. They are not: it stands in the only hole.
-static bool explains(const oom_part *part, const heap_room *room, uint64_t short_bytes, bool parts_holes)
+// Bytes are short: its own are enough, now and at the peak to come (a leak has none), and come to more than what is wasted
+// elsewhere, unless more is asked for than the limit, whatever is wasted. They are not: a leak stands in the only hole.
+static bool explains(const oom_part *part, bool grows, const heap_room *room, uint64_t short_bytes)
 {
     const heap_without *w = &part->without;
-    if (short_bytes > 0) {
-        return w->held_bytes >= short_bytes && w->held_bytes > without(room->waste_bytes, w->waste_bytes);
+    const uint64_t missing = without(room->needed_bytes, room->free_bytes);
+    if (missing > 0) {
+        return w->held_bytes >= missing && (grows || part->most_bytes >= short_bytes) &&
+               (short_bytes > 0 || part->most_bytes > without(room->waste_bytes, w->waste_bytes));
     }
-    return parts_holes && w->held_bytes > 0 && w->hole_bytes >= room->needed_bytes;
+    return grows && w->held_bytes > 0 && w->hole_bytes >= room->needed_bytes;
 }
 
 static void say_leak(const oom_evidence *shown, hr_report_oom *oom)
@@ -79,13 +82,9 @@ bool diagnose_evidence(const oom_evidence *shown, const heap_room *room, uint64_
     static const hr_oom_cause causes[] = {HR_OOM_LEAK, HR_OOM_PIPELINE, HR_OOM_DOUBLE_COPY};
     static void (*const say[])(const oom_evidence *, hr_report_oom *) = {say_leak, say_queue, say_twin};
     const oom_part *const parts[] = {&shown->leak, &shown->queue, &shown->twin};
-    const uint64_t missing = without(room->needed_bytes, room->free_bytes);
-    const uint64_t least = short_bytes > missing ? short_bytes : missing;
     uint64_t most_bytes = 0;
     for (size_t k = 0; room->any && k < sizeof parts / sizeof *parts; k++) {
-        const bool grows = k == 0; // what it will hold later is none of what a step asks for
-        if (parts[k]->without.held_bytes > most_bytes &&
-            explains(parts[k], room, grows ? missing : least, grows)) {
+        if (parts[k]->without.held_bytes > most_bytes && explains(parts[k], k == 0, room, short_bytes)) {
             most_bytes = parts[k]->without.held_bytes;
             oom->cause = causes[k];
             say[k](shown, oom);

@@ -23,11 +23,15 @@ typedef struct block_class {
     uint32_t name;
     uint32_t survivors, steady; // steady: of the whole steps behind the first
     uint32_t steps_with;        // of these steps, those of which some are left
-    uint32_t last_step, last_births_step;
+    uint32_t last_step;         // with survivors
+    uint32_t births_step, births,
+        first_births;                    // the step of the last birth, how many it had; the step of the first
     uint32_t first_born, last_dead_born; // events
-    uint32_t deaths;
-    bool crossed, ordered; // every death: behind the end of its step, in the order of births
-    bool single;           // at most one birth a step
+    uint32_t deaths, live, most;         // most: that ever live
+    uint32_t earlier, all;               // that live at the refusal: of the steps before its own; of all
+    bool crossed,
+        ordered; // every death but the first: behind the end of its step; every one in the order of births
+    bool single; // at most one birth a step, behind the step of the first
 } block_class;
 
 typedef struct survivor {
@@ -37,7 +41,9 @@ typedef struct survivor {
 
 typedef struct record {
     const trace *t;
-    uint32_t device, end;
+    uint32_t device;
+    uint32_t end; // of what is looked at
+    uint32_t at;  // the refusal, which may lie before
     evidence_steps steps;
     uint32_t *born, *step; // [block_count]; born 1 + event, 0: dead
     VEC(survivor) survivors;
@@ -99,7 +105,8 @@ static hr_status make_classes(record *r, hr_err *err)
             *c = (block_class){.bytes = s->bytes,
                                .name = s->name,
                                .first_born = s->born,
-                               .last_births_step = HR_NO_ID,
+                               .births_step = HR_NO_ID,
+                               .first_births = HR_NO_ID,
                                .crossed = true,
                                .ordered = true,
                                .single = true};
@@ -137,45 +144,68 @@ static hr_status find_survivors(record *r, hr_err *err)
 
 static void note_birth(block_class *c, uint32_t step)
 {
-    c->single = c->single && c->last_births_step != step;
-    c->last_births_step = step;
+    c->first_births = c->first_births == HR_NO_ID ? step : c->first_births;
+    c->births = c->births_step == step ? c->births + 1 : 1;
+    c->births_step = step;
+    c->single = c->single && (c->births == 1 || step == c->first_births);
+    c->live++;
+    c->most = c->live > c->most ? c->live : c->most;
 }
 
 static void note_death(block_class *c, uint32_t born, bool crossed)
 {
-    c->crossed = c->crossed && crossed;
+    c->crossed = c->crossed && (crossed || c->deaths == 0);
     c->ordered = c->ordered && (c->deaths == 0 || born > c->last_dead_born);
     c->last_dead_born = born;
     c->deaths++;
+    c->live--;
+}
+
+static void note_refusal(record *r, uint32_t step)
+{
+    for (uint32_t k = 0; k < r->classes.count; k++) {
+        block_class *c = &r->classes.data[k];
+        const uint32_t own = c->births_step == step ? c->births : 0;
+        c->all = c->live;
+        c->earlier = c->live > own ? c->live - own : 0;
+    }
+}
+
+static void follow_event(record *r, uint32_t k, uint32_t step)
+{
+    const trace *t = r->t;
+    const trace_event *e = &t->events.data[k];
+    if (e->kind == TRACE_ALLOC) {
+        block_class *c = class_of(r, e->bytes, e->name);
+        r->born[e->block] = k + 1;
+        r->step[e->block] = step;
+        if (c != NULL) {
+            note_birth(c, step);
+        }
+    } else if (e->kind == TRACE_FREE && r->born[e->block] > 0) {
+        const uint32_t born = r->born[e->block] - 1;
+        block_class *c = class_of(r, t->events.data[born].bytes, t->events.data[born].name);
+        if (c != NULL) {
+            note_death(c, born, r->step[e->block] < step);
+        }
+    }
 }
 
 // Of the classes that survive, those that do not.
 static void follow_classes(record *r)
 {
-    const trace *t = r->t;
-    if (r->classes.count == 0) {
-        return;
-    }
-    for (uint32_t k = 0, step = 0; k < r->end; k++) {
-        const trace_event *e = &t->events.data[k];
+    uint32_t step = 0;
+    for (uint32_t k = 0; r->classes.count > 0 && k < r->end; k++) {
+        if (k == r->at) {
+            note_refusal(r, step);
+        }
         step += step < r->steps.count && r->steps.ends[step] == k;
-        if (e->device != r->device) {
-            continue;
+        if (r->t->events.data[k].device == r->device) {
+            follow_event(r, k, step);
         }
-        if (e->kind == TRACE_ALLOC) {
-            r->born[e->block] = k + 1;
-            r->step[e->block] = step;
-            block_class *c = class_of(r, e->bytes, e->name);
-            if (c != NULL) {
-                note_birth(c, step);
-            }
-        } else if (e->kind == TRACE_FREE && r->born[e->block] > 0) {
-            const uint32_t born = r->born[e->block] - 1;
-            block_class *c = class_of(r, t->events.data[born].bytes, t->events.data[born].name);
-            if (c != NULL) {
-                note_death(c, born, r->step[e->block] < step);
-            }
-        }
+    }
+    if (r->at >= r->end) {
+        note_refusal(r, step);
     }
 }
 
@@ -228,7 +258,7 @@ static bool add_quota(quotas *q, const record *r, const heap_snapshot *p, const 
 
 static bool is_queue(const record *r, const block_class *c)
 {
-    return r->steps.count >= QUEUE_STEPS && c->survivors >= 2 && c->deaths > 0 && c->crossed && c->ordered &&
+    return r->steps.count >= QUEUE_STEPS && c->all >= 2 && c->deaths > 1 && c->crossed && c->ordered &&
            c->single && c->first_born > c->last_dead_born;
 }
 
@@ -246,10 +276,12 @@ static hr_status find_parts(const record *r, const heap_snapshot *p, oom_evidenc
     for (uint32_t k = 0; k < r->classes.count && done; k++) {
         const block_class *c = &r->classes.data[k];
         if (is_queue(r, c)) {
-            done = add_quota(&queues, r, p, c, c->survivors - 1, &out->queue);
+            done = add_quota(&queues, r, p, c, c->all - 1, &out->queue);
+            out->queue.most_bytes += c->bytes * (c->most - 1);
         } else if (is_leak(r, c)) {
-            done = add_quota(&leaks, r, p, c, c->steady, &out->leak);
-            steady_bytes += c->bytes * c->steady;
+            done = c->earlier == 0 || add_quota(&leaks, r, p, c, c->earlier, &out->leak);
+            out->leak.most_bytes += c->bytes * c->most;
+            steady_bytes += c->bytes * c->steady; // over the whole steps
         }
     }
     if (done && leaks.count > 0) {
@@ -326,6 +358,7 @@ static void find_named_queue(const heap_snapshot *p, oom_evidence *out)
     if (out->queue.blocks == 0) {
         ahead a = {p, true, &out->queue};
         out->queue.without = heap_without_them(p, waits, &a);
+        out->queue.most_bytes = out->queue.without.held_bytes;
     }
 }
 
@@ -383,6 +416,7 @@ static void find_twin(const heap_snapshot *p, oom_evidence *out)
     out->twin = (oom_part){.blocks = 1, .block_bytes = twin->requested_bytes};
     (void)text_copy(out->twin.name, sizeof out->twin.name, name == NULL ? "" : name);
     out->twin.without = heap_without_them(p, is_twin, twin);
+    out->twin.most_bytes = out->twin.without.held_bytes;
 }
 
 // ---- the whole -------------------------------------------------------------------------------------------------
@@ -415,9 +449,9 @@ hr_status evidence_of(const trace *t, uint32_t device, uint32_t end, const heap_
 {
     *out = (oom_evidence){0};
     if (t != NULL) {
-        record r = {.t = t, .device = device, .end = end < t->events.count ? end : t->events.count};
+        record r = {.t = t, .device = device, .end = t->events.count, .at = end};
         const hr_status status = read_record(&r, p, out, err);
-        find_retries(t, device, r.end, out);
+        find_retries(t, device, end < r.end ? end : r.end, out);
         evidence_steps_deinit(&r.steps);
         hr_free(r.born);
         hr_free(r.step);

@@ -19,6 +19,7 @@ typedef struct oom_part {
     heap_without without; // it; zeroes: there is none
     uint32_t blocks;
     uint64_t block_bytes;   // of the largest
+    uint64_t most_bytes;    // what it comes to as far as the record goes
     uint64_t step_bytes;    // of a leak: how much more with every step
     char name[HR_NAME_MAX]; // of the largest: who asks for it; "": it has no name
 } oom_part;
@@ -32,8 +33,8 @@ typedef struct oom_evidence {
     uint64_t retry_bytes, retry_ns;
 } oom_evidence;
 
-// Of the device's events up to, without, `end`, behind which stands the heap that refused; its refusal says what was asked
-// for. `t` NULL: there is a heap alone. Without a refusal only what is seen of events is filled. NOMEM.
+// Of the device's events, of which that of number `end` was refused (the count of them: what came behind the last one), and the
+// heap that refused; its refusal says what was asked for. What came later tells what stays, too. `t` NULL: there is a heap alone. Without a refusal only what is seen of events is filled. NOMEM.
 HR_MUST_CHECK hr_status evidence_of(const trace *t, uint32_t device, uint32_t end, const heap_snapshot *p,
                                     oom_evidence *out, hr_err *err);
 

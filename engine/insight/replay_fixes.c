@@ -45,6 +45,16 @@ static const remedy remedies[] = {{HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, "on"},
                                   {HR_KNOB_ALLOCATOR_KIND, "async"},
                                   {HR_KNOB_ALLOCATOR_KIND, "bfc"}};
 
+// So it is played already; a scenario's own setting stands until the knob is set.
+static bool is_played(const hr_replay *replay, const hr_knobs *knobs, const remedy *r)
+{
+    const hr_scenario *s = replay->about.scenario;
+    const char *key = hr_knob_rows(NULL)[r->id].key;
+    const bool own = s != NULL && s->setting != NULL && strncmp(s->setting, key, strlen(key)) == 0 &&
+                     !hr_knob_is_set(knobs, r->id);
+    return hr_knob_is(knobs, r->id, r->value) && !own;
+}
+
 hr_status hr_replay_remedies(hr_replay *replay, const hr_knobs *knobs, const hr_replay_options *options,
                              hr_replay_fix *fixes, uint32_t max, uint32_t *count, hr_err *err)
 {
@@ -54,7 +64,7 @@ hr_status hr_replay_remedies(hr_replay *replay, const hr_knobs *knobs, const hr_
         const remedy *r = &remedies[k];
         char pair[HR_KNOB_TEXT_MAX];
         bool serves = false;
-        if (hr_knob_is(knobs, r->id, r->value) || !hr_replay_knob_concerns(r->id, kind)) {
+        if (is_played(replay, knobs, r) || !hr_replay_knob_concerns(r->id, kind)) {
             continue;
         }
         (void)snprintf(pair, sizeof pair, "%s=%s", hr_knob_rows(NULL)[r->id].key, r->value);
