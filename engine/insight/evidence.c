@@ -6,6 +6,7 @@
 
 #include "base/host_mem.h"
 #include "base/text.h"
+#include "insight/evidence_heap.h"
 #include "insight/evidence_steps.h"
 
 enum { LEAK_STEPS_MARKED = 3, LEAK_STEPS_SEEN = 4, QUEUE_STEPS = 2 };
@@ -312,113 +313,6 @@ static hr_status read_record(record *r, const heap_snapshot *p, oom_evidence *ou
     return find_parts(r, p, out, err);
 }
 
-// ---- the heap alone --------------------------------------------------------------------------------------------
-
-// What is called so is held ahead; of the others one is the batch that is used.
-static bool is_held_ahead(const char *name, bool *one_is_used)
-{
-    static const char *const words[] = {":ahead", "prefetch", "Prefetch", "IteratorGetNext"};
-    for (size_t k = 0; name != NULL && k < sizeof words / sizeof *words; k++) {
-        if (strstr(name, words[k]) != NULL) {
-            *one_is_used = *one_is_used || k > 0;
-            return true;
-        }
-    }
-    return false;
-}
-
-typedef struct ahead {
-    const heap_snapshot *p;
-    bool spares; // the next one is the batch that is used
-    oom_part *part;
-} ahead;
-
-static bool waits(void *context, const heap_chunk *c)
-{
-    ahead *a = context;
-    bool one_is_used = false;
-    const char *name = intern_text(&a->p->names, c->tensor);
-    if (!is_held_ahead(name, &one_is_used)) {
-        return false;
-    }
-    if (one_is_used && a->spares) {
-        a->spares = false;
-        return false;
-    }
-    a->part->blocks++;
-    if (c->requested_bytes > a->part->block_bytes) {
-        a->part->block_bytes = c->requested_bytes;
-        (void)text_copy(a->part->name, sizeof a->part->name, name);
-    }
-    return true;
-}
-
-static void find_named_queue(const heap_snapshot *p, oom_evidence *out)
-{
-    if (out->queue.blocks == 0) {
-        ahead a = {p, true, &out->queue};
-        out->queue.without = heap_without_them(p, waits, &a);
-        out->queue.most_bytes = out->queue.without.held_bytes;
-    }
-}
-
-// "fc1/weights" and "fc1/weights:initial", or a line that copies.
-static bool is_the_same_thing(const char *a, const char *b)
-{
-    static const char *const copies[] = {"clone",       "copy",   "initial",
-                                         "Initializer", "Assign", "load_state_dict"};
-    if (a == NULL || b == NULL || a[0] == '\0' || b[0] == '\0') {
-        return false;
-    }
-    const size_t shorter = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
-    if (strlen(a) != strlen(b) && strncmp(a, b, shorter) == 0 &&
-        strchr(":/_.", (strlen(a) > shorter ? a : b)[shorter]) != NULL) {
-        return true;
-    }
-    for (size_t k = 0; k < sizeof copies / sizeof *copies; k++) {
-        if (strstr(a, copies[k]) != NULL || strstr(b, copies[k]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_twin(void *context, const heap_chunk *c)
-{
-    return c == context || c->address == ((const heap_chunk *)context)->address;
-}
-
-// The only chunk of the request's size. Without names two of them that are most of the pool are taken for one thing.
-static void find_twin(const heap_snapshot *p, oom_evidence *out)
-{
-    heap_chunk *twin = NULL;
-    uint32_t count = 0;
-    for (uint32_t k = 0; k < p->chunks.count; k++) {
-        heap_chunk *c = &p->chunks.data[k];
-        if (c->in_use && !c->pending && c->requested_bytes > 0 &&
-            (c->requested_bytes == p->refusal.requested_bytes ||
-             c->requested_bytes == p->refusal.rounded_bytes)) {
-            twin = c;
-            count++;
-        }
-    }
-    if (count != 1) {
-        return;
-    }
-    const char *name = intern_text(&p->names, twin->tensor);
-    const char *asked = intern_text(&p->names, p->refusal.tensor);
-    const uint64_t limit_bytes =
-        p->counters.limit_bytes > p->counters.pool_bytes ? p->counters.limit_bytes : p->counters.pool_bytes;
-    const bool nameless = name == NULL || asked == NULL;
-    if (!is_the_same_thing(name, asked) && !(nameless && twin->size_bytes > limit_bytes * 2 / 5)) {
-        return;
-    }
-    out->twin = (oom_part){.blocks = 1, .block_bytes = twin->requested_bytes};
-    (void)text_copy(out->twin.name, sizeof out->twin.name, name == NULL ? "" : name);
-    out->twin.without = heap_without_them(p, is_twin, twin);
-    out->twin.most_bytes = out->twin.without.held_bytes;
-}
-
 // ---- the whole -------------------------------------------------------------------------------------------------
 
 // What goes back to the device and is asked for again before anything else happens was for one request.
@@ -460,8 +354,7 @@ hr_status evidence_of(const trace *t, uint32_t device, uint32_t end, const heap_
         HR_TRY(status);
     }
     if (p->refusal.any) {
-        find_named_queue(p, out);
-        find_twin(p, out);
+        evidence_of_heap(p, out);
     }
     return HR_OK;
 }
