@@ -89,14 +89,10 @@ hr_status hr_replay_explain(hr_replay *replay, const hr_knobs *set, const char *
         HR_TRY(card_of(set, &replay->recorded->snapshot, err));
         HR_TRY(explain_recorded(replay, &replay->recorded->snapshot, &recorded, err));
     }
-    HR_TRY(hr_replay_report(replay, &knobs, name, out, err));
-    hr_status status = HR_OK;
-    if (recorded.cause != HR_OOM_NONE) {
-        out->oom = recorded;
-        status = replay_find_fixes(replay, &knobs, &out->oom, err);
-    } else if (out->oom.cause == HR_OOM_NONE) {
-        status = explain_retries(replay, &knobs, &out->oom, err);
-    }
+    const bool is_recorded = recorded.cause != HR_OOM_NONE;
+    HR_TRY(replay_report_with(replay, &knobs, name, is_recorded ? &recorded : NULL, out, err));
+    const hr_status status =
+        out->oom.cause == HR_OOM_NONE ? explain_retries(replay, &knobs, &out->oom, err) : HR_OK;
     if (status != HR_OK) {
         hr_report_deinit(out);
     }

@@ -46,6 +46,9 @@ HR_MUST_CHECK hr_status replay_whatif(hr_replay *replay, const hr_knobs *knobs, 
 HR_MUST_CHECK hr_status replay_step_plan(hr_replay *replay, const hr_knobs *knobs, hr_step_plan *out,
                                          hr_err *err);
 
+// hr_replay_report; with a verdict of the caller's own, whose fixes are found here, in place of the replay's.
+HR_MUST_CHECK hr_status replay_report_with(hr_replay *replay, const hr_knobs *knobs, const char *name,
+                                           const hr_report_oom *verdict, hr_report *out, hr_err *err);
 // Fills the fixes of `oom`, of which cause and limit stand: settings first, more memory last, each proved by a replay.
 HR_MUST_CHECK hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, hr_report_oom *oom,
                                           hr_err *err);

@@ -91,14 +91,16 @@ static void add_fix(hr_report_oom *oom, const hr_replay_fix *from)
 }
 
 // A stated size goes before every card: then that is what has to be more.
-static hr_status try_more(hr_replay *replay, const hr_knobs *knobs, uint64_t fits_bytes, hr_replay_fix *fix,
+static hr_status try_more(hr_replay *replay, const hr_knobs *knobs, uint64_t failed_bytes, hr_replay_fix *fix,
                           bool *serves, hr_err *err)
 {
     char pair[HR_KNOB_TEXT_MAX], size[HR_BYTES_TEXT_MAX];
+    uint64_t fits_bytes = 0;
     if (!hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM)) {
         return hr_replay_smallest_card(replay, knobs, NULL, fix, serves, err);
     }
     *serves = false;
+    HR_TRY(replay_smallest_limit(replay, knobs, failed_bytes, &fits_bytes, err));
     if (fits_bytes == 0) {
         return HR_OK;
     }
@@ -135,20 +137,21 @@ hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, hr_report_
     enum { TRIED = HR_FIXES_MAX + 2 };
     hr_replay_fix fixes[TRIED + 1];
     uint32_t count = 0;
-    uint64_t fits_bytes = 0;
     bool serves = false;
+    const bool only_costs_time = oom->cause == HR_OOM_RETRIES;
+    const bool asks_for_more = replay->about.peak_requested_bytes > oom->limit_bytes; // then no setting helps
     oom->fix_count = 0;
     if (oom->cause == HR_OOM_LEAK) {
         return HR_OK;
     }
-    HR_TRY(hr_replay_remedies(replay, knobs, NULL, fixes, TRIED, &count, err));
+    if (only_costs_time || !asks_for_more) {
+        const uint32_t most = only_costs_time ? TRIED : HR_FIXES_MAX - 1;
+        HR_TRY(hr_replay_remedies(replay, knobs, NULL, fixes, most, &count, err));
+    }
     for (uint32_t k = 0; k < count && oom->fix_count < HR_FIXES_MAX - 1; k++) {
         HR_TRY(add_if_it_helps(replay, knobs, &fixes[k], oom, err));
     }
-    if (oom->limit_bytes > 0) {
-        HR_TRY(replay_smallest_limit(replay, knobs, oom->limit_bytes, &fits_bytes, err));
-    }
-    HR_TRY(try_more(replay, knobs, fits_bytes, &fixes[0], &serves, err));
+    HR_TRY(try_more(replay, knobs, oom->limit_bytes, &fixes[0], &serves, err));
     if (serves) {
         HR_TRY(add_if_it_helps(replay, knobs, &fixes[0], oom, err));
     }
@@ -225,11 +228,8 @@ static hr_status fill_oom(hr_replay *replay, const hr_knobs *knobs, const hr_rep
     return replay_find_fixes(replay, knobs, oom, err);
 }
 
-hr_status hr_replay_report(hr_replay *replay, const hr_knobs *knobs, const char *name, hr_report *out,
-                           hr_err *err)
+static void begin_report(const hr_knobs *knobs, const char *name, hr_report *out)
 {
-    const hr_replay_options options = {.wants_peak_heap = true};
-    hr_replay_result result;
     *out =
         (hr_report){.device.simulated = true,
                     .evaluation.peak_in_use_bytes = HR_NONE,
@@ -250,12 +250,31 @@ hr_status hr_replay_report(hr_replay *replay, const hr_knobs *knobs, const char 
     (void)text_copy(out->preset, sizeof out->preset, name);
     (void)text_copy(out->device.kind, sizeof out->device.kind, hr_knob_text(knobs, HR_KNOB_DEVICE_KIND));
     (void)text_copy(out->device.card, sizeof out->device.card, hr_knob_text(knobs, HR_KNOB_DEVICE_CARD));
+}
+
+hr_status replay_report_with(hr_replay *replay, const hr_knobs *knobs, const char *name,
+                             const hr_report_oom *verdict, hr_report *out, hr_err *err)
+{
+    const hr_replay_options options = {.wants_peak_heap = true};
+    hr_replay_result result;
+    begin_report(knobs, name, out);
     HR_TRY(hr_replay_run(replay, knobs, &options, &result, err));
     hr_status status = fill_memory(&result, &out->memory, err);
-    status = status == HR_OK ? fill_oom(replay, knobs, &result, &out->oom, err) : status;
+    if (status == HR_OK && verdict != NULL) {
+        out->oom = *verdict;
+        status = replay_find_fixes(replay, knobs, &out->oom, err);
+    } else if (status == HR_OK) {
+        status = fill_oom(replay, knobs, &result, &out->oom, err);
+    }
     hr_replay_result_deinit(&result);
     if (status != HR_OK) {
         hr_report_deinit(out);
     }
     return status;
+}
+
+hr_status hr_replay_report(hr_replay *replay, const hr_knobs *knobs, const char *name, hr_report *out,
+                           hr_err *err)
+{
+    return replay_report_with(replay, knobs, name, NULL, out, err);
 }
