@@ -107,15 +107,25 @@ static const char *advice_of(hr_oom_cause cause)
     return "nothing that was tried makes it fit";
 }
 
+// Five lines: what the sentence leaves of them is for the first fixes.
+static uint32_t fixes_shown(const hr_report_oom *oom)
+{
+    enum { LINES = 5, COLUMNS = 60 }; // that a line of the sentence has at least
+    const uint32_t used = (uint32_t)strlen(oom->sentence) / COLUMNS + 1;
+    return used + 1 < LINES ? LINES - used : 1;
+}
+
 static void print_first_lines(const hr_report_oom *oom)
 {
-    fputs(oom->cause == HR_OOM_RETRIES ? "near full: " : "out of memory: ", stdout);
-    say_paragraph(oom->sentence, 4);
+    const uint32_t shown = fixes_shown(oom);
+    const char *head = oom->cause == HR_OOM_RETRIES ? "near full: " : "out of memory: ";
+    fputs(head, stdout);
+    say_paragraph(oom->sentence, (unsigned)strlen(head));
     if (oom->fix_count == 0) {
         fputs("  ", stdout);
         say_paragraph(advice_of(oom->cause), 2);
     }
-    for (uint32_t k = 0; k < oom->fix_count && k < 2; k++) {
+    for (uint32_t k = 0; k < oom->fix_count && k < shown; k++) {
         print_fix(k + 1, &oom->fixes[k], false);
     }
 }
@@ -153,7 +163,7 @@ static void print_tensors(const hr_report *r)
     }
 }
 
-static void print_all_fixes(const hr_report_oom *oom, const char *name)
+static void print_all_fixes(const hr_report_oom *oom)
 {
     if (oom->fix_count == 0) {
         return;
@@ -162,15 +172,15 @@ static void print_all_fixes(const hr_report_oom *oom, const char *name)
     for (uint32_t k = 0; k < oom->fix_count; k++) {
         print_fix(k + 1, &oom->fixes[k], true);
     }
-    printf("  headroom explain %s --apply 1 plays it with the first of them\n", name);
+    puts("  the same command with --apply 1 plays it with the first of them");
 }
 
-static void print_explanation(const hr_report *r, const char *name)
+static void print_explanation(const hr_report *r)
 {
     print_first_lines(&r->oom);
     print_evidence(&r->oom);
     print_tensors(r);
-    print_all_fixes(&r->oom, name);
+    print_all_fixes(&r->oom);
 }
 
 // ---- --apply N ------------------------------------------------------------------------------------------------
@@ -262,7 +272,7 @@ static void print_report(const subject *s, const hr_report *r)
     } else if (r->oom.cause == HR_OOM_NONE) {
         print_fitting(s, r);
     } else {
-        print_explanation(r, s->args->words[0]);
+        print_explanation(r);
     }
 }
 

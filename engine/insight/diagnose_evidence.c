@@ -45,13 +45,12 @@ static bool explains(const oom_part *part, bool grows, const heap_room *room, ui
 static void say_leak(const oom_evidence *shown, hr_report_oom *oom)
 {
     const oom_part *part = &shown->leak;
-    (void)snprintf(
-        oom->sentence, sizeof oom->sentence,
-        "leak, +%s/step: %s of the %" PRIu32
-        " steps so far stay and are never freed, asked for by %s; without them %s of %s would have room",
-        human(part->step_bytes).text, human(part->without.held_bytes).text, shown->steps,
-        part->name[0] == '\0' ? "who has no name" : part->name, oom->tensor,
-        human(oom->requested_bytes).text);
+    (void)snprintf(oom->sentence, sizeof oom->sentence,
+                   "leak, +%s/step: %s that earlier steps asked for by %s are never freed (%" PRIu32
+                   " steps seen); without them %s of %s would have room",
+                   human(part->step_bytes).text, human(part->without.held_bytes).text,
+                   part->name[0] == '\0' ? "who has no name" : part->name, shown->steps, oom->tensor,
+                   human(oom->requested_bytes).text);
 }
 
 static void say_queue(const oom_evidence *shown, hr_report_oom *oom)
@@ -164,20 +163,27 @@ bool diagnose_driver(const heap_snapshot *p, const heap_room *room, hr_report_oo
 
 // ---- retries --------------------------------------------------------------------------------------------------
 
+// " in 12.3 ms"; "" where the record has no times.
+static const char *say_time(const oom_evidence *shown, char out[32])
+{
+    out[0] = '\0';
+    if (shown->retry_ns > 0) {
+        (void)snprintf(out, 32, " in %.1f ms", (double)shown->retry_ns / NS_PER_MS);
+    }
+    return out;
+}
+
 bool diagnose_retries(const oom_evidence *shown, hr_report_oom *oom)
 {
+    char time[32];
     if (shown->retries == 0) {
         return false;
-    }
-    char time[64] = "";
-    if (shown->retry_ns > 0) {
-        (void)snprintf(time, sizeof time, " in %.1f ms", (double)shown->retry_ns / NS_PER_MS);
     }
     oom->cause = HR_OOM_RETRIES;
     (void)snprintf(oom->sentence, sizeof oom->sentence,
                    "retries: nothing was refused in the end, but %" PRIu64
                    " times the device had nothing left and the pool went back to it first, %s%s",
-                   shown->retries, human(shown->retry_bytes).text, time);
+                   shown->retries, human(shown->retry_bytes).text, say_time(shown, time));
     return true;
 }
 
@@ -206,6 +212,7 @@ static void add_part(const char *what, const oom_part *part, hr_report_oom *oom)
 
 void diagnose_lines(const oom_evidence *shown, const heap_room *room, hr_report_oom *oom)
 {
+    char time[32];
     if (room->any) {
         diagnose_add(oom, "needed %s; free %s of %s, the largest piece %s", human(room->needed_bytes).text,
                      human(room->free_bytes).text, human(room->limit_bytes).text,
@@ -222,9 +229,8 @@ void diagnose_lines(const oom_evidence *shown, const heap_room *room, hr_report_
     add_part("waits on the device", &shown->queue, oom);
     add_part("the same once more", &shown->twin, oom);
     if (shown->retries > 0) {
-        diagnose_add(
-            oom, "%" PRIu64 " times before, the pool went back to the device for one request: %s in %.1f ms",
-            shown->retries, human(shown->retry_bytes).text, (double)shown->retry_ns / NS_PER_MS);
+        diagnose_add(oom, "%" PRIu64 " times before, the pool went back to the device for one request: %s%s",
+                     shown->retries, human(shown->retry_bytes).text, say_time(shown, time));
     }
 }
 
