@@ -9,7 +9,7 @@
 #include "insight/evidence_heap.h"
 #include "insight/evidence_steps.h"
 
-enum { LEAK_STEPS_MARKED = 3, LEAK_STEPS_SEEN = 4, QUEUE_STEPS = 2 };
+enum { LEAK_STEPS = 3, QUEUE_STEPS = 2 };
 
 static hr_status no_memory(hr_err *err)
 {
@@ -265,8 +265,7 @@ static bool is_queue(const record *r, const block_class *c)
 
 static bool is_leak(const record *r, const block_class *c)
 {
-    const uint32_t least = r->steps.marked ? LEAK_STEPS_MARKED : LEAK_STEPS_SEEN;
-    return r->steps.count > least && c->steps_with == r->steps.count - 1;
+    return r->steps.count > LEAK_STEPS && c->steps_with == r->steps.count - 1;
 }
 
 static hr_status find_parts(const record *r, const heap_snapshot *p, oom_evidence *out, hr_err *err)

@@ -18,6 +18,9 @@
 #include "headroom/units.h"
 
 #include "insight/diagnose.h"
+#include "insight/replay.h"
+#include "insight/scenario.h"
+#include "unit/scenario_play.h"
 #include "unit/small_engine.h"
 
 // ---- traces of our own ----------------------------------------------------------------------------------------
@@ -29,7 +32,7 @@ static const struct {
     const char *shows; // in the sentence or in a line of evidence
     const char *helps; // among the fixes; NULL: whatever is
     const char *never; // in none of them
-} played[] = {
+} complaints[] = {
     {1, "pinned_holes", {"allocator.kind=caching"}, HR_OOM_FRAGMENTATION, "stand", "max_split", NULL},
     {2, "train_and_evaluate", {"allocator.kind=caching"}, HR_OOM_FRAGMENTATION, "in one", NULL, NULL},
     {3,
@@ -125,22 +128,86 @@ START_TEST(a_complaint_that_can_be_played_gets_its_cause)
     hr_knobs knobs;
     hr_report r;
     ck_assert_int_eq(setenv("HEADROOM_DATA", "presets", 1), 0);
-    ck_assert_msg(hr_replay_open(played[_i].scenario, &replay, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(hr_replay_open(complaints[_i].scenario, &replay, &err) == HR_OK, "%s", err.sentence);
     hr_replay_knobs_init(&knobs);
-    for (int k = 0; k < 4 && played[_i].pairs[k] != NULL; k++) {
-        ck_assert_msg(hr_knobs_set_pair(&knobs, played[_i].pairs[k], &err) == HR_OK, "%s", err.sentence);
+    for (int k = 0; k < 4 && complaints[_i].pairs[k] != NULL; k++) {
+        ck_assert_msg(hr_knobs_set_pair(&knobs, complaints[_i].pairs[k], &err) == HR_OK, "%s", err.sentence);
     }
-    ck_assert_msg(hr_replay_explain(replay, &knobs, played[_i].scenario, &r, &err) == HR_OK, "%s",
+    ck_assert_msg(hr_replay_explain(replay, &knobs, complaints[_i].scenario, &r, &err) == HR_OK, "%s",
                   err.sentence);
-    ck_assert_msg(r.oom.cause == played[_i].cause, "%d, %s: %s", played[_i].number, played[_i].scenario,
-                  r.oom.sentence);
-    ck_assert_msg(is_shown(&r.oom, played[_i].shows), "%d: '%s' is not in: %s", played[_i].number,
-                  played[_i].shows, r.oom.sentence);
-    ck_assert_msg(played[_i].helps == NULL || has_fix(&r.oom, played[_i].helps), "%d: %s does not help",
-                  played[_i].number, played[_i].helps);
-    ck_assert_msg(played[_i].never == NULL || !has_fix(&r.oom, played[_i].never), "%d: %s is said to help",
-                  played[_i].number, played[_i].never);
+    ck_assert_msg(r.oom.cause == complaints[_i].cause, "%d, %s: %s", complaints[_i].number,
+                  complaints[_i].scenario, r.oom.sentence);
+    ck_assert_msg(is_shown(&r.oom, complaints[_i].shows), "%d: '%s' is not in: %s", complaints[_i].number,
+                  complaints[_i].shows, r.oom.sentence);
+    ck_assert_msg(complaints[_i].helps == NULL || has_fix(&r.oom, complaints[_i].helps),
+                  "%d: %s does not help", complaints[_i].number, complaints[_i].helps);
+    ck_assert_msg(complaints[_i].never == NULL || !has_fix(&r.oom, complaints[_i].never),
+                  "%d: %s is said to help", complaints[_i].number, complaints[_i].never);
     check_fixes(replay, &knobs, &r.oom);
+    hr_report_deinit(&r);
+    hr_replay_close(replay);
+}
+END_TEST
+
+// ---- snapshots of PyTorch's ---------------------------------------------------------------------------------------
+
+static const struct {
+    const char *scenario;
+    hr_oom_cause cause;
+    const char *shows;
+} snapshots[] = {
+    {"retained_predictions", HR_OOM_LEAK, "+196.3 MiB/step"}, // without a mark where a step ends
+    {"train_and_evaluate", HR_OOM_FRAGMENTATION, "in one"},
+    {"pinned_holes", HR_OOM_FRAGMENTATION, "in one"},
+    {"two_copies", HR_OOM_DOUBLE_COPY, "fc1/weights:initial"},
+};
+
+// What an observer of out-of-memories writes: the scenario up to the request that is refused, as PyTorch has it.
+static void write_snapshot(const char *scenario, const char *path)
+{
+    const hr_scenario *row = hr_scenario_find(scenario, NULL);
+    const allocator_config config = allocator_config_of("caching", row->limit_bytes);
+    char vram[64], bytes[HR_BYTES_TEXT_MAX];
+    trace t;
+    hr_replay *replay = NULL;
+    hr_knobs knobs;
+    hr_replay_result result;
+    hr_err err = {0};
+    const hr_replay_options options = {.trace_file = path};
+    ck_assert_int_eq(scenario_trace(row, &t, NULL), HR_OK);
+    const played p = play_trace(&t, &config);
+    ck_assert_uint_gt(p.failures, 0);
+    t.events.count = (uint32_t)p.first_failure + 1;
+    ck_assert_int_eq(replay_of_trace(&t, &replay, NULL), HR_OK);
+    hr_replay_knobs_init(&knobs);
+    (void)snprintf(vram, sizeof vram, "device.vram=%s", hr_bytes_exact(row->limit_bytes, bytes));
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, vram, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "allocator.kind=caching", NULL), HR_OK);
+    ck_assert_msg(hr_replay_run(replay, &knobs, &options, &result, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_uint_eq(result.failures_total, 1);
+    hr_replay_result_deinit(&result);
+    hr_replay_close(replay);
+}
+
+START_TEST(a_complaint_in_a_snapshot_gets_its_cause)
+{
+    char place[] = "/tmp/headroom_complaint_XXXXXX", path[64];
+    hr_err err = {0};
+    hr_replay *replay = NULL;
+    hr_knobs knobs;
+    hr_report r;
+    ck_assert_int_eq(setenv("HEADROOM_DATA", "presets", 1), 0);
+    ck_assert_ptr_nonnull(mkdtemp(place));
+    (void)snprintf(path, sizeof path, "%s/oom.pickle", place);
+    write_snapshot(snapshots[_i].scenario, path);
+    const hr_status status = hr_replay_open(path, &replay, &err);
+    ck_assert_int_eq(remove(path), 0);
+    ck_assert_int_eq(remove(place), 0);
+    ck_assert_msg(status == HR_OK, "%s", err.sentence);
+    hr_replay_knobs_of(replay, &knobs);
+    ck_assert_msg(hr_replay_explain(replay, &knobs, "snapshot", &r, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(r.oom.cause == snapshots[_i].cause, "%s", r.oom.sentence);
+    ck_assert_msg(is_shown(&r.oom, snapshots[_i].shows), "%s", r.oom.sentence);
     hr_report_deinit(&r);
     hr_replay_close(replay);
 }
@@ -285,8 +352,10 @@ int main(void)
     TCase *cases = tcase_create("complaints");
     tcase_set_timeout(cases, 300);
     tcase_add_loop_test(cases, a_complaint_that_can_be_played_gets_its_cause, 0,
-                        sizeof played / sizeof *played);
+                        sizeof complaints / sizeof *complaints);
     tcase_add_loop_test(cases, a_complaint_that_was_logged_gets_its_cause, 0, sizeof logs / sizeof *logs);
+    tcase_add_loop_test(cases, a_complaint_in_a_snapshot_gets_its_cause, 0,
+                        sizeof snapshots / sizeof *snapshots);
     tcase_add_test(cases, memory_of_others_is_told_from_the_pool);
     suite_add_tcase(suite, cases);
     TCase *engines = tcase_create("engines");

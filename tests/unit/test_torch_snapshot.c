@@ -67,6 +67,18 @@ static trace read_sample(const char *name, int protocol)
     return read_file(path);
 }
 
+START_TEST(a_refusal_behind_everything_is_the_heaps)
+{
+    trace t = read_sample("plain", _i);
+    const heap_refusal *r = &t.heaps[0]->refusal;
+    ck_assert(r->any && r->recorded && r->told);
+    ck_assert_uint_eq(r->requested_bytes, 99);
+    ck_assert_uint_eq(r->rounded_bytes, 512);
+    ck_assert_uint_eq(r->device_free_bytes, 7);
+    trace_deinit(&t);
+}
+END_TEST
+
 START_TEST(entries_become_events)
 {
     static const expected events[] = {
@@ -697,6 +709,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("torch_snapshot");
+    tcase_add_loop_test(tests, a_refusal_behind_everything_is_the_heaps, 0, COUNT(protocols));
     tcase_add_loop_test(tests, entries_become_events, 0, COUNT(protocols));
     tcase_add_loop_test(tests, a_ring_of_two_devices_has_a_past, 0, COUNT(protocols));
     tcase_add_loop_test(tests, the_form_of_1_13_is_read, 0, COUNT(protocols));
