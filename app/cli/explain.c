@@ -304,6 +304,26 @@ static hr_status explain(const subject *s, const hr_knobs *knobs, bool *fits, hr
     return status;
 }
 
+// A preset has its allocator among its knobs, a trace its steps.
+static hr_status check_options(const cli_args *args, bool is_trace, hr_err *err)
+{
+    hr_status status = HR_OK;
+    if (is_trace && cli_given(args, APP_STEPS)) {
+        status = HR_FAIL(err, USAGE, "--steps is about a preset, and %.200s is a trace", args->words[0]);
+        hr_err_try(err, "headroom explain %.200s", args->words[0]);
+    } else if (!is_trace && cli_given(args, APP_ALLOCATOR)) {
+        status = HR_FAIL(err, USAGE, "--allocator is about a trace, and %.200s is a preset", args->words[0]);
+        hr_err_try(err, "headroom explain %.200s -s allocator.kind=%.64s", args->words[0],
+                   args->value[APP_ALLOCATOR]);
+    } else if (is_trace && cli_given(args, APP_ALLOCATOR) &&
+               strchr(args->value[APP_ALLOCATOR], ',') != NULL) {
+        status = HR_FAIL(err, USAGE, "explain needs one allocator, had %.200s", args->value[APP_ALLOCATOR]);
+        hr_err_try(err, "headroom replay %.200s --allocator %.200s", args->words[0],
+                   args->value[APP_ALLOCATOR]);
+    }
+    return status;
+}
+
 static hr_status explain_preset(const cli_args *args, bool *fits, hr_err *err)
 {
     cli_subject opened;
@@ -343,8 +363,10 @@ int cli_explain(int argc, char **argv)
     }
     const bool is_trace =
         hr_file_kind_of(args.words[0]) == HR_FILE_TRACE || hr_scenario_find(args.words[0], NULL) != NULL;
-    const hr_status status =
-        is_trace ? explain_trace(&args, &fits, &err) : explain_preset(&args, &fits, &err);
+    hr_status status = check_options(&args, is_trace, &err);
+    if (status == HR_OK) {
+        status = is_trace ? explain_trace(&args, &fits, &err) : explain_preset(&args, &fits, &err);
+    }
     if (status != HR_OK) {
         return status == HR_INTERRUPTED ? interrupt_exit_code() : say_error(&err, cli_given(&args, APP_JSON));
     }

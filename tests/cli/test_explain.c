@@ -86,6 +86,9 @@ static const struct {
     {TIGHT " --apply 0", 2, "--apply"},
     {"explain nowhere.pickle", 4, "nowhere.pickle"},
     {"explain small_tensors -s batch.size=4", 2, "batch.size"},
+    {"explain small_tensors --steps 4", 2, "--steps is about a preset"},
+    {"explain small_tensors --allocator bfc,caching", 2, "needs one allocator"},
+    {TIGHT " --allocator bfc", 2, "-s allocator.kind=bfc"},
 };
 
 START_TEST(what_cannot_be_explained_is_said)

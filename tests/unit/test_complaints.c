@@ -17,6 +17,7 @@
 #include "headroom/replay.h"
 #include "headroom/units.h"
 
+#include "base/host_mem.h"
 #include "insight/diagnose.h"
 #include "insight/replay.h"
 #include "insight/scenario.h"
@@ -213,6 +214,34 @@ START_TEST(a_complaint_in_a_snapshot_gets_its_cause)
 }
 END_TEST
 
+// Each request for host memory fails once, and nothing is lost.
+START_TEST(without_host_memory_nothing_is_said)
+{
+    hr_replay *replay = NULL;
+    hr_knobs knobs;
+    bool failed = true;
+    ck_assert_int_eq(setenv("HEADROOM_DATA", "presets", 1), 0);
+    ck_assert_int_eq(hr_replay_open("small_tensors", &replay, NULL), HR_OK);
+    hr_replay_knobs_init(&knobs);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.vram=64MiB", NULL), HR_OK);
+    const int64_t live = hr_host_mem_live();
+    for (uint64_t nth = 1; failed; nth += 1 + nth / 16) {
+        hr_err err = {0};
+        hr_report r;
+        (void)hr_host_mem_fail_at(nth);
+        const hr_status status = hr_replay_explain(replay, &knobs, "trace", &r, &err);
+        failed = hr_host_mem_fail_at(0) >= nth;
+        ck_assert(status == HR_OK || (failed && err.sentence[0] != '\0'));
+        if (status == HR_OK) {
+            ck_assert_int_ne(r.oom.cause, HR_OOM_NONE);
+            hr_report_deinit(&r);
+        }
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+    hr_replay_close(replay);
+}
+END_TEST
+
 // ---- logs -----------------------------------------------------------------------------------------------------
 
 static const struct {
@@ -356,6 +385,7 @@ int main(void)
     tcase_add_loop_test(cases, a_complaint_that_was_logged_gets_its_cause, 0, sizeof logs / sizeof *logs);
     tcase_add_loop_test(cases, a_complaint_in_a_snapshot_gets_its_cause, 0,
                         sizeof snapshots / sizeof *snapshots);
+    tcase_add_test(cases, without_host_memory_nothing_is_said);
     tcase_add_test(cases, memory_of_others_is_told_from_the_pool);
     suite_add_tcase(suite, cases);
     TCase *engines = tcase_create("engines");
