@@ -36,6 +36,7 @@ static const struct {
     {"checkpoint.", "the same results, part of the forward pass twice"},
     {"offload.", "the same results, copies over the bus"},
     {"optimizer.", "the same results"},
+    {"pipeline.ram_limit", "another limit"},
     {"pipeline.", "the same samples; a step may wait for its batch"},
     {"device.", "another limit or card"},
     {"allocator.", "the same results"},
@@ -65,12 +66,14 @@ static void print_pairs(const char *pairs)
 }
 
 // "  1. -s allocator.kind=async: fits, 1.20 GiB left"
-static void print_fix(uint32_t number, const hr_report_fix *fix, bool with_cost)
+static void print_fix(uint32_t number, const hr_report_fix *fix, bool of_host, bool with_cost)
 {
     char left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
     printf("  %" PRIu32 ". ", number);
     print_pairs(fix->knobs);
-    if (fix->limit_bytes != HR_NONE && fix->limit_bytes >= fix->peak_bytes) {
+    if (of_host && fix->host_bytes != HR_NONE) {
+        printf(": fits, the host holds %s", hr_bytes_human(fix->host_bytes, left));
+    } else if (fix->limit_bytes != HR_NONE && fix->limit_bytes >= fix->peak_bytes) {
         printf(": fits, %s left", hr_bytes_human(fix->limit_bytes - fix->peak_bytes, left));
     }
     if (with_cost && isfinite(fix->seconds)) {
@@ -126,15 +129,20 @@ static void print_first_lines(const hr_report_oom *oom)
         say_paragraph(advice_of(oom->cause), 2);
     }
     for (uint32_t k = 0; k < oom->fix_count && k < shown; k++) {
-        print_fix(k + 1, &oom->fixes[k], false);
+        print_fix(k + 1, &oom->fixes[k], oom->of_host, false);
     }
 }
 
 // ---- in full --------------------------------------------------------------------------------------------------
 
-static void print_evidence(const hr_report_oom *oom)
+static void print_evidence(const hr_report *r)
 {
+    const hr_report_oom *oom = &r->oom;
     puts("\nwhat shows it");
+    for (size_t k = 0; oom->of_host && k < r->host.stage_count; k++) {
+        char bytes[HR_BYTES_TEXT_MAX];
+        printf("  %10s  %s\n", hr_bytes_human(r->host.stages[k].peak_bytes, bytes), r->host.stages[k].name);
+    }
     for (uint32_t k = 0; k < oom->evidence_count; k++) {
         fputs("  ", stdout);
         say_paragraph(oom->evidence[k].line, 2);
@@ -170,7 +178,7 @@ static void print_all_fixes(const hr_report_oom *oom)
     }
     puts("\nwhat helps, each played with it");
     for (uint32_t k = 0; k < oom->fix_count; k++) {
-        print_fix(k + 1, &oom->fixes[k], true);
+        print_fix(k + 1, &oom->fixes[k], oom->of_host, true);
     }
     puts("  the same command with --apply 1 plays it with the first of them");
 }
@@ -178,7 +186,7 @@ static void print_all_fixes(const hr_report_oom *oom)
 static void print_explanation(const hr_report *r)
 {
     print_first_lines(&r->oom);
-    print_evidence(&r->oom);
+    print_evidence(r);
     print_tensors(r);
     print_all_fixes(&r->oom);
 }
