@@ -17,6 +17,7 @@ typedef struct oom_case {
     uint64_t seed;
     const char *kind; // the allocator
     bool growth, marks_steps;
+    bool keeps_losses; // next to nothing that every step leaves behind, which is the cause of nothing
     uint64_t limit_bytes;
     uint64_t card_bytes; // outside, limit: what the card would have had, or has
     uint32_t layers, steps;
@@ -147,6 +148,9 @@ static inline void oom_step(oom_maker *m, oom_training *r, uint32_t scale)
     if (r->with && c->cause == HR_OOM_LEAK) {
         (void)oom_take(m, "train.py:31 losses", c->thing_bytes);
     }
+    if (c->keeps_losses) {
+        (void)oom_take(m, "train.py:12 loss", 4);
+    }
     oom_backward(m, c, outputs);
     oom_give(m, batch);
     if (c->marks_steps) {
@@ -207,7 +211,8 @@ static inline trace oom_trace(const oom_case *c, bool with)
     }
     for (uint32_t k = 0; k < c->steps; k++) {
         const bool larger = c->cause == HR_OOM_RETRIES && k % 3 == 2;
-        oom_step(&m, &r, larger ? 5 : 4);
+        const bool last = c->cause == HR_OOM_CAPACITY && c->things > 0 && k + 1 == c->steps;
+        oom_step(&m, &r, last ? 8 : larger ? 5 : 4);
     }
     if (c->cause == HR_OOM_FRAGMENTATION) {
         oom_pins(&m, c, with);
@@ -265,8 +270,11 @@ static inline void oom_draw_thing(oom_case *c, uint64_t *seed)
         c->growth = false;
         c->steps = (uint32_t)oom_between(seed, 6, 18);
         break;
+    case HR_OOM_CAPACITY: // at once, or when a batch comes that is twice as large
+        c->things = (uint32_t)oom_between(seed, 0, 1);
+        c->steps = c->things > 0 ? (uint32_t)oom_between(seed, 5, 12) : c->steps;
+        break;
     case HR_OOM_NONE:
-    case HR_OOM_CAPACITY:
     case HR_OOM_OUTSIDE:
     case HR_OOM_LIMIT:
     case HR_OOM_CAUSE_COUNT:
@@ -279,6 +287,7 @@ static inline oom_case oom_draw(hr_oom_cause cause, uint64_t *seed)
     oom_case c = {.cause = cause, .seed = *seed, .layers = (uint32_t)oom_between(seed, 3, OOM_LAYERS_MAX)};
     c.kind = oom_between(seed, 0, 1) == 0 ? "bfc" : "caching";
     c.marks_steps = oom_between(seed, 0, 1) == 0;
+    c.keeps_losses = oom_between(seed, 0, 1) == 0;
     c.steps = (uint32_t)oom_between(seed, 1, 4);
     c.input_bytes = oom_between(seed, HR_MIB, 8 * HR_MIB);
     for (uint32_t k = 0; k < c.layers; k++) {
@@ -292,7 +301,7 @@ static inline oom_case oom_draw(hr_oom_cause cause, uint64_t *seed)
     const uint64_t thing = cause == HR_OOM_LEAK ? 2 * c.thing_bytes : 0; // it shows behind the first steps
     c.limit_bytes =
         cause == HR_OOM_CAPACITY || cause == HR_OOM_OUTSIDE || cause == HR_OOM_LIMIT
-            ? least * oom_between(seed, 50, 95) / 100
+            ? least * oom_between(seed, c.things > 0 ? 85 : 50, 95) / 100
         : cause == HR_OOM_RETRIES || cause == HR_OOM_FRAGMENTATION || cause == HR_OOM_OTHER_STREAM
             ? most * oom_between(seed, 100, 140) / 100
             : least + thing + (most > least + thing ? oom_between(seed, 0, most - least - thing) : 0);
