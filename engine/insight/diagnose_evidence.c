@@ -29,14 +29,23 @@ static uint64_t without(uint64_t a, uint64_t b)
 
 // ---- parts ----------------------------------------------------------------------------------------------------
 
+// Without it the whole record would ask for no more than there is: of what grows that is enough.
+static bool ends_it(const oom_part *part, uint64_t short_bytes)
+{
+    return short_bytes > 0 && part->most_bytes >= short_bytes && part->without.held_bytes > 0;
+}
+
 // Bytes are short: its own are enough, now and at the peak to come (a leak has none), and come to more than what is wasted
 // elsewhere, unless more is asked for than the limit, whatever is wasted. They are not: a leak stands in the only hole.
 static bool explains(const oom_part *part, bool grows, const heap_room *room, uint64_t short_bytes)
 {
     const heap_without *w = &part->without;
     const uint64_t missing = without(room->needed_bytes, room->free_bytes);
+    if (missing > 0 && w->held_bytes < missing) {
+        return grows && ends_it(part, short_bytes);
+    }
     if (missing > 0) {
-        return w->held_bytes >= missing && (grows || part->most_bytes >= short_bytes) &&
+        return (grows || part->most_bytes >= short_bytes) &&
                (short_bytes > 0 || part->most_bytes > without(room->waste_bytes, w->waste_bytes));
     }
     return grows && w->held_bytes > 0 && w->hole_bytes >= room->needed_bytes;
@@ -45,12 +54,17 @@ static bool explains(const oom_part *part, bool grows, const heap_room *room, ui
 static void say_leak(const oom_evidence *shown, hr_report_oom *oom)
 {
     const oom_part *part = &shown->leak;
+    const bool at_once = part->without.held_bytes + oom->free_bytes >= oom->requested_bytes;
+    char then[160] = "without them the steps would fit";
+    if (at_once) {
+        (void)snprintf(then, sizeof then, "without them %s of %s would have room", oom->tensor,
+                       human(oom->requested_bytes).text);
+    }
     (void)snprintf(oom->sentence, sizeof oom->sentence,
                    "leak, +%s/step: %s that earlier steps asked for by %s are never freed (%" PRIu32
-                   " steps seen); without them %s of %s would have room",
+                   " steps seen); %s",
                    human(part->step_bytes).text, human(part->without.held_bytes).text,
-                   part->name[0] == '\0' ? "who has no name" : part->name, shown->steps, oom->tensor,
-                   human(oom->requested_bytes).text);
+                   part->name[0] == '\0' ? "who has no name" : part->name, shown->steps, then);
 }
 
 static void say_queue(const oom_evidence *shown, hr_report_oom *oom)
