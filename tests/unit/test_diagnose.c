@@ -127,6 +127,22 @@ START_TEST(a_heap_tells_its_cause)
 }
 END_TEST
 
+// Both are of the size of what is there; only one of them is the same thing once more.
+START_TEST(a_copy_of_what_is_there_is_told_from_its_gradient)
+{
+    static const piece pieces[] = {{7, "fc/kernel", 0}, {-3, "", 0}};
+    static const char *const asked[] = {"fc/kernel:initial", "fc/kernel:grad"};
+    hr_report_oom oom;
+    oom_evidence shown;
+    heap_snapshot p = snapshot_of(pieces, 2, 7, 0, 10, HEAP_REGION_PLAIN);
+    p.refusal.tensor = intern_add(&p.names, asked[_i], strlen(asked[_i]));
+    ck_assert_int_eq(evidence_of(NULL, 0, 0, &p, &shown, NULL), HR_OK);
+    diagnose_record(&p, &shown, &oom);
+    ck_assert_msg(oom.cause == (_i == 0 ? HR_OOM_DOUBLE_COPY : HR_OOM_CAPACITY), "%s", oom.sentence);
+    heap_snapshot_deinit(&p);
+}
+END_TEST
+
 // ---- steps ----------------------------------------------------------------------------------------------------
 
 static hr_report_oom refusal_of(uint64_t requested_mib, uint64_t free_mib, uint64_t largest_mib)
@@ -453,6 +469,7 @@ int main(void)
     Suite *suite = suite_create("diagnose");
     TCase *cases = tcase_create("diagnose");
     tcase_add_loop_test(cases, a_heap_tells_its_cause, 0, sizeof heaps / sizeof *heaps);
+    tcase_add_loop_test(cases, a_copy_of_what_is_there_is_told_from_its_gradient, 0, 2);
     tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
     tcase_add_test(cases, a_knob_that_sets_the_limit_is_named);
     tcase_add_test(cases, a_step_that_would_fit_is_told_by_its_heap);
