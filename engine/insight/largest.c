@@ -9,7 +9,9 @@
 typedef struct probe {
     uint64_t value;
     hr_whatif plan;
-    bool refused; // by the model: it has no such size, and there is no plan
+    bool is_last; // the model has no such size
+    bool
+        refused; // by the model, which has no such size, or by a budget that cannot be kept: there is no plan
 } probe;
 
 typedef struct largest_search {
@@ -30,7 +32,8 @@ static hr_status plan_value(largest_search *s, uint64_t value, hr_err *err)
     HR_TRY(hr_knobs_set(&s->knobs, s->row->id, text, err));
     const hr_status status = hr_planner_plan(s->planner, &s->knobs, &p.plan, err);
     s->plans++;
-    p.refused = status == HR_MODEL && s->fits.value > 0;
+    p.refused = (status == HR_MODEL || status == HR_CONSTRAINT) && s->fits.value > 0;
+    p.is_last = p.refused && status == HR_MODEL;
     *(p.plan.fits && !p.refused ? &s->fits : &s->fails) = p;
     return p.refused ? HR_OK : status;
 }
@@ -96,7 +99,7 @@ hr_status hr_planner_largest(const hr_planner *planner, const hr_knobs *knobs, h
         HR_TRY(close_gap(&s, err));
     }
     *out = (hr_largest){.value = s.fits.value,
-                        .is_last = s.fails.value == 0 || s.fails.refused,
+                        .is_last = s.fails.value == 0 || s.fails.is_last,
                         .plan = s.fits.value > 0 ? s.fits.plan : s.fails.plan,
                         .plans = s.plans};
     return HR_OK;

@@ -12,6 +12,7 @@
 #include "device/executor.h"
 #include "events/heap.h"
 #include "program/program.h"
+#include "program/target.h"
 
 typedef struct play_result {
     bool fits;
@@ -38,6 +39,18 @@ HR_MUST_CHECK hr_status play_programs(const device_ops *device, void *device_con
 HR_MUST_CHECK hr_status play_traced(const device_ops *device, void *device_context, const hr_knobs *knobs,
                                     uint64_t limit_bytes, trace_bus *bus, const program *const *programs,
                                     uint32_t count, uint32_t steps, play_result *out, hr_err *err);
+
+// The peak of a step's program in such an allocator, for what is compiled under a budget. Where it does not fit the limit:
+// what it asks for, and more than the limit.
+typedef struct play_place {
+    const device_ops *device;
+    void *device_context;
+    const hr_knobs *knobs;
+    uint64_t limit_bytes;
+} play_place;
+
+// `place` is borrowed.
+target_judge play_judge(play_place *place);
 
 // The heap in which the same play does not fit, as it was when the request was refused, with the names of its tensors.
 // The caller's to deinit; without chunks when it fits. NOMEM.

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 static const struct {
     const char *word;
     checkpoint_kind kind;
@@ -28,9 +30,9 @@ static uint32_t layers_of(const char *text)
 
 hr_status checkpoint_strategy_of(const hr_knobs *knobs, checkpoint_strategy *out, hr_err *err)
 {
-    static const char list[] = "list:";
+    static const char list[] = "list:", budget[] = "budget:";
     const char *text = hr_knob_text(knobs, HR_KNOB_CHECKPOINT_STRATEGY);
-    *out = (checkpoint_strategy){CHECKPOINT_NONE, 0, NULL};
+    *out = (checkpoint_strategy){.kind = CHECKPOINT_NONE};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
         if (strcmp(text, words[k].word) == 0) {
             out->kind = words[k].kind;
@@ -38,19 +40,30 @@ hr_status checkpoint_strategy_of(const hr_knobs *knobs, checkpoint_strategy *out
         }
     }
     if (strncmp(text, list, sizeof list - 1) == 0 && text[sizeof list - 1] != '\0') {
-        *out = (checkpoint_strategy){CHECKPOINT_LIST, 0, text + sizeof list - 1};
+        *out = (checkpoint_strategy){.kind = CHECKPOINT_LIST, .names = text + sizeof list - 1};
         return HR_OK;
     }
     const uint32_t layers = layers_of(text);
     if (layers > 0) {
-        *out = (checkpoint_strategy){CHECKPOINT_EVERY, layers, NULL};
+        *out = (checkpoint_strategy){.kind = CHECKPOINT_EVERY, .layers = layers};
         return HR_OK;
     }
-    hr_status status =
-        HR_FAIL(err, KNOB,
-                "checkpoint.strategy must be none, every:K, sqrt, blocks, selective or list:A,B, "
-                "had '%s'",
-                text);
+    uint64_t budget_bytes = 0;
+    if (strncmp(text, budget, sizeof budget - 1) == 0 &&
+        hr_bytes_parse(text + sizeof budget - 1, &budget_bytes) && budget_bytes > 0) {
+        *out = (checkpoint_strategy){.kind = CHECKPOINT_BUDGET, .budget_bytes = budget_bytes};
+        return HR_OK;
+    }
+    hr_status status = HR_FAIL(err, KNOB,
+                               "checkpoint.strategy must be none, every:K, sqrt, blocks, selective, "
+                               "list:A,B or budget:SIZE, had '%s'",
+                               text);
     hr_err_try(err, "-s checkpoint.strategy=sqrt");
     return status;
+}
+
+bool checkpoint_is_budget(const hr_knobs *knobs)
+{
+    checkpoint_strategy s;
+    return checkpoint_strategy_of(knobs, &s, NULL) == HR_OK && s.kind == CHECKPOINT_BUDGET;
 }

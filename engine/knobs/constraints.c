@@ -520,8 +520,8 @@ static const hr_constraint constraints[] = {
     {saves_to_nowhere, "train.save_every needs a file to save to in train.save, had none", HR_KNOB_TRAIN_SAVE,
      "-s train.save=weights.safetensors"},
     {unknown_checkpoint,
-     "checkpoint.strategy must be none, every:K, sqrt, blocks, selective or list:LAYER,LAYER, had "
-     "{checkpoint.strategy}",
+     "checkpoint.strategy must be none, every:K, sqrt, blocks, selective, list:LAYER,LAYER or "
+     "budget:SIZE, had {checkpoint.strategy}",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=sqrt"},
     {offloaded_from_an_unusual_tape,
      "offload.activations takes what the tape keeps until the gradients are taken: needed "
@@ -617,7 +617,7 @@ static const hr_constraint constraints[] = {
     {pytorch_selects,
      "execution.as=pytorch runs whole segments again, as torch.utils.checkpoint does: needed "
      "checkpoint.strategy none, "
-     "blocks, sqrt, every or list, had selective",
+     "blocks, sqrt, every or list, had {checkpoint.strategy}",
      HR_KNOB_CHECKPOINT_STRATEGY, "-s checkpoint.strategy=blocks"},
     {quantized_as_a_framework,
      "compress.quantize has kernels of our own, and execution.as those of a framework: needed "

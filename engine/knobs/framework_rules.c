@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "knobs/framework_rules.h"
 
+#include "knobs/checkpoint.h"
+
 // ---- execution.as=pytorch: what its rules do not know yet ---------------------------------------------------
 
 static bool pytorch(const hr_knobs *knobs)
@@ -22,7 +24,8 @@ bool pytorch_two_bytes(const hr_knobs *knobs)
 
 bool pytorch_selects(const hr_knobs *knobs)
 {
-    return pytorch(knobs) && hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "selective");
+    return pytorch(knobs) &&
+           (hr_knob_is(knobs, HR_KNOB_CHECKPOINT_STRATEGY, "selective") || checkpoint_is_budget(knobs));
 }
 
 bool pytorch_offloads_activations(const hr_knobs *knobs)

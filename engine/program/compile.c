@@ -5,6 +5,7 @@
 
 #include "headroom/units.h"
 
+#include "knobs/checkpoint.h"
 #include "program/draft.h"
 
 enum { LIMITS_MAX = 64 }; // that are tried for an advice
@@ -158,11 +159,6 @@ static void count_costs(draft *d, program *p)
     }
 }
 
-typedef struct program_owner {
-    arena names;
-    program p;
-} program_owner;
-
 static hr_status finish(draft *d, program **out, hr_err *err)
 {
     program_owner *o = hr_calloc(1, sizeof *o);
@@ -225,20 +221,22 @@ static hr_status start(draft *d, hr_err *err)
     return HR_OK;
 }
 
-static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_mode mode, uint32_t batch,
-                         const hr_target *target, program **out, hr_err *err)
+static hr_status compile_as(const draft_request *r, program **out, hr_err *err)
 {
+    const hr_knobs *knobs = r->knobs;
     draft d = {
-        .model = model,
+        .model = r->model,
         .knobs = knobs,
-        .target = target,
-        .mode = mode,
+        .target = r->target,
+        .mode = r->mode,
         .eager = hr_knob_is(knobs, HR_KNOB_EXECUTION_MODE, "eager"),
         .pytorch = hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "pytorch"),
         .tensorflow = hr_knob_is(knobs, HR_KNOB_EXECUTION_AS, "tensorflow"),
-        .recorded = mode == PROGRAM_TRAIN && !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none"),
-        .batch = batch,
-        .ahead = mode == PROGRAM_EVALUATE ? 0 : hr_knob_batches_ahead(knobs),
+        .recorded = r->mode == PROGRAM_TRAIN && !hr_knob_is(knobs, HR_KNOB_EXECUTION_TAPE, "none"),
+        .batch = r->batch,
+        .way = r->way,
+        .ways = r->ways,
+        .ahead = r->mode == PROGRAM_EVALUATE ? 0 : hr_knob_batches_ahead(knobs),
     };
     *out = NULL;
     precision_types(knobs, &d.real, &d.compute);
@@ -264,20 +262,16 @@ static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_m
     return status;
 }
 
-void program_destroy(program *p)
+static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_mode mode, uint32_t batch,
+                         const hr_target *target, program **out, hr_err *err)
 {
-    if (p == NULL) {
-        return;
-    }
-    program_owner *o = p->owner;
-    instr_list instrs = {.data = NULL};
-    VEC(tensor) tensors = {.data = NULL};
-    memcpy(&instrs.data, &p->instrs, sizeof instrs.data);
-    memcpy(&tensors.data, &p->tensors, sizeof tensors.data);
-    vec_deinit(&instrs);
-    vec_deinit(&tensors);
-    arena_deinit(&o->names);
-    hr_free(o);
+    const draft_request r = {.model = model, .knobs = knobs, .mode = mode, .batch = batch, .target = target};
+    checkpoint_strategy s;
+    *out = NULL;
+    HR_TRY(checkpoint_strategy_of(knobs, &s, err));
+    return s.kind == CHECKPOINT_BUDGET && mode == PROGRAM_TRAIN
+               ? draft_compile_within(&r, compile_as, s.budget_bytes, out, err)
+               : compile_as(&r, out, err);
 }
 
 // Each operation says what it needs itself: the advice becomes a limit that all of them obey.

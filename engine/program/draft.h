@@ -30,6 +30,10 @@ typedef struct draft_scaling {
     uint32_t scale, clean, health, finite; // finite: the verdict that updates ask before they happen
 } draft_scaling;
 
+// Of checkpoint.strategy=budget: program/checkpoint_ways.h.
+typedef struct checkpoint_way checkpoint_way;
+typedef struct checkpoint_ways checkpoint_ways;
+
 typedef struct draft {
     const hr_model *model;
     const hr_knobs *knobs;
@@ -39,7 +43,9 @@ typedef struct draft {
     bool pytorch, tensorflow; // execution.as: an eager step holds what that framework's would
     bool recorded;            // gradients are taken: training with a tape
     uint32_t batch;
-    hr_dtype real;    // type of weights and activations under precision.policy
+    const checkpoint_way *way; // that is taken under a budget; NULL: nothing is dropped
+    checkpoint_ways *ways;     // to be found, and none is taken; NULL: not asked for
+    hr_dtype real;             // type of weights and activations under precision.policy
     hr_dtype compute; // what operations compute and activations are; `real` is the type of the variables
     draft_scaling scaling;
     arena names;
@@ -121,6 +127,29 @@ HR_MUST_CHECK hr_status draft_cut_blocks(const draft *d, const uint32_t *writer,
                                          bool *cut, hr_err *err);
 // Closes the gaps of instructions whose operation has become HR_OP_COUNT.
 void draft_close_gaps(draft *d);
+
+// A program and what it owns, in one piece.
+typedef struct program_owner {
+    arena names;
+    program p;
+} program_owner;
+
+// One step, compiled in one way.
+typedef struct draft_request {
+    const hr_model *model;
+    const hr_knobs *knobs;
+    program_mode mode;
+    uint32_t batch;
+    const hr_target *target;
+    const checkpoint_way *way; // as in the draft
+    checkpoint_ways *ways;
+} draft_request;
+
+typedef hr_status (*draft_compiler)(const draft_request *r, program **out, hr_err *err);
+// The cheapest way to compile the step whose peak is within the budget. CONSTRAINT error with the smallest peak there is
+// where none is.
+HR_MUST_CHECK hr_status draft_compile_within(const draft_request *r, draft_compiler compile,
+                                             uint64_t budget_bytes, program **out, hr_err *err);
 
 hr_status pass_build(draft *d, hr_err *err);
 // Appends the persistent ranges of fake quantization. Called by build.

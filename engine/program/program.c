@@ -6,6 +6,8 @@
 
 #include "headroom/event.h"
 
+#include "program/draft.h"
+
 static op_operand operand_at(const program *p, uint32_t id)
 {
     const tensor *t = &p->tensors[id];
@@ -121,4 +123,20 @@ uint64_t program_host_bytes(const program *p)
         sum += tensor_on_host(&p->tensors[k]) ? program_host_room(&p->tensors[k]) : 0;
     }
     return sum;
+}
+
+void program_destroy(program *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    program_owner *o = p->owner;
+    instr_list instrs = {.data = NULL};
+    VEC(tensor) tensors = {.data = NULL};
+    memcpy(&instrs.data, &p->instrs, sizeof instrs.data);
+    memcpy(&tensors.data, &p->tensors, sizeof tensors.data);
+    vec_deinit(&instrs);
+    vec_deinit(&tensors);
+    arena_deinit(&o->names);
+    hr_free(o);
 }

@@ -6,6 +6,8 @@
 #include "base/host_mem.h"
 #include "base/vec.h"
 
+enum { CROWDED = 4 }; // times labels_max
+
 typedef struct label {
     uint64_t kept_bytes, cost;
     uint32_t before; // label that it goes on from
@@ -20,6 +22,7 @@ typedef struct solver {
     uint32_t labels_max;
     label_list *arrived; // [nodes] as they come, until the node is settled
     label_list all;      // of the settled nodes
+    label *parts;        // [labels_max] while a node's labels are thinned out
 } solver;
 
 static hr_status no_memory(const solver *s, hr_err *err)
@@ -53,20 +56,35 @@ static uint32_t drop_beaten(label *labels, uint32_t count)
     return left;
 }
 
-// One label of each part of the range stays, the cheapest, which is its last; and the first, which keeps least.
-static uint32_t thin_out(const solver *s, label *labels, uint32_t count)
+// Of each part of the budget one label stays, the cheapest, of equally cheap ones that which keeps less.
+static hr_status thin_out(solver *s, label_list *l, hr_err *err)
 {
-    const uint64_t first = labels[0].kept_bytes, range = labels[count - 1].kept_bytes - first;
-    const double parts = (double)(s->labels_max - 1) / ((double)range + 1);
-    uint32_t left = 1;
-    uint64_t last = UINT64_MAX;
-    for (uint32_t k = 1; k < count; k++) {
-        const uint64_t part = (uint64_t)((double)(labels[k].kept_bytes - first) * parts);
-        left += part != last;
-        labels[left - 1] = labels[k];
-        last = part;
+    const double part = ((double)s->budget_bytes + 1) / s->labels_max;
+    if (s->parts == NULL) {
+        s->parts = hr_calloc(s->labels_max, sizeof *s->parts);
     }
-    return left;
+    if (s->parts == NULL) {
+        return no_memory(s, err);
+    }
+    for (uint32_t k = 0; k < s->labels_max; k++) {
+        s->parts[k].cost = UINT64_MAX;
+    }
+    for (uint32_t k = 0; k < l->count; k++) {
+        const label *a = &l->data[k];
+        const uint32_t at = (uint32_t)((double)a->kept_bytes / part);
+        label *b = &s->parts[at < s->labels_max ? at : s->labels_max - 1];
+        if (a->cost < b->cost || (a->cost == b->cost && a->kept_bytes < b->kept_bytes)) {
+            *b = *a;
+        }
+    }
+    l->count = 0;
+    for (uint32_t k = 0; k < s->labels_max; k++) {
+        if (s->parts[k].cost != UINT64_MAX &&
+            (l->count == 0 || s->parts[k].cost < l->data[l->count - 1].cost)) {
+            l->data[l->count++] = s->parts[k];
+        }
+    }
+    return HR_OK;
 }
 
 static hr_status settle(solver *s, uint32_t node, hr_err *err)
@@ -75,11 +93,11 @@ static hr_status settle(solver *s, uint32_t node, hr_err *err)
     if (l->count == 0) {
         return HR_OK;
     }
+    if (l->count > s->labels_max) {
+        HR_TRY(thin_out(s, l, err));
+    }
     qsort(l->data, l->count, sizeof *l->data, by_kept);
     l->count = drop_beaten(l->data, l->count);
-    if (l->count > s->labels_max) {
-        l->count = thin_out(s, l->data, l->count);
-    }
     for (uint32_t k = 0; k < l->count; k++) {
         label *kept = vec_push(&s->all);
         if (kept == NULL) {
@@ -96,8 +114,12 @@ static hr_status go_on(solver *s, uint32_t edge, uint32_t first, uint32_t end, h
     if (e->peak_bytes > s->budget_bytes) {
         return HR_OK;
     }
+    label_list *to = &s->arrived[e->to];
+    if (to->count / CROWDED >= s->labels_max) {
+        HR_TRY(thin_out(s, to, err));
+    }
     for (uint32_t k = first; k < end && s->all.data[k].kept_bytes <= s->budget_bytes - e->peak_bytes; k++) {
-        label *next = vec_push(&s->arrived[e->to]);
+        label *next = vec_push(to);
         if (next == NULL) {
             return no_memory(s, err);
         }
@@ -167,6 +189,7 @@ hr_status remat_solve(const remat_graph *g, uint64_t budget_bytes, uint32_t labe
         vec_deinit(&s.arrived[node]);
     }
     hr_free(s.arrived);
+    hr_free(s.parts);
     vec_deinit(&s.all);
     return status;
 }

@@ -7,7 +7,7 @@
 // again. Beside them lies what the segments before it keep; of those behind it nothing is left by then. Segments
 // between the same places are choices. Of all paths whose segments stay within the budget the cheapest is found, of
 // equally cheap ones one that keeps least: labels (kept, cost) at each node that no other one beats in both, as in Rotor (Beaumont and
-// others, 2019), but that each segment is computed again once. Where labels are more than labels_max, those that are
+// others, 2019), but that each segment is computed again once. Where a node has more labels than labels_max, those that are
 // near in what they keep are one, the cheapest: then the path may be a little dearer, but is within the budget, too.
 #ifndef PROGRAM_REMAT_H
 #define PROGRAM_REMAT_H
@@ -18,10 +18,10 @@
 #include "headroom/status.h"
 
 typedef struct remat_edge {
-    uint32_t from, to;   // nodes, from < to
-    uint32_t choice;     // the caller's
-    uint64_t kept_bytes; // at most peak_bytes
-    uint64_t peak_bytes; // the most that it needs at once, what it keeps included
+    uint32_t from, to; // nodes, from < to
+    uint32_t choice;   // the caller's
+    uint64_t kept_bytes;
+    uint64_t peak_bytes; // the most that it needs at once beside what the segments before it keep
     uint64_t cost;       // of computing again
 } remat_edge;
 

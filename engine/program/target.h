@@ -63,12 +63,21 @@ typedef struct target_estimates {
     uint32_t count;
 } target_estimates;
 
+struct program;
+
+// What a step needs where it will be held: the most that its allocator has in use at once, rounding and all.
+typedef struct target_judge {
+    hr_status (*peak)(void *context, const struct program *p, uint64_t *peak_bytes, hr_err *err);
+    void *context;
+} target_judge;
+
 struct hr_target {
     const char *name;            // "cpu", "cuda", "plan", "reference"
     uint64_t key;                // hash of device, library version, ISA and threads: part of every memo key
     bool slow_to_ask;            // answers are worth keeping between two starts
     bool very_slow;              // an answer takes tens of milliseconds: interactive plans take estimates
     target_estimates *estimates; // NULL: it answers itself. Borrowed, of one thread
+    const target_judge *judge;   // of budgets; NULL: what a step asks for at once. Borrowed
     uint32_t compute_major,
         compute_minor;        // compute capability of the card that it is or stands for; 0: of none
     uint32_t multiprocessors; // of that card; 0: nobody says

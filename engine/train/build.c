@@ -5,6 +5,7 @@
 
 #include "base/host_mem.h"
 #include "insight/planner.h"
+#include "knobs/checkpoint.h"
 #include "program/compile.h"
 
 static hr_status open_device(build *b, const build_request *r, hr_err *err)
@@ -29,10 +30,14 @@ hr_status build_compile(build *b, const build_request *r, hr_err *err)
         [BUILD_EVAL_PARTIAL] = r->eval_partial_samples,
         [BUILD_FEED] = r->feeds ? batch : 0,
     };
+    play_place place = {b->device, b->context, r->knobs, b->limit_bytes};
+    const target_judge judge = play_judge(&place);
+    hr_target target = b->target;
+    target.judge = &judge;
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
         program_mode mode = k < BUILD_EVAL ? PROGRAM_TRAIN : k < BUILD_FEED ? PROGRAM_EVALUATE : PROGRAM_FEED;
         if (samples[k] != 0 && b->programs[k] == NULL) {
-            HR_TRY(program_compile(r->model, r->knobs, mode, samples[k], &b->target, &b->programs[k], err));
+            HR_TRY(program_compile(r->model, r->knobs, mode, samples[k], &target, &b->programs[k], err));
         }
     }
     return HR_OK;
@@ -99,8 +104,11 @@ static bool is_of_host(hr_knob_id id)
 bool build_compiles_alike(const hr_knobs *a, const hr_knobs *b)
 {
     char mine[HR_KNOB_TEXT_MAX], yours[HR_KNOB_TEXT_MAX];
+    const bool by_memory =
+        checkpoint_is_budget(a) || checkpoint_is_budget(b); // what a peak is, is the allocator's
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        if (!is_of_memory((hr_knob_id)id) && !is_of_host((hr_knob_id)id) &&
+        const bool apart = is_of_host((hr_knob_id)id) || (!by_memory && is_of_memory((hr_knob_id)id));
+        if (!apart &&
             strcmp(hr_knob_format(a, (hr_knob_id)id, mine), hr_knob_format(b, (hr_knob_id)id, yours)) != 0) {
             return false;
         }

@@ -17,7 +17,11 @@ static hr_status plan_once(const hr_engine *e, const hr_knobs *knobs, uint64_t *
     program *p = NULL;
     play_result played;
     uint32_t batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
-    HR_TRY(program_compile(e->model, knobs, PROGRAM_TRAIN, batch, &b->target, &p, err));
+    play_place place = {b->device, b->context, knobs, b->limit_bytes};
+    const target_judge judge = play_judge(&place);
+    hr_target target = b->target;
+    target.judge = &judge;
+    HR_TRY(program_compile(e->model, knobs, PROGRAM_TRAIN, batch, &target, &p, err));
     hr_status status = play_programs(b->device, b->context, knobs, b->limit_bytes,
                                      (const program *const[]){p}, 1, 1, &played, err);
     program_destroy(p);

@@ -240,7 +240,8 @@ exactness exactness_without_refused(const hr_preset *preset, hr_knobs knobs, uin
                     {"workspace.limit is ", HR_KNOB_WORKSPACE_LIMIT, "none"},
                     {"compress.prune_structure ", HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "element"},
                     {"compress.distill compares ", HR_KNOB_COMPRESS_DISTILL, "none"},
-                    {"compress.prune needs ", HR_KNOB_COMPRESS_PRUNE, "none"}};
+                    {"compress.prune needs ", HR_KNOB_COMPRESS_PRUNE, "none"},
+                    {"checkpoint.strategy=budget:", HR_KNOB_CHECKPOINT_STRATEGY, "none"}};
     enum { REFUSALS = sizeof refusals / sizeof *refusals };
     exactness found = exactness_of(preset, &knobs, peak_bytes, why, size);
     for (int k = 0; k < REFUSALS && found == EXACTNESS_REFUSED; k++) {

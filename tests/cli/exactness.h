@@ -18,7 +18,8 @@ typedef enum exactness { EXACTNESS_HOLDS, EXACTNESS_REFUSED, EXACTNESS_BROKEN } 
 exactness exactness_of(const hr_preset *preset, const hr_knobs *knobs, uint64_t *peak_bytes, char *why,
                        size_t size);
 // What a configuration has together is looked at without what nobody knows before it is asked: a framework's rules that lack one of
-// the model's operations, a workspace.limit that no kernel keeps, a structure that a kernel cannot have or that none has.
+// the model's operations, a workspace.limit that no kernel keeps, a structure that a kernel cannot have or that none has, a budget below
+// the smallest peak.
 exactness exactness_without_refused(const hr_preset *preset, hr_knobs knobs, uint64_t *peak_bytes, char *why,
                                     size_t size);
 

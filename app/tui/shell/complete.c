@@ -116,6 +116,7 @@ static const struct {
 } open_words[] = {
     {HR_KNOB_CHECKPOINT_STRATEGY, "every:", "every:K, segments of K layers each"},
     {HR_KNOB_CHECKPOINT_STRATEGY, "list:", "list:LAYER,LAYER, the layers whose results are kept"},
+    {HR_KNOB_CHECKPOINT_STRATEGY, "budget:", "budget:SIZE, as little again as keeps the peak below SIZE"},
 };
 
 // All that a knob takes by name.

@@ -17,12 +17,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "program/draft.h"
+#include "program/checkpoint_ways.h"
 
 typedef struct plan {
     uint32_t forward_count; // instructions before the first of backward
     uint32_t *writer;       // [tensors] index of the forward instruction that writes it, HR_NO_ID
     uint32_t *segment; // [layers] 1, 2, …; 0 of the teacher's, of which backward reads the logits alone
+    uint8_t *keeps;    // [layers] segment_keeps
+    bool *cheap;       // [tensors] what may be dropped because little makes it again
     uint32_t *again;   // [tensors] its second self, HR_NO_ID
     uint32_t *stack;   // [instructions] what is still to be followed
     bool *wanted;      // [instructions] of forward: to run again now
@@ -32,6 +34,8 @@ static void plan_deinit(plan *p)
 {
     hr_free(p->writer);
     hr_free(p->segment);
+    hr_free(p->keeps);
+    hr_free(p->cheap);
     hr_free(p->again);
     hr_free(p->stack);
     hr_free(p->wanted);
@@ -41,11 +45,13 @@ static hr_status plan_init(const draft *d, plan *p, hr_err *err)
 {
     *p = (plan){.writer = hr_calloc(d->tensors.count, sizeof *p->writer),
                 .segment = hr_calloc(d->model->layer_count + 1u, sizeof *p->segment),
+                .keeps = hr_calloc(d->model->layer_count + 1u, sizeof *p->keeps),
+                .cheap = hr_calloc(d->tensors.count, sizeof *p->cheap),
                 .again = hr_calloc(d->tensors.count, sizeof *p->again),
                 .stack = hr_calloc(d->instrs.count + 1u, sizeof *p->stack),
                 .wanted = hr_calloc(d->instrs.count + 1u, sizeof *p->wanted)};
-    if (p->writer == NULL || p->segment == NULL || p->again == NULL || p->stack == NULL ||
-        p->wanted == NULL) {
+    if (p->writer == NULL || p->segment == NULL || p->keeps == NULL || p->cheap == NULL || p->again == NULL ||
+        p->stack == NULL || p->wanted == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory to plan the recomputation of %u instructions",
                        d->instrs.count);
     }
@@ -138,10 +144,28 @@ static hr_status cut_list(const draft *d, plan *p, const char *names, hr_err *er
     return status;
 }
 
+static void cut_as(const draft *d, plan *p, const checkpoint_way *way)
+{
+    for (uint32_t l = 0; l < d->model->own_layers; l++) {
+        p->segment[l] = way->segment[l];
+        p->keeps[l] = way->keeps[l];
+    }
+}
+
+// Backward begins in the last one.
+static void keep_last_whole(const draft *d, plan *p)
+{
+    for (uint32_t l = 0; l < d->model->own_layers; l++) {
+        const bool last = p->segment[l] == p->segment[d->model->own_layers - 1];
+        p->keeps[l] = last ? KEEPS_ALL : KEEPS_NOTHING;
+    }
+}
+
 static hr_status cut_segments(const draft *d, plan *p, const checkpoint_strategy *s, hr_err *err)
 {
     switch (s->kind) {
     case CHECKPOINT_NONE:
+    case CHECKPOINT_BUDGET:
         return HR_OK;
     case CHECKPOINT_EVERY:
         cut_every(d, p, s->layers);
@@ -173,6 +197,13 @@ static bool may_drop(const draft *d, const plan *p, uint32_t id)
     return i->phase == HR_PHASE_FORWARD && i->layer < d->model->own_layers && !statistics;
 }
 
+// Does its segment let go of it?
+static bool goes(const draft *d, const plan *p, uint32_t id)
+{
+    const uint8_t keeps = p->keeps[layer_of_tensor(d, p, id)];
+    return keeps == KEEPS_NOTHING || (keeps == KEEPS_COSTLY && p->cheap[id]);
+}
+
 // A storage that some later segment reads is kept, and with it every tensor that lies in it.
 static hr_status drop_inside_segments(draft *d, const plan *p, hr_err *err)
 {
@@ -188,11 +219,8 @@ static hr_status drop_inside_segments(draft *d, const plan *p, hr_err *err)
                 from == HR_NO_ID || i->layer == HR_NO_ID || p->segment[from] != p->segment[i->layer];
         }
     }
-    const uint32_t last = p->segment[d->model->own_layers - 1];
     for (uint32_t t = d->persistent_count; t < d->tensors.count; t++) {
-        const uint32_t layer = layer_of_tensor(d, p, t);
-        d->tensors.data[t].dropped =
-            may_drop(d, p, t) && p->segment[layer] != last && !crosses[draft_owner(d, t)];
+        d->tensors.data[t].dropped = may_drop(d, p, t) && goes(d, p, t) && !crosses[draft_owner(d, t)];
     }
     hr_free(crosses);
     return HR_OK;
@@ -222,7 +250,7 @@ static bool can_be_made(const draft *d, const instr *i, const bool *there)
 // What is cheap is dropped where nothing has to be kept in its stead: a normalised convolution, because the
 // normalisation keeps the convolution's result; a residual sum of such; but not a sum of dense results, which nobody
 // else keeps.
-static hr_status drop_what_is_cheap(draft *d, const plan *p, hr_err *err)
+static hr_status find_cheap(const draft *d, const plan *p, hr_err *err)
 {
     bool *there = hr_calloc(d->tensors.count, sizeof *there); // needed in backward; then: there in backward
     if (there == NULL) {
@@ -233,13 +261,19 @@ static hr_status drop_what_is_cheap(draft *d, const plan *p, hr_err *err)
         const instr *i = &d->instrs.data[n];
         const bool again = op_row_of(i->op)->traits.recompute == OP_CHEAP && can_be_made(d, i, there);
         for (uint32_t k = 0; k < i->out_count; k++) {
-            tensor *t = &d->tensors.data[i->out[k]];
-            t->dropped = again && may_drop(d, p, i->out[k]);
+            p->cheap[i->out[k]] = again && may_drop(d, p, i->out[k]);
             there[i->out[k]] |= again || i->phase == HR_PHASE_INPUT;
         }
     }
     hr_free(there);
     return HR_OK;
+}
+
+static void drop_what_is_cheap(draft *d, const plan *p)
+{
+    for (uint32_t t = 0; t < d->tensors.count; t++) {
+        d->tensors.data[t].dropped = p->cheap[t];
+    }
 }
 
 // ---- running again --------------------------------------------------------------------------------------------
@@ -406,10 +440,16 @@ static hr_status hold_tapes(draft *d, const plan *p, hr_err *err)
 
 static hr_status drop_and_make_again(draft *d, plan *p, const checkpoint_strategy *s, hr_err *err)
 {
-    HR_TRY(plan_init(d, p, err));
     HR_TRY(cut_segments(d, p, s, err));
+    if (s->kind == CHECKPOINT_BUDGET) {
+        HR_TRY(find_cheap(d, p, err));
+        cut_as(d, p, d->way);
+    } else {
+        keep_last_whole(d, p);
+    }
     if (s->kind == CHECKPOINT_SELECTIVE) {
-        HR_TRY(drop_what_is_cheap(d, p, err));
+        HR_TRY(find_cheap(d, p, err));
+        drop_what_is_cheap(d, p);
     } else {
         HR_TRY(drop_inside_segments(d, p, err));
     }
@@ -417,15 +457,42 @@ static hr_status drop_and_make_again(draft *d, plan *p, const checkpoint_strateg
     return d->eager && !d->pytorch ? hold_tapes(d, p, err) : HR_OK; // keep does it by the rules of PyTorch
 }
 
+// The step stays as it is: what comes of it is the ways.
+static hr_status find_ways(draft *d, const plan *p, uint64_t budget_bytes, hr_err *err)
+{
+    bool *droppable = hr_calloc(d->tensors.count, sizeof *droppable);
+    segments *s = NULL;
+    if (droppable == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to choose among %u tensors", d->tensors.count);
+    }
+    for (uint32_t t = 0; t < d->tensors.count; t++) {
+        droppable[t] = may_drop(d, p, t);
+    }
+    hr_status status = find_cheap(d, p, err);
+    if (status == HR_OK) {
+        status = segments_create(d, p->forward_count, droppable, p->cheap, &s, err);
+    }
+    if (status == HR_OK) {
+        status = checkpoint_ways_find(d, s, budget_bytes, d->ways, err);
+    }
+    segments_destroy(s);
+    hr_free(droppable);
+    return status;
+}
+
 hr_status pass_checkpoint(draft *d, hr_err *err)
 {
     checkpoint_strategy s;
     HR_TRY(checkpoint_strategy_of(d->knobs, &s, err));
-    if (s.kind == CHECKPOINT_NONE) {
+    const bool finds = d->ways != NULL && s.kind == CHECKPOINT_BUDGET;
+    if (s.kind == CHECKPOINT_NONE || (s.kind == CHECKPOINT_BUDGET && d->way == NULL && !finds)) {
         return HR_OK;
     }
     plan p = {0};
-    const hr_status status = drop_and_make_again(d, &p, &s, err);
+    hr_status status = plan_init(d, &p, err);
+    if (status == HR_OK) {
+        status = finds ? find_ways(d, &p, s.budget_bytes, err) : drop_and_make_again(d, &p, &s, err);
+    }
     plan_deinit(&p);
     return status;
 }

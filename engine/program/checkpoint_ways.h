@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways to checkpoint one step, for checkpoint.strategy=budget. Private to program/.
+//
+// A way says of each layer which segment it is in, and of each segment what it keeps beside what other segments read. The ways
+// are the cheapest paths (program/remat.h) under falling budgets, of what the draft of the step shows: storages without
+// the allocator's rounding, and without workspaces. What a way really needs is known when it has been compiled. They
+// depend on the step alone and on no budget of a user's: so a smaller budget never has a higher peak.
+#ifndef PROGRAM_CHECKPOINT_WAYS_H
+#define PROGRAM_CHECKPOINT_WAYS_H
+
+#include "program/checkpoint_segments.h"
+
+enum { CHECKPOINT_WAYS_MOST = 256, CHECKPOINT_WAYS_AT_ONCE = 8 };
+
+struct checkpoint_way {
+    uint64_t cost, peak_bytes; // as the draft shows it
+    uint32_t *segment;         // [model->own_layers] 1, 2, …
+    uint8_t *keeps;            // [model->own_layers] segment_keeps
+};
+
+// In the order in which they are tried: each needs less than the one before it, and costs no less.
+struct checkpoint_ways {
+    arena memory;
+    checkpoint_way way[CHECKPOINT_WAYS_MOST];
+    uint32_t count;
+    uint32_t level; // from which more are found
+    bool lowest;    // asked for: those that need least, whatever the budget
+    bool done;      // there are no more
+};
+
+// Empties it, and it goes on from its level.
+void checkpoint_ways_deinit(checkpoint_ways *w);
+
+// The next ways of a step; of few layers all of them. `out` is empty before, and the caller deinits it. Those that need far more
+// than the budget are left out. NOMEM only.
+HR_MUST_CHECK hr_status checkpoint_ways_find(const draft *d, const segments *s, uint64_t budget_bytes,
+                                             checkpoint_ways *out, hr_err *err);
+
+#endif

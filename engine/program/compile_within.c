@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// checkpoint.strategy=budget: the step is compiled in one way after the other, the cheapest first, until one stays within the budget
+// where it will be held. The ways are the same under every budget, and so is what each of them needs: therefore a peak never rises
+// when the budget falls.
+#include "headroom/units.h"
+
+#include "program/checkpoint_ways.h"
+
+static hr_status peak_of(const draft_request *r, const program *p, uint64_t *peak_bytes, hr_err *err)
+{
+    const target_judge *judge = r->target->judge;
+    *peak_bytes = judge == NULL ? program_peak_bytes(p) : 0;
+    return judge == NULL ? HR_OK : judge->peak(judge->context, p, peak_bytes, err);
+}
+
+// A size that people can type and that is not below `bytes`.
+static void rounded_up(uint64_t bytes, char text[HR_BYTES_TEXT_MAX])
+{
+    const uint64_t unit = bytes >= 64 * HR_MIB ? HR_MIB : bytes >= 64 * 1024 ? 1024 : 1;
+    (void)hr_bytes_exact((bytes + unit - 1) / unit * unit, text);
+}
+
+static hr_status refuse(uint64_t budget_bytes, uint64_t least_bytes, hr_err *err)
+{
+    char budget[HR_BYTES_TEXT_MAX], least[HR_BYTES_TEXT_MAX], typed[HR_BYTES_TEXT_MAX];
+    hr_status status = HR_FAIL(
+        err, CONSTRAINT, "checkpoint.strategy=budget:%s cannot be kept: the smallest peak of this step is %s",
+        hr_bytes_exact(budget_bytes, budget), hr_bytes_human(least_bytes, least));
+    rounded_up(least_bytes, typed);
+    hr_err_try(err, "-s checkpoint.strategy=budget:%s, or a smaller batch.size", typed);
+    return status;
+}
+
+typedef struct attempt {
+    const draft_request *r;
+    draft_compiler compile;
+    uint64_t budget_bytes, least_bytes; // the smallest peak so far
+} attempt;
+
+// *out is NULL where it needs more.
+static hr_status try_way(attempt *a, const checkpoint_way *way, program **out, hr_err *err)
+{
+    draft_request request = *a->r;
+    program *p = NULL;
+    uint64_t peak = UINT64_MAX;
+    request.way = way;
+    HR_TRY(a->compile(&request, &p, err));
+    const hr_status status = peak_of(a->r, p, &peak, err);
+    a->least_bytes = peak < a->least_bytes ? peak : a->least_bytes;
+    if (status == HR_OK && peak <= a->budget_bytes) {
+        *out = p;
+    } else {
+        program_destroy(p);
+    }
+    return status;
+}
+
+static hr_status find_ways(const attempt *a, checkpoint_ways *ways, hr_err *err)
+{
+    draft_request request = *a->r;
+    program *plain = NULL;
+    request.ways = ways;
+    const hr_status status = a->compile(&request, &plain, err);
+    program_destroy(plain);
+    return status;
+}
+
+// Levels between may need more than the lowest do, and a way that is left out as far above the budget may be within it after all.
+static hr_status try_lowest(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
+{
+    checkpoint_ways_deinit(ways);
+    ways->lowest = true;
+    HR_TRY(find_ways(a, ways, err));
+    for (uint32_t k = 0; k < ways->count && *out == NULL; k++) {
+        HR_TRY(try_way(a, &ways->way[k], out, err));
+    }
+    return HR_OK;
+}
+
+static hr_status try_all(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
+{
+    HR_TRY(try_way(a, NULL, out, err));
+    while (*out == NULL && !ways->done) {
+        checkpoint_ways_deinit(ways);
+        HR_TRY(find_ways(a, ways, err));
+        for (uint32_t k = 0; k < ways->count && *out == NULL; k++) {
+            HR_TRY(try_way(a, &ways->way[k], out, err));
+        }
+    }
+    if (*out == NULL) {
+        HR_TRY(try_lowest(a, ways, out, err));
+    }
+    return *out == NULL ? refuse(a->budget_bytes, a->least_bytes, err) : HR_OK;
+}
+
+hr_status draft_compile_within(const draft_request *r, draft_compiler compile, uint64_t budget_bytes,
+                               program **out, hr_err *err)
+{
+    checkpoint_ways *ways = hr_calloc(1, sizeof *ways);
+    attempt a = {r, compile, budget_bytes, UINT64_MAX};
+    *out = NULL;
+    if (ways == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the ways to stay within a budget");
+    }
+    const hr_status status = try_all(&a, ways, out, err);
+    checkpoint_ways_deinit(ways);
+    hr_free(ways);
+    return status;
+}

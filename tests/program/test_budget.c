@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// checkpoint.strategy=budget, as a program: within the budget by whatever measure the place has, never higher under a smaller budget,
+// and as cheap as the best of all choices of what a chain keeps.
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host_mem.h"
+#include "program/compile.h"
+#include "program/model_from_text.h"
+
+enum { BATCH = 64, CHAIN_MOST = 8, CHAINS = 8, NETWORKS = 200, STEP = 20, TEXT = 8192 };
+
+static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
+                             hr_err *err)
+{
+    (void)context, (void)q, (void)limit, (void)err;
+    *out = (target_answer){0};
+    return HR_OK;
+}
+
+static bool fuses_nothing(void *context, hr_op op, hr_act act)
+{
+    (void)context, (void)op, (void)act;
+    return false;
+}
+
+// A place where each program needs up to a quarter more than it asks for, as it comes.
+static hr_status rough_peak(void *context, const program *p, uint64_t *peak_bytes, hr_err *err)
+{
+    (void)context, (void)err;
+    uint64_t hash = 1469598103934665603U;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        hash = (hash ^ (p->instrs[n].op + 31U * p->instrs[n].again)) * 1099511628211U;
+    }
+    const uint64_t asked = program_peak_bytes(p);
+    *peak_bytes = asked + asked / 400 * (hash >> 32) % 100;
+    return HR_OK;
+}
+
+static const target_judge rough = {rough_peak, NULL};
+static const hr_target exact_target = {
+    .name = "nothing", .key = 77, .ask = ask_nothing, .fuses = fuses_nothing};
+static const hr_target rough_target = {
+    .name = "nothing", .key = 77, .judge = &rough, .ask = ask_nothing, .fuses = fuses_nothing};
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*state >> 33) % below;
+}
+
+static hr_status try_compile(const hr_model *model, const hr_target *target, const char *strategy, bool eager,
+                             program **out, hr_err *err)
+{
+    hr_knobs knobs;
+    hr_knobs_init(&knobs);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_CHECKPOINT_STRATEGY, strategy, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_MODE, eager ? "eager" : "graph", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "optimizer.kind=sgd", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "batch.size=64", NULL), HR_OK);
+    return program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, target, out, err);
+}
+
+typedef struct measured {
+    bool kept;
+    uint64_t peak, cost;
+} measured;
+
+static measured measure(const hr_model *model, const hr_target *target, const char *strategy, bool eager)
+{
+    hr_err err = {0};
+    program *p = NULL;
+    measured m = {0};
+    const hr_status status = try_compile(model, target, strategy, eager, &p, &err);
+    if (status == HR_OK) {
+        ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
+        m = (measured){.kept = true, .peak = program_peak_bytes(p)};
+        if (target->judge != NULL) {
+            ck_assert_int_eq(target->judge->peak(NULL, p, &m.peak, NULL), HR_OK);
+        }
+        for (uint32_t n = 0; n < p->instr_count; n++) {
+            m.cost += p->instrs[n].again ? p->instrs[n].flops + 20 * p->instrs[n].bytes_moved : 0;
+        }
+    } else {
+        ck_assert_msg(status == HR_CONSTRAINT, "%s", err.sentence);
+        ck_assert_msg(strstr(err.sentence, "the smallest peak of this step is") != NULL, "%s", err.sentence);
+    }
+    program_destroy(p);
+    return m;
+}
+
+static measured within(const hr_model *model, const hr_target *target, uint64_t budget, bool eager)
+{
+    char strategy[48];
+    snprintf(strategy, sizeof strategy, "budget:%" PRIu64 "B", budget);
+    const measured m = measure(model, target, strategy, eager);
+    ck_assert_msg(!m.kept || m.peak <= budget, "%" PRIu64 " of %" PRIu64, m.peak, budget);
+    return m;
+}
+
+// ---- chains -------------------------------------------------------------------------------------------------------
+
+static hr_model *draw_chain(uint64_t seed, uint32_t layers)
+{
+    char text[TEXT];
+    uint64_t state = seed;
+    int at = snprintf(text, sizeof text,
+                      "device: {vram: 1GiB}\nmodel:\n  input: {shape: [1, 1, 8]}\n  classes: 4\n"
+                      "  layers:\n    - {kind: flatten}\n");
+    for (uint32_t l = 0; l < layers; l++) {
+        at += snprintf(text + at, sizeof text - (size_t)at,
+                       "    - {name: d%" PRIu32 ", kind: dense, units: %" PRIu64 ", bias: false}\n", l,
+                       l + 1 == layers ? 4 : 4 + draw(&state, 60));
+    }
+    return model_from_text(text);
+}
+
+static void name_kept(uint32_t kept, uint32_t layers, char *list, size_t size)
+{
+    int at = snprintf(list, size, "list:");
+    for (uint32_t l = 0; l + 1 < layers; l++) {
+        if ((kept >> l & 1) != 0) {
+            at += snprintf(list + at, size - (size_t)at, "%sd%" PRIu32, at > 5 ? "," : "", l);
+        }
+    }
+}
+
+START_TEST(chains_are_as_cheap_as_the_best_of_all_lists_at_the_peak_of_each)
+{
+    static measured all[1 << CHAIN_MOST];
+    const uint32_t layers = 3 + (uint32_t)_i % (CHAIN_MOST - 2), lists = 1U << (layers - 1);
+    hr_model *model = draw_chain((uint64_t)_i + 3, layers);
+    for (uint32_t kept = 1; kept < lists; kept++) {
+        char list[128];
+        name_kept(kept, layers, list, sizeof list);
+        all[kept] = measure(model, &exact_target, list, false);
+    }
+    for (uint32_t at = 1; at < lists; at++) {
+        uint64_t best = UINT64_MAX;
+        for (uint32_t k = 1; k < lists; k++) {
+            best = all[k].peak <= all[at].peak && all[k].cost < best ? all[k].cost : best;
+        }
+        const measured m = within(model, &exact_target, all[at].peak, false);
+        ck_assert_msg(m.kept && m.cost <= best, "%" PRIu32 " layers, %" PRIu64 ": %" PRIu64 " not %" PRIu64,
+                      layers, all[at].peak, m.cost, best);
+    }
+    model_destroy(model);
+}
+END_TEST
+
+// ---- any network --------------------------------------------------------------------------------------------------
+
+// Convolutions, normalisations, and here and there a sum with what was the same size before.
+static hr_model *draw_network(uint64_t seed)
+{
+    char text[TEXT];
+    uint64_t state = seed;
+    uint32_t names = 0, same = 0;
+    int at = snprintf(text, sizeof text,
+                      "device: {vram: 1GiB}\nmodel:\n  input: {shape: [8, 8, 3]}\n  classes: 4\n"
+                      "  layers:\n");
+    const uint32_t layers = 3 + (uint32_t)draw(&state, 24);
+    uint64_t filters = 0;
+    for (uint32_t l = 0; l < layers; l++) {
+        const size_t left = sizeof text - (size_t)at;
+        const uint64_t kind = filters == 0 ? 0 : draw(&state, 4);
+        if (kind <= 1) {
+            const uint64_t wanted = filters != 0 && draw(&state, 3) != 0 ? filters : 4 + draw(&state, 28);
+            same = wanted == filters ? same : names;
+            filters = wanted;
+            at += snprintf(text + at, left,
+                           "    - {name: l%" PRIu32 ", kind: conv2d, filters: %" PRIu64
+                           ", kernel: 3, padding: 1, bias: false}\n",
+                           names, filters);
+        } else if (kind == 2) {
+            at += snprintf(text + at, left,
+                           "    - {name: l%" PRIu32 ", kind: batch_norm, activation: relu}\n", names);
+        } else if (same + 1 < names) {
+            at += snprintf(text + at, left,
+                           "    - {name: l%" PRIu32 ", kind: add, inputs: [l%" PRIu32 ", l%" PRIu32 "]}\n",
+                           names, names - 1, same + (uint32_t)draw(&state, names - 1 - same));
+        } else {
+            continue;
+        }
+        names++;
+    }
+    snprintf(text + at, sizeof text - (size_t)at,
+             "    - {name: gap, kind: global_avg_pool}\n    - {name: out, kind: dense, units: 4}\n");
+    return model_from_text(text);
+}
+
+START_TEST(no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one)
+{
+    const hr_target *target = _i % 2 == 0 ? &exact_target : &rough_target;
+    const bool eager = _i / 2 % 2 == 1;
+    hr_model *model = draw_network((uint64_t)_i * 7 + 1);
+    const measured plain = measure(model, target, "none", eager);
+    measured before = {true, plain.peak, 0};
+    for (uint64_t part = STEP; part > 0; part--) {
+        const measured m = within(model, target, plain.peak / STEP * part, eager);
+        ck_assert(!m.kept || (before.kept && m.peak <= before.peak));
+        before = m.kept ? m : (measured){.kept = false};
+    }
+    model_destroy(model);
+}
+END_TEST
+
+START_TEST(what_is_large_enough_for_the_plain_step_is_the_plain_step)
+{
+    hr_model *model = draw_network((uint64_t)_i + 5);
+    const measured plain = measure(model, &exact_target, "none", _i % 2 == 1);
+    const measured same = within(model, &exact_target, plain.peak, _i % 2 == 1);
+    ck_assert(same.kept && same.cost == 0 && same.peak == plain.peak);
+    model_destroy(model);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail_once)
+{
+    hr_model *model = draw_chain(3, 3);
+    const measured plain = measure(model, &exact_target, "none", _i == 1);
+    char strategy[48];
+    snprintf(strategy, sizeof strategy, "budget:%" PRIu64 "B", plain.peak / 8 * 7);
+    const int64_t live = hr_host_mem_live();
+    hr_status status = HR_NOMEM;
+    for (uint64_t nth = 1; status == HR_NOMEM; nth++) {
+        program *p = NULL;
+        hr_host_mem_fail_at(nth);
+        status = try_compile(model, &exact_target, strategy, _i == 1, &p, NULL);
+        const uint64_t seen = hr_host_mem_fail_at(0);
+        ck_assert_int_eq(status == HR_NOMEM, nth <= seen);
+        program_destroy(p);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+    model_destroy(model);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("budget");
+    TCase *tests = tcase_create("budget");
+    tcase_set_timeout(tests, 300);
+    tcase_add_loop_test(tests, chains_are_as_cheap_as_the_best_of_all_lists_at_the_peak_of_each, 0, CHAINS);
+    tcase_add_loop_test(tests, no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one, 0,
+                        NETWORKS);
+    tcase_add_loop_test(tests, what_is_large_enough_for_the_plain_step_is_the_plain_step, 0, 20);
+    tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, 2);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
