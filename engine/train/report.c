@@ -451,9 +451,9 @@ hr_status hr_engine_report(hr_engine *e, hr_report *report, hr_err *err)
                    .step = {.seconds = (double)NAN, .seconds_low = (double)NAN, .seconds_high = (double)NAN},
                    .oom = e->oom};
     r.memory.limit_bytes = // also where nothing could be built under it
-        e->oom.of_host ? e->refused_limit_bytes
-        : e->answering != NULL          ? e->answers_limit_bytes
-                                        : e->oom.limit_bytes;
+        e->oom.of_host         ? e->refused_limit_bytes
+        : e->answering != NULL ? e->answers_limit_bytes
+                               : e->oom.limit_bytes;
     if (host_answers(model_reported(e)).rank > 0) {
         r.answers.peak_in_use_bytes = e->answers_peak_bytes;
     }

@@ -238,7 +238,7 @@ exactness exactness_without_refused(const hr_preset *preset, hr_knobs knobs, uin
         const char *without;
     } refusals[] = {{" has no rule for ", HR_KNOB_EXECUTION_AS, "headroom"},
                     {"workspace.limit is ", HR_KNOB_WORKSPACE_LIMIT, "none"},
-                    {"compress.prune_structure ", HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "element"},
+                    {"compress.prune_structure", HR_KNOB_COMPRESS_PRUNE_STRUCTURE, "element"},
                     {"compress.distill compares ", HR_KNOB_COMPRESS_DISTILL, "none"},
                     {"compress.prune needs ", HR_KNOB_COMPRESS_PRUNE, "none"},
                     {"checkpoint.strategy=budget:", HR_KNOB_CHECKPOINT_STRATEGY, "none"}};

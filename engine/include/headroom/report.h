@@ -230,7 +230,7 @@ typedef struct hr_report {
         uint64_t stripped_bytes; // weights and running statistics of the model alone, without a teacher's
         uint64_t
             deployed_bytes; // the same, in dense layers and tables the whole numbers of compress.quantize, and without the filters that
-            // compress.prune_structure=filter has taken at the end
+        // compress.prune_structure=filter has taken at the end
     } deploy;
     struct {
         uint64_t outside_bytes, process_bytes,

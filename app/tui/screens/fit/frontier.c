@@ -267,9 +267,11 @@ static void draw_times(const canvas *c, const scatter *s, int y, bool counts)
     char text[FORMAT_MAX];
     const int width = c->area.w - AXIS_WIDTH, x = c->area.w / 2 - 2 - (counts ? COUNTS - 4 : 0);
     if (!s->timed) {
-        paint_parts(c, y, AXIS_WIDTH, width, ROLE_DIM,
-                    counts ? "by peak · 2-9 points · times need device.kind=plan and a card · or headroom doctor --calibrate"
-                           : "by peak · times need device.kind=plan and a card · or headroom doctor --calibrate");
+        paint_parts(
+            c, y, AXIS_WIDTH, width, ROLE_DIM,
+            counts ? "by peak · 2-9 points · times need device.kind=plan and a card · or headroom doctor "
+                     "--calibrate"
+                   : "by peak · times need device.kind=plan and a card · or headroom doctor --calibrate");
         return;
     }
     paint_text(c, y, AXIS_WIDTH, 12, ROLE_DIM, format_seconds(s->x.low, text));
