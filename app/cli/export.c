@@ -62,7 +62,7 @@ static hr_status export(const cli_args *args, hr_err *err)
         if (cli_given(args, APP_JSON)) {
             export_print_json(&made, &request);
         } else {
-            export_print_text(&made, &request);
+            export_print_text(args->words[0], &made, &request);
             if (made.had_ranges) {
                 puts("Ranges of activations (compress.quantize=qat) are not deployed, weights alone.");
             }

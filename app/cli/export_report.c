@@ -269,12 +269,13 @@ static void print_layers(const hr_deploy *d)
            say_count(d->deployed_parameters, after));
 }
 
-// The command that goes on with what was written.
-static void print_command(const hr_deploy *d, const hr_deploy_request *request)
+// The command that goes on with what was written, of `preset`; merged adapters are none any more.
+static void print_command(const char *preset, const hr_deploy *d, const hr_deploy_request *request)
 {
     fputs("  headroom export ", stdout);
-    say_word(stdout, d->preset);
-    fputs(d->preset_needs_trust ? " --trust --save " : " --save ", stdout);
+    say_word(stdout, preset);
+    fputs(d->preset_needs_trust ? " --trust" : "", stdout);
+    fputs(d->merged ? " -s compress.lora=none --save " : " --save ", stdout);
     say_word(stdout, request->out);
     putchar('\n');
 }
@@ -314,7 +315,7 @@ static void print_remarks(const hr_deploy *d, const hr_deploy_request *request)
     }
 }
 
-static void print_written(const hr_deploy *d, const hr_deploy_request *request)
+static void print_written(const char *preset, const hr_deploy *d, const hr_deploy_request *request)
 {
     const bool trains = d->quantize == HR_QUANTIZE_NONE;
     fputs("Written to ", stdout);
@@ -325,20 +326,18 @@ static void print_written(const hr_deploy *d, const hr_deploy_request *request)
         return;
     }
     if (d->preset == NULL) {
-        printf(":\n`headroom export PRESET %s--save` evaluates it,\n",
-               d->merged ? "-s compress.lora=none " : "");
-        puts(trains ? "train.resume trains on with fresh slots." : "it does not train.");
-        return;
+        puts(":");
+    } else {
+        fputs(",\nand its narrower model to ", stdout);
+        say_foreign(stdout, d->preset, "");
+        puts(d->preset_needs_trust ? ", which needs --trust.\nWith that preset" : ".\nWith that preset");
     }
-    fputs(",\nand its narrower model to ", stdout);
-    say_foreign(stdout, d->preset, "");
-    puts(d->preset_needs_trust ? ", which needs --trust.\nWith that preset" : ".\nWith that preset");
-    print_command(d, request);
+    print_command(d->preset == NULL ? preset : d->preset, d, request);
     puts(trains ? "evaluates it, and train.resume trains on with fresh slots."
                 : "evaluates it; it does not train.");
 }
 
-void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
+void export_print_text(const char *preset, const hr_deploy *d, const hr_deploy_request *request)
 {
     print_headline(d, request);
     print_sizes(d, request);
@@ -354,5 +353,5 @@ void export_print_text(const hr_deploy *d, const hr_deploy_request *request)
         puts("Nothing was written: -o FILE writes it.");
         return;
     }
-    print_written(d, request);
+    print_written(preset, d, request);
 }

@@ -6,6 +6,7 @@
 #include "headroom/deploy.h"
 
 void export_print_json(const hr_deploy *d, const hr_deploy_request *request);
-void export_print_text(const hr_deploy *d, const hr_deploy_request *request);
+// `preset` is the word on the command line.
+void export_print_text(const char *preset, const hr_deploy *d, const hr_deploy_request *request);
 
 #endif

@@ -92,10 +92,10 @@ static bool append_parts(const progress *p, char line[LINE_MAX_COLUMNS])
 {
     const bool student = !isnan(p->losses.student), distill = !isnan(p->losses.distill);
     if (student) {
-        append(line, "  student %.4g", p->losses.student);
+        append(line, "  student %.4f", p->losses.student);
     }
     if (distill) {
-        append(line, "  distill %.4g", p->losses.distill);
+        append(line, "  distill %.4f", p->losses.distill);
     }
     return student || distill;
 }

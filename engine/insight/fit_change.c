@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/fit_change.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,7 +99,19 @@ hr_fit_permission hr_fit_permission_for(hr_knob_id knob)
     return HR_PERMIT_NOTHING;
 }
 
-const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, char text[HR_FIT_CHANGE_MAX])
+static void note_batches(const hr_knobs *from, const hr_knobs *to, char text[HR_FIT_CHANGE_MAX])
+{
+    const size_t used = strlen(text);
+    const int64_t samples = hr_knob_int(to, HR_KNOB_BATCH_SIZE);
+    if (samples != hr_knob_int(from, HR_KNOB_BATCH_SIZE)) {
+        (void)snprintf(text + used, HR_FIT_CHANGE_MAX - used,
+                       "%sbatch normalisation sees %" PRId64 " sample%s at a time", used > 0 ? "; " : "",
+                       samples, samples == 1 ? "" : "s");
+    }
+}
+
+const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, bool normalises_batches,
+                          char text[HR_FIT_CHANGE_MAX])
 {
     size_t used = 0;
     text[0] = '\0';
@@ -108,6 +121,9 @@ const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, char text[HR
             used += (size_t)snprintf(text + used, HR_FIT_CHANGE_MAX - used, "%s%s%s %s", used > 0 ? "; " : "",
                                      learning[k].name, word, learning[k].change(from, to));
         }
+    }
+    if (normalises_batches) {
+        note_batches(from, to, text);
     }
     return text;
 }

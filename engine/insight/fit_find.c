@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole search, and what of it is on a frontier.
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,28 +42,14 @@ static void compare_all(hr_fit_found *f)
     qsort(f->ways, f->count, sizeof *f->ways, by_peak);
 }
 
-static void note_batches(const hr_knobs *from, const hr_knobs *to, char text[HR_FIT_CHANGE_MAX])
-{
-    const size_t used = strlen(text);
-    const int64_t samples = hr_knob_int(to, HR_KNOB_BATCH_SIZE);
-    if (samples != hr_knob_int(from, HR_KNOB_BATCH_SIZE)) {
-        (void)snprintf(text + used, HR_FIT_CHANGE_MAX - used,
-                       "%sbatch normalisation sees %" PRId64 " sample%s at a time", used > 0 ? "; " : "",
-                       samples, samples == 1 ? "" : "s");
-    }
-}
-
-static void add(hr_fit_found *f, const hr_knobs *knobs, bool normalises_batches, const hr_fit_point *point)
+static void add(hr_fit_found *f, const hr_knobs *knobs, const hr_fit_point *point)
 {
     hr_knobs turned;
     hr_fit_way *w = &f->ways[f->count++];
     w->point = *point;
     w->missing_bytes = hr_whatif_missing_bytes(&point->plan);
     if (hr_fit_knobs(knobs, point, &turned, NULL) == HR_OK) {
-        (void)hr_fit_change(knobs, &turned, w->changes);
-        if (normalises_batches) {
-            note_batches(knobs, &turned, w->changes);
-        }
+        (void)hr_fit_change(knobs, &turned, point->normalises_batches, w->changes);
     }
 }
 
@@ -86,7 +70,7 @@ hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const
         result = fit_search_advance(s, planner, &point, &refused);
         out->plans += result == FIT_SEARCH_WORKED || result == FIT_SEARCH_POINT;
         if (result == FIT_SEARCH_POINT || result == FIT_SEARCH_LAST) {
-            add(out, knobs, normalises_batches, &point);
+            add(out, knobs, &point);
             is_wanted = goes_on == NULL || goes_on(context);
         }
     }

@@ -303,7 +303,7 @@ static void measure(node *n, const hr_whatif *plan)
 static fit_search_result begin(fit_search *s, const hr_planner *planner, hr_err *err)
 {
     node n = {.c = fit_as_asked()};
-    s->pending = (hr_fit_point){.knobs = ""};
+    s->pending = (hr_fit_point){.knobs = "", .normalises_batches = s->normalises_batches};
     if (hr_planner_plan(planner, &s->knobs, &s->pending.plan, err) != HR_OK) {
         return FIT_SEARCH_REFUSED;
     }
@@ -324,7 +324,7 @@ fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, h
 {
     node n;
     hr_knobs knobs;
-    hr_fit_point found = {.knobs = ""};
+    hr_fit_point found = {.knobs = "", .normalises_batches = s->normalises_batches};
     if (!s->has_pending) {
         return begin(s, planner, err);
     }

@@ -220,15 +220,21 @@ static planning_work answer_diff(planner_queue *d, matter *m, hr_answer *answer)
     return PLANNING_ANSWERED;
 }
 
+static hr_status begin_search(planner_queue *d, const matter *m, hr_err *err)
+{
+    const hr_fit_wish wish = {.permission = m->q.permission};
+    bool normalises_batches = false;
+    HR_TRY(planner_normalises_batches(d->planner, &m->q.knobs, &normalises_batches, err));
+    return fit_search_create(&m->q.knobs, &wish, normalises_batches, &d->search, err);
+}
+
 static planning_work answer_fit(planner_queue *d, matter *m, hr_answer *answer)
 {
     hr_err err = {0};
     if (d->replay != NULL) {
         return refuse_recorded(answer);
     }
-    const hr_fit_wish wish = {.permission = m->q.permission};
-    hr_status status =
-        d->search == NULL ? fit_search_create(&m->q.knobs, &wish, false, &d->search, &err) : HR_OK;
+    hr_status status = d->search == NULL ? begin_search(d, m, &err) : HR_OK;
     fit_search_result result = FIT_SEARCH_REFUSED;
     if (status == HR_OK) {
         result = fit_search_advance(d->search, d->planner, &answer->point, &err);

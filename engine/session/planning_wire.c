@@ -184,6 +184,7 @@ void planning_put_answer(wire_out *o, const hr_answer *a)
     case HR_QUESTION_FIT:
         wire_put_text(o, a->point.knobs);
         put_plan(o, &a->point.plan);
+        wire_put_u32(o, a->point.normalises_batches);
         break;
     case HR_QUESTION_COUNT:
         break;
@@ -208,6 +209,7 @@ static void get_told(wire_in *in, hr_answer *a)
     case HR_QUESTION_FIT:
         wire_get_text(in, a->point.knobs, sizeof a->point.knobs);
         get_plan(in, &a->point.plan);
+        a->point.normalises_batches = get_flag(in);
         break;
     case HR_QUESTION_COUNT:
         in->bad = true;

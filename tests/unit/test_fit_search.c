@@ -187,6 +187,7 @@ END_TEST
 
 int main(void)
 {
+    hr_preset_search_beside(".");
     Suite *suite = suite_create("fit search");
     TCase *tc = tcase_create("all");
     tcase_set_timeout(tc, 120);

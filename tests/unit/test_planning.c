@@ -350,7 +350,7 @@ static hr_fit_permission needed(const hr_knobs *knobs, const hr_knobs *turned)
 {
     hr_fit_permission most = HR_PERMIT_NOTHING;
     char change[HR_FIT_CHANGE_MAX];
-    hr_fit_change(knobs, turned, change);
+    hr_fit_change(knobs, turned, false, change);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         const hr_fit_permission permission = permission_for((hr_knob_id)id);
         const bool differing = differs(knobs, turned, (hr_knob_id)id);
@@ -503,7 +503,7 @@ START_TEST(an_optimizer_that_is_offered_keeps_less_and_says_what_it_changes)
         ck_assert(kinds[_i][1][0] != '\0');
         ck_assert(!alone || points[k].plan.static_bytes < points[0].plan.static_bytes);
         ck_assert(!differs(&knobs, &turned, HR_KNOB_OPTIMIZER_LEARNING_RATE));
-        hr_fit_change(&knobs, &turned, change);
+        hr_fit_change(&knobs, &turned, false, change);
         ck_assert(hr_knob_is(&turned, HR_KNOB_OPTIMIZER_KIND, "adam8bit") ==
                   (strstr(change, "learning rate") == NULL));
         offered = offered || hr_knob_is(&turned, HR_KNOB_OPTIMIZER_KIND, kinds[_i][1]);

@@ -137,5 +137,7 @@ const char *fit_change(const fit_points *fit, size_t point, char text[HR_FIT_CHA
 {
     hr_knobs to;
     text[0] = '\0';
-    return fit_knobs(fit, point, &to, NULL) ? hr_fit_change(&fit->knobs, &to, text) : text;
+    return fit_knobs(fit, point, &to, NULL)
+               ? hr_fit_change(&fit->knobs, &to, fit->point[point].normalises_batches, text)
+               : text;
 }

@@ -34,8 +34,9 @@ typedef struct hr_fit_wish {
 // What Fit needs before it turns this knob: NOTHING for all that leave alone what is learned.
 hr_fit_permission hr_fit_permission_for(hr_knob_id knob);
 // What turning from the one to the other changes about what is learned, of what a permission allows: "mixed_float16
-// rounds …; lion keeps …". "": nothing.
-const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, char text[HR_FIT_CHANGE_MAX]);
+// rounds …; lion keeps …". "": nothing. With batch normalisation (`normalises_batches`) a batch that is split is one, too.
+const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, bool normalises_batches,
+                          char text[HR_FIT_CHANGE_MAX]);
 
 // Fit turns the knobs that trade memory for time and leave what is learned alone: execution.mode, checkpoint.strategy,
 // optimizer.fused_backward, offload.*, allocator.kind, .growth and .expandable_segments, execution.fuse and .inplace,
@@ -48,6 +49,7 @@ typedef struct hr_fit_point {
     char knobs
         [256]; // pairs that differ from the knobs asked about, one space between two; "": those themselves
     hr_whatif plan;
+    bool normalises_batches; // of the model, whatever the point
 } hr_fit_point;
 
 // The knobs of a point of a search that was asked about `asked`.

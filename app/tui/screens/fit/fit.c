@@ -209,6 +209,14 @@ static const char *const permitted[] = {
     [HR_PERMIT_OPTIMIZER] = "~ other precision, optimizer",
 };
 
+// Also where nothing is permitted a batch may be split that a model normalises.
+static const char *what_learns(const fit_points *fit)
+{
+    const bool splits =
+        fit->permission == HR_PERMIT_NOTHING && fit->count > 0 && fit->point[0].normalises_batches;
+    return splits ? "~ smaller batches" : permitted[fit->permission];
+}
+
 // ---- the pane -------------------------------------------------------------------------------------------------
 
 static void draw(const canvas *c, const pane_view *v)
@@ -216,8 +224,7 @@ static void draw(const canvas *c, const pane_view *v)
     char progress[96], right[128], look[TABLE_LOOK_MAX], title[TABLE_LOOK_MAX + 96];
     snprintf(right, sizeof right, "%s · %s", fit_unit(v->feed).name, progress_text(v->feed, progress));
     table_look(&v->tables[PANE_POINTS], &source, v->feed, c->area.h - 1, c->area.w, look);
-    snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), permitted[v->feed->fit.permission],
-             look);
+    snprintf(title, sizeof title, "%s · %s%s", pane_title(PANE_POINTS), what_learns(&v->feed->fit), look);
     paint_rule(c, v->focused, title, v->feed->fit.count > 0 ? right : "");
     if (v->feed->fit.count == 0 && v->feed->fit.refused[0] != '\0') {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
