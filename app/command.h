@@ -52,7 +52,7 @@
     X(CARD, 0, "card", "NAME", "of which card, with its rates (see `headroom cards`)")                       \
     X(KEEP, 0, "keep", "A,B", "leave these as they are: batch, precision, optimizer, a key, …")              \
     X(MAX, 0, "max", "KNOB", "how large it can be, and with what: batch.size, model.sequence, …")            \
-    X(CARDS, 0, "cards", NULL, "which cards hold it, and the fastest way on each")                           \
+    X(CARDS, 0, "cards", NULL, "which cards hold it, and which of the ways found is the fastest on each")    \
     X(SAVE, 0, "save", "FILE", "what was trained: a file that train.save wrote")                             \
     X(STRIP, 0, "strip", NULL, "weights and running statistics alone: so it is always")                      \
     X(QUANTIZE, 0, "quantize", "MODE",                                                                       \
