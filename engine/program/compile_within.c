@@ -55,6 +55,7 @@ static hr_status try_way(attempt *a, const checkpoint_way *way, program **out, h
     return status;
 }
 
+// The next ones. A step without backward has none.
 static hr_status find_ways(const attempt *a, checkpoint_ways *ways, hr_err *err)
 {
     draft_request request = *a->r;
@@ -62,6 +63,7 @@ static hr_status find_ways(const attempt *a, checkpoint_ways *ways, hr_err *err)
     request.ways = ways;
     const hr_status status = a->compile(&request, &plain, err);
     program_destroy(plain);
+    ways->done |= ways->count == 0;
     return status;
 }
 

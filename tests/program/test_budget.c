@@ -52,16 +52,23 @@ static uint64_t draw(uint64_t *state, uint64_t below)
     return (*state >> 33) % below;
 }
 
-static hr_status try_compile(const hr_model *model, const hr_target *target, const char *strategy, bool eager,
-                             program **out, hr_err *err)
+static hr_status compile_on_tape(const hr_model *model, const hr_target *target, const char *strategy,
+                                 const char *tape, bool eager, program **out, hr_err *err)
 {
     hr_knobs knobs;
     hr_knobs_init(&knobs);
     ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_CHECKPOINT_STRATEGY, strategy, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_TAPE, tape, NULL), HR_OK);
     ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_EXECUTION_MODE, eager ? "eager" : "graph", NULL), HR_OK);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, "optimizer.kind=sgd", NULL), HR_OK);
     ck_assert_int_eq(hr_knobs_set_pair(&knobs, "batch.size=64", NULL), HR_OK);
     return program_compile(model, &knobs, PROGRAM_TRAIN, BATCH, target, out, err);
+}
+
+static hr_status try_compile(const hr_model *model, const hr_target *target, const char *strategy, bool eager,
+                             program **out, hr_err *err)
+{
+    return compile_on_tape(model, target, strategy, "once", eager, out, err);
 }
 
 typedef struct measured {
@@ -218,6 +225,29 @@ START_TEST(what_is_large_enough_for_the_plain_step_is_the_plain_step)
 }
 END_TEST
 
+// It keeps nothing for backward: there is nothing to drop.
+START_TEST(a_step_without_a_tape_is_as_it_is_or_refused)
+{
+    const bool eager = _i % 2 == 1;
+    char strategy[48];
+    hr_err err = {0};
+    program *plain = NULL, *same = NULL, *below = NULL;
+    hr_model *model = draw_network((uint64_t)_i + 5);
+    ck_assert_int_eq(compile_on_tape(model, &exact_target, "none", "none", eager, &plain, NULL), HR_OK);
+    const uint64_t peak = program_peak_bytes(plain);
+    snprintf(strategy, sizeof strategy, "budget:%" PRIu64 "B", peak);
+    ck_assert_int_eq(compile_on_tape(model, &exact_target, strategy, "none", eager, &same, NULL), HR_OK);
+    ck_assert_uint_eq(program_peak_bytes(same), peak);
+    snprintf(strategy, sizeof strategy, "budget:%" PRIu64 "B", peak - 1);
+    ck_assert_int_eq(compile_on_tape(model, &exact_target, strategy, "none", eager, &below, &err),
+                     HR_CONSTRAINT);
+    ck_assert_ptr_null(below);
+    program_destroy(plain);
+    program_destroy(same);
+    model_destroy(model);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail_once)
 {
     hr_model *model = draw_chain(3, 3);
@@ -248,6 +278,7 @@ int main(void)
     tcase_add_loop_test(tests, no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one, 0,
                         NETWORKS);
     tcase_add_loop_test(tests, what_is_large_enough_for_the_plain_step_is_the_plain_step, 0, 20);
+    tcase_add_loop_test(tests, a_step_without_a_tape_is_as_it_is_or_refused, 0, 4);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, 2);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
