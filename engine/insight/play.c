@@ -120,22 +120,23 @@ hr_status play_programs(const device_ops *device, void *device_context, const hr
     return play_traced(device, device_context, knobs, limit_bytes, NULL, programs, count, steps, out, err);
 }
 
-static hr_status peak_in(void *context, const program *p, uint64_t *peak_bytes, hr_err *err)
+static hr_status judge_in(void *context, const program *p, target_judgement *out, hr_err *err)
 {
     const play_place *place = context;
     play_result played;
     HR_TRY(play_programs(place->device, place->device_context, place->knobs, place->limit_bytes,
                          (const program *const[]){p}, 1, PLAY_STEPS, &played, err));
     const uint64_t asked_bytes = program_peak_bytes(p);
-    *peak_bytes = played.fits                        ? played.peak.in_use_bytes
-                  : asked_bytes > place->limit_bytes ? asked_bytes
-                                                     : place->limit_bytes + 1;
+    out->fits = played.fits;
+    out->peak_bytes = played.fits                        ? played.peak.in_use_bytes
+                      : asked_bytes > place->limit_bytes ? asked_bytes
+                                                         : place->limit_bytes + 1;
     return HR_OK;
 }
 
 target_judge play_judge(play_place *place)
 {
-    return (target_judge){.peak = peak_in, .context = place};
+    return (target_judge){.judge = judge_in, .context = place};
 }
 
 // ---- the heap of a refusal ------------------------------------------------------------------------------------

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// checkpoint.strategy=budget: the step is compiled in one way after the other, the cheapest first, until one stays within the budget
-// where it will be held. The ways are the same under every budget, and so is what each of them needs: therefore a peak never rises
+// checkpoint.strategy=budget: the step is compiled in one way after the other, the cheapest first, until one fits where it will be held
+// and stays within the budget there. The ways are the same under every budget, and so is what each of them needs: therefore a peak never rises
 // when the budget falls.
 #include "headroom/units.h"
 
 #include "program/checkpoint_ways.h"
 
-static hr_status peak_of(const draft_request *r, const program *p, uint64_t *peak_bytes, hr_err *err)
+static hr_status judge_step(const draft_request *r, const program *p, target_judgement *out, hr_err *err)
 {
     const target_judge *judge = r->target->judge;
-    *peak_bytes = judge == NULL ? program_peak_bytes(p) : 0;
-    return judge == NULL ? HR_OK : judge->peak(judge->context, p, peak_bytes, err);
+    *out = (target_judgement){program_peak_bytes(p), true};
+    return judge == NULL ? HR_OK : judge->judge(judge->context, p, out, err);
 }
 
 // A size that people can type and that is not below `bytes`.
@@ -20,35 +20,55 @@ static void rounded_up(uint64_t bytes, char text[HR_BYTES_TEXT_MAX])
     (void)hr_bytes_exact((bytes + unit - 1) / unit * unit, text);
 }
 
-static hr_status refuse(uint64_t budget_bytes, uint64_t least_bytes, hr_err *err)
+typedef struct attempt {
+    const draft_request *r;
+    draft_compiler compile;
+    uint64_t budget_bytes;
+    target_judgement least; // the smallest peak so far
+    program *unfit;         // that has it, where it is within the budget and does not fit
+} attempt;
+
+static hr_status refuse(const attempt *a, hr_err *err)
 {
     char budget[HR_BYTES_TEXT_MAX], least[HR_BYTES_TEXT_MAX], typed[HR_BYTES_TEXT_MAX];
     hr_status status = HR_FAIL(
         err, CONSTRAINT, "checkpoint.strategy=budget:%s cannot be kept: the smallest peak of this step is %s",
-        hr_bytes_exact(budget_bytes, budget), hr_bytes_human(least_bytes, least));
-    rounded_up(least_bytes, typed);
-    hr_err_try(err, "-s checkpoint.strategy=budget:%s, or a smaller batch.size", typed);
+        hr_bytes_exact(a->budget_bytes, budget), hr_bytes_human(a->least.peak_bytes, least));
+    if (a->least.fits) {
+        rounded_up(a->least.peak_bytes, typed);
+        hr_err_try(err, "-s checkpoint.strategy=budget:%s, or a smaller batch.size", typed);
+    } else {
+        hr_err_try(err, "a smaller batch.size: no way of this step fits the device");
+    }
     return status;
 }
 
-typedef struct attempt {
-    const draft_request *r;
-    draft_compiler compile;
-    uint64_t budget_bytes, least_bytes; // the smallest peak so far
-} attempt;
+// Takes over the program.
+static void take(attempt *a, program *p, const target_judgement *j, program **out)
+{
+    const bool within = j->peak_bytes <= a->budget_bytes, least = j->peak_bytes < a->least.peak_bytes;
+    a->least = least ? *j : a->least;
+    if (within && j->fits) {
+        *out = p;
+    } else if (within && least) {
+        program_destroy(a->unfit);
+        a->unfit = p;
+    } else {
+        program_destroy(p);
+    }
+}
 
 // *out is NULL where it needs more.
 static hr_status try_way(attempt *a, const checkpoint_way *way, program **out, hr_err *err)
 {
     draft_request request = *a->r;
+    target_judgement seen;
     program *p = NULL;
-    uint64_t peak = UINT64_MAX;
     request.way = way;
     HR_TRY(a->compile(&request, &p, err));
-    const hr_status status = peak_of(a->r, p, &peak, err);
-    a->least_bytes = peak < a->least_bytes ? peak : a->least_bytes;
-    if (status == HR_OK && peak <= a->budget_bytes) {
-        *out = p;
+    const hr_status status = judge_step(a->r, p, &seen, err);
+    if (status == HR_OK) {
+        take(a, p, &seen, out);
     } else {
         program_destroy(p);
     }
@@ -92,19 +112,24 @@ static hr_status try_all(attempt *a, checkpoint_ways *ways, program **out, hr_er
     if (*out == NULL) {
         HR_TRY(try_lowest(a, ways, out, err));
     }
-    return *out == NULL ? refuse(a->budget_bytes, a->least_bytes, err) : HR_OK;
+    if (*out == NULL && a->unfit != NULL) {
+        *out = a->unfit; // who holds it says by how much it does not fit
+        a->unfit = NULL;
+    }
+    return *out == NULL ? refuse(a, err) : HR_OK;
 }
 
 hr_status draft_compile_within(const draft_request *r, draft_compiler compile, uint64_t budget_bytes,
                                program **out, hr_err *err)
 {
     checkpoint_ways *ways = hr_calloc(1, sizeof *ways);
-    attempt a = {r, compile, budget_bytes, UINT64_MAX};
+    attempt a = {r, compile, budget_bytes, {UINT64_MAX, false}, NULL};
     *out = NULL;
     if (ways == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the ways to stay within a budget");
     }
     const hr_status status = try_all(&a, ways, out, err);
+    program_destroy(a.unfit);
     checkpoint_ways_deinit(ways);
     hr_free(ways);
     return status;

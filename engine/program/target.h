@@ -65,9 +65,15 @@ typedef struct target_estimates {
 
 struct program;
 
-// What a step needs where it will be held: the most that its allocator has in use at once, rounding and all.
+// What a step needs where it will be held: the most that its allocator has in use at once, rounding and all. Where it does not fit,
+// more than there is.
+typedef struct target_judgement {
+    uint64_t peak_bytes;
+    bool fits;
+} target_judgement;
+
 typedef struct target_judge {
-    hr_status (*peak)(void *context, const struct program *p, uint64_t *peak_bytes, hr_err *err);
+    hr_status (*judge)(void *context, const struct program *p, target_judgement *out, hr_err *err);
     void *context;
 } target_judge;
 

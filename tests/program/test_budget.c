@@ -28,7 +28,7 @@ static bool fuses_nothing(void *context, hr_op op, hr_act act)
 }
 
 // A place where each program needs up to a quarter more than it asks for, as it comes.
-static hr_status rough_peak(void *context, const program *p, uint64_t *peak_bytes, hr_err *err)
+static hr_status rough_judge(void *context, const program *p, target_judgement *out, hr_err *err)
 {
     (void)context, (void)err;
     uint64_t hash = 1469598103934665603U;
@@ -36,11 +36,20 @@ static hr_status rough_peak(void *context, const program *p, uint64_t *peak_byte
         hash = (hash ^ (p->instrs[n].op + 31U * p->instrs[n].again)) * 1099511628211U;
     }
     const uint64_t asked = program_peak_bytes(p);
-    *peak_bytes = asked + asked / 400 * (hash >> 32) % 100;
+    *out = (target_judgement){asked + asked / 400 * (hash >> 32) % 100, true};
     return HR_OK;
 }
 
-static const target_judge rough = {rough_peak, NULL};
+// A place of *context bytes.
+static hr_status narrow_judge(void *context, const program *p, target_judgement *out, hr_err *err)
+{
+    (void)err;
+    *out = (target_judgement){.peak_bytes = program_peak_bytes(p)};
+    out->fits = out->peak_bytes <= *(const uint64_t *)context;
+    return HR_OK;
+}
+
+static const target_judge rough = {rough_judge, NULL};
 static const hr_target exact_target = {
     .name = "nothing", .key = 77, .ask = ask_nothing, .fuses = fuses_nothing};
 static const hr_target rough_target = {
@@ -86,7 +95,9 @@ static measured measure(const hr_model *model, const hr_target *target, const ch
         ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
         m = (measured){.kept = true, .peak = program_peak_bytes(p)};
         if (target->judge != NULL) {
-            ck_assert_int_eq(target->judge->peak(NULL, p, &m.peak, NULL), HR_OK);
+            target_judgement seen;
+            ck_assert_int_eq(target->judge->judge(target->judge->context, p, &seen, NULL), HR_OK);
+            m.peak = seen.peak_bytes;
         }
         for (uint32_t n = 0; n < p->instr_count; n++) {
             m.cost += p->instrs[n].again ? p->instrs[n].flops + 20 * p->instrs[n].bytes_moved : 0;
@@ -225,6 +236,27 @@ START_TEST(what_is_large_enough_for_the_plain_step_is_the_plain_step)
 }
 END_TEST
 
+START_TEST(a_budget_above_what_there_is_does_as_well_as_one_of_that)
+{
+    uint64_t limit = 0;
+    const bool eager = _i % 2 == 1;
+    const target_judge narrow = {narrow_judge, &limit};
+    hr_target target = exact_target;
+    target.judge = &narrow;
+    hr_model *model = draw_network((uint64_t)_i + 5);
+    const measured plain = measure(model, &exact_target, "none", eager);
+    limit = plain.peak / 20 * 18;
+    const measured tight = within(model, &target, limit, eager);
+    const measured wide = within(model, &target, 2 * plain.peak, eager);
+    ck_assert(wide.kept && (!tight.kept || (wide.peak <= limit && wide.cost == tight.cost)));
+    // Where nothing fits it is what needs least, and whoever holds it says so.
+    limit = 1;
+    const measured least = within(model, &target, plain.peak, eager);
+    ck_assert(least.kept && !within(model, &target, least.peak - 1, eager).kept);
+    model_destroy(model);
+}
+END_TEST
+
 // It keeps nothing for backward: there is nothing to drop.
 START_TEST(a_step_without_a_tape_is_as_it_is_or_refused)
 {
@@ -278,6 +310,7 @@ int main(void)
     tcase_add_loop_test(tests, no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one, 0,
                         NETWORKS);
     tcase_add_loop_test(tests, what_is_large_enough_for_the_plain_step_is_the_plain_step, 0, 20);
+    tcase_add_loop_test(tests, a_budget_above_what_there_is_does_as_well_as_one_of_that, 0, 20);
     tcase_add_loop_test(tests, a_step_without_a_tape_is_as_it_is_or_refused, 0, 4);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, 2);
     suite_add_tcase(suite, tests);
