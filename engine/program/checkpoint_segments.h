@@ -9,6 +9,9 @@
 
 #include "program/draft.h"
 
+#define SEGMENT_FLOPS_PER_BYTE                                                                               \
+    20 // a byte that is moved costs as much as so many operations, about what cards have
+
 typedef enum segment_keeps { KEEPS_NOTHING, KEEPS_ALL, KEEPS_COSTLY, SEGMENT_KEEPS_COUNT } segment_keeps;
 
 // A storage that a forward instruction writes.

@@ -6,6 +6,9 @@
 
 #include "program/checkpoint_ways.h"
 
+// Strategies that are tried beside the ways: here and there one is cheaper, or lower, than what segments between layers can do.
+static const char *const cuts[] = {"selective", "blocks", "sqrt", "every:2", "every:4"};
+
 static hr_status judge_step(const draft_request *r, const program *p, target_judgement *out, hr_err *err)
 {
     const target_judge *judge = r->target->judge;
@@ -26,14 +29,17 @@ typedef struct attempt {
     uint64_t budget_bytes;
     target_judgement least; // the smallest peak so far
     program *unfit;         // that has it, where it is within the budget and does not fit
+    program *cut;           // of the cuts within the budget the cheapest
+    uint64_t cut_cost;
 } attempt;
 
 static hr_status refuse(const attempt *a, hr_err *err)
 {
     char budget[HR_BYTES_TEXT_MAX], least[HR_BYTES_TEXT_MAX], typed[HR_BYTES_TEXT_MAX];
-    hr_status status = HR_FAIL(
-        err, CONSTRAINT, "checkpoint.strategy=budget:%s cannot be kept: the smallest peak of this step is %s",
-        hr_bytes_exact(a->budget_bytes, budget), hr_bytes_human(a->least.peak_bytes, least));
+    hr_status status =
+        HR_FAIL(err, CONSTRAINT,
+                "checkpoint.strategy=budget:%s cannot be kept: the smallest peak that was found is %s",
+                hr_bytes_exact(a->budget_bytes, budget), hr_bytes_human(a->least.peak_bytes, least));
     if (a->least.fits) {
         rounded_up(a->least.peak_bytes, typed);
         hr_err_try(err, "-s checkpoint.strategy=budget:%s, or a smaller batch.size", typed);
@@ -43,36 +49,84 @@ static hr_status refuse(const attempt *a, hr_err *err)
     return status;
 }
 
-// Takes over the program.
-static void take(attempt *a, program *p, const target_judgement *j, program **out)
+// Of computing again, as it was compiled.
+static uint64_t cost_of(const program *p)
+{
+    uint64_t sum = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        sum += i->again ? i->flops + SEGMENT_FLOPS_PER_BYTE * i->bytes_moved : 0;
+    }
+    return sum;
+}
+
+// Takes over the program, and gives it back in *fit where it fits and keeps the budget.
+static void sift(attempt *a, program *p, const target_judgement *j, program **fit)
 {
     const bool within = j->peak_bytes <= a->budget_bytes, least = j->peak_bytes < a->least.peak_bytes;
     a->least = least ? *j : a->least;
-    if (within && j->fits) {
-        *out = p;
-    } else if (within && least) {
+    *fit = within && j->fits ? p : NULL;
+    if (within && !j->fits && least) {
         program_destroy(a->unfit);
         a->unfit = p;
-    } else {
+    } else if (*fit == NULL) {
         program_destroy(p);
     }
 }
 
-// *out is NULL where it needs more.
-static hr_status try_way(attempt *a, const checkpoint_way *way, program **out, hr_err *err)
+static hr_status compile_one(attempt *a, const draft_request *r, program **fit, uint64_t *cost, hr_err *err)
 {
-    draft_request request = *a->r;
     target_judgement seen;
     program *p = NULL;
-    request.way = way;
-    HR_TRY(a->compile(&request, &p, err));
-    const hr_status status = judge_step(a->r, p, &seen, err);
-    if (status == HR_OK) {
-        take(a, p, &seen, out);
+    *fit = NULL;
+    HR_TRY(a->compile(r, &p, err));
+    const hr_status status = judge_step(r, p, &seen, err);
+    if (status != HR_OK) {
+        program_destroy(p);
+        return status;
+    }
+    *cost = cost_of(p);
+    sift(a, p, &seen, fit);
+    return HR_OK;
+}
+
+static hr_status try_cut(attempt *a, const char *strategy, hr_err *err)
+{
+    hr_knobs knobs = *a->r->knobs;
+    draft_request request = *a->r;
+    program *p;
+    uint64_t cost;
+    request.knobs = &knobs;
+    HR_TRY(hr_knobs_set(&knobs, HR_KNOB_CHECKPOINT_STRATEGY, strategy, err));
+    HR_TRY(compile_one(a, &request, &p, &cost, err));
+    if (p != NULL && (a->cut == NULL || cost < a->cut_cost)) {
+        program_destroy(a->cut);
+        a->cut = p;
+        a->cut_cost = cost;
     } else {
         program_destroy(p);
     }
-    return status;
+    return HR_OK;
+}
+
+static void take_cut(attempt *a, program **out)
+{
+    *out = a->cut;
+    a->cut = NULL;
+}
+
+// *out is NULL where it needs more. A cut comes before the first way that costs as much.
+static hr_status try_way(attempt *a, const checkpoint_way *way, program **out, hr_err *err)
+{
+    draft_request request = *a->r;
+    uint64_t cost;
+    request.way = way;
+    HR_TRY(compile_one(a, &request, out, &cost, err));
+    if (a->cut != NULL && a->cut_cost <= cost) {
+        program_destroy(*out);
+        take_cut(a, out);
+    }
+    return HR_OK;
 }
 
 // The next ones. A step without backward has none.
@@ -99,15 +153,29 @@ static hr_status try_lowest(attempt *a, checkpoint_ways *ways, program **out, hr
     return HR_OK;
 }
 
-static hr_status try_all(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
+static hr_status try_ladder(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
 {
-    HR_TRY(try_way(a, NULL, out, err));
+    for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+        HR_TRY(try_cut(a, cuts[k], err));
+    }
     while (*out == NULL && !ways->done) {
         checkpoint_ways_deinit(ways);
         HR_TRY(find_ways(a, ways, err));
         for (uint32_t k = 0; k < ways->count && *out == NULL; k++) {
             HR_TRY(try_way(a, &ways->way[k], out, err));
         }
+    }
+    if (*out == NULL) {
+        take_cut(a, out);
+    }
+    return HR_OK;
+}
+
+static hr_status try_all(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
+{
+    HR_TRY(try_way(a, NULL, out, err));
+    if (*out == NULL) {
+        HR_TRY(try_ladder(a, ways, out, err));
     }
     if (*out == NULL) {
         HR_TRY(try_lowest(a, ways, out, err));
@@ -123,13 +191,14 @@ hr_status draft_compile_within(const draft_request *r, draft_compiler compile, u
                                program **out, hr_err *err)
 {
     checkpoint_ways *ways = hr_calloc(1, sizeof *ways);
-    attempt a = {r, compile, budget_bytes, {UINT64_MAX, false}, NULL};
+    attempt a = {r, compile, budget_bytes, {UINT64_MAX, false}, NULL, NULL, 0};
     *out = NULL;
     if (ways == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for the ways to stay within a budget");
     }
     const hr_status status = try_all(&a, ways, out, err);
     program_destroy(a.unfit);
+    program_destroy(a.cut);
     checkpoint_ways_deinit(ways);
     hr_free(ways);
     return status;

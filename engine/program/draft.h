@@ -146,8 +146,8 @@ typedef struct draft_request {
 } draft_request;
 
 typedef hr_status (*draft_compiler)(const draft_request *r, program **out, hr_err *err);
-// The cheapest way to compile the step whose peak is within the budget. CONSTRAINT error with the smallest peak there is
-// where none is.
+// The cheapest way that is found to compile the step so that its peak is within the budget. CONSTRAINT error with the smallest peak
+// that was found where none is.
 HR_MUST_CHECK hr_status draft_compile_within(const draft_request *r, draft_compiler compile,
                                              uint64_t budget_bytes, program **out, hr_err *err);
 

@@ -96,6 +96,26 @@ START_TEST(the_smallest_peak_that_is_said_can_be_kept)
 }
 END_TEST
 
+START_TEST(the_smallest_peak_that_is_said_is_above_that_of_no_other_strategy)
+{
+    static const char *const others[] = {"selective", "blocks", "sqrt", "every:2", "every:4"};
+    char strategy[96] = "checkpoint.strategy=budget:1KiB";
+    const char *const pairs[] = {modes[_i % MODES], "batch.size=16", strategy, NULL};
+    const outcome refused = run(models[_i / MODES], pairs);
+    const char *advice = strstr(refused.err.hint, "budget:");
+    ck_assert_msg(advice != NULL, "%s", refused.err.hint);
+    snprintf(strategy, sizeof strategy, "checkpoint.strategy=%.*s", (int)strcspn(advice, ","), advice);
+    const outcome kept = run(models[_i / MODES], pairs);
+    ck_assert(kept.ran);
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        snprintf(strategy, sizeof strategy, "checkpoint.strategy=%s", others[k]);
+        const outcome other = run(models[_i / MODES], pairs);
+        ck_assert_msg(kept.peak_bytes <= other.peak_bytes, "%s: %" PRIu64 ", said %" PRIu64, others[k],
+                      other.peak_bytes, kept.peak_bytes);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("budget_runs");
@@ -104,6 +124,8 @@ int main(void)
     tcase_add_loop_test(tests, a_run_stays_within_its_budget_and_learns_the_same_to_the_bit, 0,
                         MODELS * MODES);
     tcase_add_loop_test(tests, the_smallest_peak_that_is_said_can_be_kept, 0, MODELS * MODES);
+    tcase_add_loop_test(tests, the_smallest_peak_that_is_said_is_above_that_of_no_other_strategy, 0,
+                        MODELS * MODES);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

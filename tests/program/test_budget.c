@@ -104,7 +104,8 @@ static measured measure(const hr_model *model, const hr_target *target, const ch
         }
     } else {
         ck_assert_msg(status == HR_CONSTRAINT, "%s", err.sentence);
-        ck_assert_msg(strstr(err.sentence, "the smallest peak of this step is") != NULL, "%s", err.sentence);
+        ck_assert_msg(strstr(err.sentence, "the smallest peak that was found is") != NULL, "%s",
+                      err.sentence);
     }
     program_destroy(p);
     return m;
@@ -236,6 +237,22 @@ START_TEST(what_is_large_enough_for_the_plain_step_is_the_plain_step)
 }
 END_TEST
 
+START_TEST(at_the_peak_of_another_strategy_it_is_kept_and_no_dearer)
+{
+    static const char *const others[] = {"selective", "blocks", "sqrt", "every:2", "every:4"};
+    const hr_target *target = _i % 2 == 0 ? &exact_target : &rough_target;
+    const bool eager = _i / 2 % 2 == 1;
+    hr_model *model = draw_network((uint64_t)_i * 11 + 2);
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        const measured other = measure(model, target, others[k], eager);
+        const measured m = within(model, target, other.peak, eager);
+        ck_assert_msg(m.kept && m.cost <= other.cost, "%s: %" PRIu64 ", not %" PRIu64, others[k], m.cost,
+                      other.cost);
+    }
+    model_destroy(model);
+}
+END_TEST
+
 START_TEST(a_budget_above_what_there_is_does_as_well_as_one_of_that)
 {
     uint64_t limit = 0;
@@ -310,6 +327,7 @@ int main(void)
     tcase_add_loop_test(tests, no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one, 0,
                         NETWORKS);
     tcase_add_loop_test(tests, what_is_large_enough_for_the_plain_step_is_the_plain_step, 0, 20);
+    tcase_add_loop_test(tests, at_the_peak_of_another_strategy_it_is_kept_and_no_dearer, 0, 60);
     tcase_add_loop_test(tests, a_budget_above_what_there_is_does_as_well_as_one_of_that, 0, 20);
     tcase_add_loop_test(tests, a_step_without_a_tape_is_as_it_is_or_refused, 0, 4);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, 2);

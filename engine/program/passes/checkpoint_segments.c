@@ -6,8 +6,6 @@
 
 enum { NODES_MOST = 128 };
 
-#define FLOPS_PER_BYTE 20 // a byte that is moved costs as much as so many operations, about what cards have
-
 void segments_destroy(segments *s)
 {
     if (s == NULL) {
@@ -184,7 +182,7 @@ static void find_costs(segments *s)
     for (uint32_t n = 0; n < s->forward_count; n++) {
         op_query q;
         draft_query(s->d, &s->d->instrs.data[n], &q);
-        s->cost[n] = op_flops(&q) + FLOPS_PER_BYTE * op_bytes_moved(&q);
+        s->cost[n] = op_flops(&q) + SEGMENT_FLOPS_PER_BYTE * op_bytes_moved(&q);
         s->over[n] = off ? HR_NO_ID : overwritten(s, n);
     }
 }
