@@ -36,7 +36,7 @@ static hr_status rough_judge(void *context, const program *p, target_judgement *
         hash = (hash ^ (p->instrs[n].op + 31U * p->instrs[n].again)) * 1099511628211U;
     }
     const uint64_t asked = program_peak_bytes(p);
-    *out = (target_judgement){asked + asked / 400 * (hash >> 32) % 100, true};
+    *out = (target_judgement){asked + asked / 400 * ((hash >> 32) % 100), true};
     return HR_OK;
 }
 
