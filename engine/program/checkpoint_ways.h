@@ -4,7 +4,8 @@
 // A way says of each layer which segment it is in, and of each segment what it keeps beside what other segments read. The ways
 // are the cheapest paths (program/remat.h) under falling budgets, of what the draft of the step shows: storages without
 // the allocator's rounding, and without workspaces. What a way really needs is known when it has been compiled. They
-// depend on the step alone and on no budget of a user's: so a smaller budget never has a higher peak.
+// depend on the step alone and on no budget of a user's, but that the dearest in memory are skipped where they show far more than the
+// budget: so a smaller budget never has a higher peak.
 #ifndef PROGRAM_CHECKPOINT_WAYS_H
 #define PROGRAM_CHECKPOINT_WAYS_H
 

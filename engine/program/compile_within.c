@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// checkpoint.strategy=budget: the step is compiled in one way after the other, the cheapest first, until one fits where it will be held
-// and stays within the budget there. The ways are the same under every budget, and so is what each of them needs: therefore a peak never rises
-// when the budget falls.
+// checkpoint.strategy=budget: the step is compiled in one way after the other, the cheapest first, until one fits where it will be
+// held and stays within the budget there. The ways are the same under every budget, and so is what each of them needs: therefore a
+// peak never rises when the budget falls. Only levels that show far more than the budget are skipped, as they could not keep it.
 #include "headroom/units.h"
 
 #include "program/checkpoint_ways.h"

@@ -56,16 +56,10 @@ static uint32_t drop_beaten(label *labels, uint32_t count)
     return left;
 }
 
-// Of each part of the budget one label stays, the cheapest, of equally cheap ones that which keeps less.
-static hr_status thin_out(solver *s, label_list *l, hr_err *err)
+// parts[]: of each part of the budget the cheapest label, of equally cheap ones that which keeps less.
+static void fill_parts(const solver *s, const label_list *l)
 {
     const double part = ((double)s->budget_bytes + 1) / s->labels_max;
-    if (s->parts == NULL) {
-        s->parts = hr_calloc(s->labels_max, sizeof *s->parts);
-    }
-    if (s->parts == NULL) {
-        return no_memory(s, err);
-    }
     for (uint32_t k = 0; k < s->labels_max; k++) {
         s->parts[k].cost = UINT64_MAX;
     }
@@ -77,10 +71,26 @@ static hr_status thin_out(solver *s, label_list *l, hr_err *err)
             *b = *a;
         }
     }
+}
+
+// Those of the parts stay, and that which keeps least: it may be the only one that can go on.
+static hr_status thin_out(solver *s, label_list *l, hr_err *err)
+{
+    if (s->parts == NULL) {
+        s->parts = hr_calloc(s->labels_max, sizeof *s->parts);
+    }
+    if (s->parts == NULL) {
+        return no_memory(s, err);
+    }
+    fill_parts(s, l);
+    label least = l->data[0];
+    for (uint32_t k = 1; k < l->count; k++) {
+        least = by_kept(&l->data[k], &least) < 0 ? l->data[k] : least;
+    }
     l->count = 0;
+    l->data[l->count++] = least;
     for (uint32_t k = 0; k < s->labels_max; k++) {
-        if (s->parts[k].cost != UINT64_MAX &&
-            (l->count == 0 || s->parts[k].cost < l->data[l->count - 1].cost)) {
+        if (s->parts[k].cost < l->data[l->count - 1].cost) {
             l->data[l->count++] = s->parts[k];
         }
     }

@@ -8,7 +8,8 @@
 // between the same places are choices. Of all paths whose segments stay within the budget the cheapest is found, of
 // equally cheap ones one that keeps least: labels (kept, cost) at each node that no other one beats in both, as in Rotor (Beaumont and
 // others, 2019), but that each segment is computed again once. Where a node has more labels than labels_max, those that are
-// near in what they keep are one, the cheapest: then the path may be a little dearer, but is within the budget, too.
+// near in what they keep are one, the cheapest, and that which keeps least stays: then the path may be a little dearer, but there is one where there is one,
+// and it is within the budget, too.
 #ifndef PROGRAM_REMAT_H
 #define PROGRAM_REMAT_H
 

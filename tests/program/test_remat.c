@@ -222,6 +222,26 @@ START_TEST(no_path_is_above_its_budget_and_a_smaller_budget_never_costs_less)
 }
 END_TEST
 
+START_TEST(few_labels_find_a_path_wherever_there_is_one)
+{
+    uint64_t state = 78;
+    for (uint32_t n = 0; n < RANDOM_CASES / 10; n++) {
+        remat_edge edges[EDGES_MOST];
+        const uint32_t last = 1 + (uint32_t)draw(&state, NODES);
+        const remat_graph g = {edges, draw_edges(&state, last, edges), last};
+        const uint32_t labels = 2 + (uint32_t)draw(&state, 4);
+        for (uint64_t budget = 3000; budget > 0; budget -= 100) {
+            remat_path all, few;
+            ck_assert_int_eq(remat_solve(&g, budget, EXACT, &all, NULL), HR_OK);
+            ck_assert_int_eq(remat_solve(&g, budget, labels, &few, NULL), HR_OK);
+            ck_assert_int_eq(few.found, all.found);
+            hr_free(all.edges);
+            hr_free(few.edges);
+        }
+    }
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail_once)
 {
     remat_edge edges[LAYERS_MOST * (LAYERS_MOST + 1) / 2];
@@ -247,6 +267,7 @@ int main(void)
     TCase *tests = tcase_create("remat");
     tcase_add_loop_test(tests, chains_are_as_cheap_as_the_best_of_all_choices_at_every_budget, 0, CHAINS);
     tcase_add_test(tests, no_path_is_above_its_budget_and_a_smaller_budget_never_costs_less);
+    tcase_add_test(tests, few_labels_find_a_path_wherever_there_is_one);
     tcase_add_test(tests, every_allocation_may_fail_once);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -114,8 +114,9 @@ static uint64_t measure_again(const measured *m, uint64_t *peak)
         const instr *i = &s->d->instrs.data[n];
         for (uint32_t k = 0; s->runs[n] && k < i->in_count; k++) {
             const uint32_t x = s->value_of[i->in[k]];
-            if (x != HR_NO_ID && is_inside(m, x) && s->again[x].read == n && !is_asked(m, &s->values[x])) {
-                s->again[x].wanted = false;
+            const bool inside = x != HR_NO_ID && is_inside(m, x);
+            if (inside && s->again[x].wanted && s->again[x].read == n && !is_asked(m, &s->values[x])) {
+                s->again[x].wanted = false; // once, if it is read twice
                 alive -= s->values[x].bytes;
             }
         }

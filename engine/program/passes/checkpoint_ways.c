@@ -256,9 +256,13 @@ static hr_status find_next(finder *f, uint64_t at_most, hr_err *err)
 }
 
 // What the draft shows is more than what is needed by no more than a seventh, and less than it by what stays and by workspaces.
+// Where activations go to the host it is more by any amount.
 static uint64_t at_most(const draft *d, uint64_t budget_bytes)
 {
     uint64_t stays = 0;
+    if (hr_knob_is(d->knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on")) {
+        return UINT64_MAX;
+    }
     for (uint32_t t = 0; t < d->persistent_count; t++) {
         stays += tensor_on_host(&d->tensors.data[t]) ? 0 : d->tensors.data[t].bytes;
     }
