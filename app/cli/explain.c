@@ -260,6 +260,19 @@ static hr_status report_of(const subject *s, const hr_knobs *knobs, hr_report *o
                              : hr_replay_explain(s->replay, knobs, s->args->words[0], out, err);
 }
 
+// With the fix, under the limit that it was proved under.
+static hr_status report_with(const subject *s, const hr_knobs *knobs, const hr_report_fix *fix,
+                             hr_report *out, hr_err *err)
+{
+    hr_knobs turned = *knobs;
+    if (s->preset == NULL) {
+        HR_TRY(hr_replay_knobs_at_refusal(s->replay, knobs, &turned, err));
+    }
+    HR_TRY(turn_all(&turned, fix->knobs, err));
+    return s->preset != NULL ? report_preset(s, &turned, out, err)
+                             : hr_replay_report(s->replay, &turned, s->args->words[0], out, err);
+}
+
 // Without a limit nothing can run out.
 static void print_fitting(const subject *s, const hr_report *r)
 {
@@ -292,13 +305,9 @@ static hr_status explain(const subject *s, const hr_knobs *knobs, bool *fits, hr
     HR_TRY(report_of(s, knobs, &report, err));
     hr_status status = choose_fix(s->args, &report.oom, &fix, err);
     if (status == HR_OK && fix != NULL) {
-        hr_knobs turned = *knobs;
         hr_report with;
         say_applied(s->args, fix);
-        status = turn_all(&turned, fix->knobs, err);
-        status = status != HR_OK     ? status
-                 : s->preset != NULL ? report_preset(s, &turned, &with, err)
-                                     : hr_replay_report(s->replay, &turned, s->args->words[0], &with, err);
+        status = report_with(s, knobs, fix, &with, err);
         if (status == HR_OK) {
             print_report(s, &with);
             *fits = with.oom.cause == HR_OOM_NONE;

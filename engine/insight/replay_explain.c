@@ -36,8 +36,8 @@ static hr_status explain_recorded(const hr_replay *replay, heap_snapshot *p, hr_
     return HR_OK;
 }
 
-// The limit that the recorded refusal ran into, where nobody sets one.
-static hr_status limit_of_record(const hr_replay *replay, const hr_knobs *set, hr_knobs *knobs, hr_err *err)
+hr_status hr_replay_knobs_at_refusal(const hr_replay *replay, const hr_knobs *set, hr_knobs *knobs,
+                                     hr_err *err)
 {
     char pair[64], size[HR_BYTES_TEXT_MAX];
     const heap_snapshot *p = replay->recorded == NULL ? NULL : &replay->recorded->snapshot;
@@ -84,7 +84,7 @@ hr_status hr_replay_explain(hr_replay *replay, const hr_knobs *set, const char *
 {
     hr_knobs knobs;
     hr_report_oom recorded = {.cause = HR_OOM_NONE};
-    HR_TRY(limit_of_record(replay, set, &knobs, err));
+    HR_TRY(hr_replay_knobs_at_refusal(replay, set, &knobs, err));
     if (replay->recorded != NULL && replay->recorded->snapshot.refusal.any) {
         HR_TRY(card_of(set, &replay->recorded->snapshot, err));
         HR_TRY(explain_recorded(replay, &replay->recorded->snapshot, &recorded, err));

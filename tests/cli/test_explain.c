@@ -81,6 +81,25 @@ START_TEST(a_fix_that_is_applied_fits_and_leaves_what_was_said)
 }
 END_TEST
 
+#define REFUSED "explain tests/data/refused/"
+
+static const struct {
+    const char *words;
+    int exit_code;
+    const char *has;
+} snapshots[] = {
+    {REFUSED "hole.pickle", 1, "  1. -s allocator.expandable_segments=on: fits, 200.0 MiB left\n"},
+    {REFUSED "hole.pickle --apply 1", 0, "=on:\nfits: 200.0 MiB of 650.0 MiB are left"},
+};
+
+START_TEST(a_snapshot_is_played_under_the_limit_that_it_shows)
+{
+    char *text = text_of(snapshots[_i].words, snapshots[_i].exit_code);
+    ck_assert_msg(strstr(text, snapshots[_i].has) != NULL, "%s: %s", snapshots[_i].words, text);
+    free(text);
+}
+END_TEST
+
 static const struct {
     const char *words;
     int exit_code;
@@ -123,6 +142,8 @@ int main(void)
     tcase_add_loop_test(cases, the_cause_is_said_in_five_lines_and_shown_behind, 0,
                         sizeof rows / sizeof *rows);
     tcase_add_test(cases, a_fix_that_is_applied_fits_and_leaves_what_was_said);
+    tcase_add_loop_test(cases, a_snapshot_is_played_under_the_limit_that_it_shows, 0,
+                        sizeof snapshots / sizeof *snapshots);
     tcase_add_loop_test(cases, what_cannot_be_explained_is_said, 0, sizeof refused / sizeof *refused);
     tcase_add_test(cases, what_fits_says_how_much_is_left);
     suite_add_tcase(suite, cases);

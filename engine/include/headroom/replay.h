@@ -192,6 +192,10 @@ HR_MUST_CHECK hr_status hr_replay_report(hr_replay *replay, const hr_knobs *knob
 // The caller deinits *out. Errors of hr_replay_run.
 HR_MUST_CHECK hr_status hr_replay_explain(hr_replay *replay, const hr_knobs *knobs, const char *name,
                                           hr_report *out, hr_err *err);
+// The knobs under which it is explained: `set`, with the limit that the recorded refusal ran into where no device.vram is
+// set. KNOB errors.
+HR_MUST_CHECK hr_status hr_replay_knobs_at_refusal(const hr_replay *replay, const hr_knobs *set,
+                                                   hr_knobs *knobs, hr_err *err);
 
 // ---- what would serve it --------------------------------------------------------------------------------------
 
