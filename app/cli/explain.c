@@ -107,7 +107,7 @@ static const char *advice_of(hr_oom_cause cause)
     case HR_OOM_CAUSE_COUNT:
         break;
     }
-    return "nothing that was tried makes it fit";
+    return "no setting was proved to make it fit";
 }
 
 // Five lines: what the sentence leaves of them is for the first fixes.

@@ -42,8 +42,7 @@ hr_status hr_replay_knobs_at_refusal(const hr_replay *replay, const hr_knobs *se
     char pair[64], size[HR_BYTES_TEXT_MAX];
     const heap_snapshot *p = replay->recorded == NULL ? NULL : &replay->recorded->snapshot;
     *knobs = *set;
-    if (p == NULL || !p->refusal.any || !p->refusal.told || hr_knob_is_set(set, HR_KNOB_DEVICE_VRAM) ||
-        hr_knob_is_set(set, HR_KNOB_DEVICE_CARD)) {
+    if (p == NULL || !p->refusal.any || !p->refusal.told || hr_knob_is_set(set, HR_KNOB_DEVICE_VRAM)) {
         return HR_OK;
     }
     const uint64_t bytes = p->counters.pool_bytes + p->refusal.device_free_bytes;

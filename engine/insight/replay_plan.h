@@ -46,7 +46,8 @@ HR_MUST_CHECK hr_status replay_whatif(hr_replay *replay, const hr_knobs *knobs, 
 HR_MUST_CHECK hr_status replay_step_plan(hr_replay *replay, const hr_knobs *knobs, hr_step_plan *out,
                                          hr_err *err);
 
-// hr_replay_report; with a verdict of the caller's own, whose fixes are found here, in place of the replay's.
+// hr_replay_report; with a verdict of the caller's own in place of the replay's. Its fixes are found here; none where the replay
+// serves everything without them.
 HR_MUST_CHECK hr_status replay_report_with(hr_replay *replay, const hr_knobs *knobs, const char *name,
                                            const hr_report_oom *verdict, hr_report *out, hr_err *err);
 // Fills the fixes of `oom`, of which cause and limit stand: settings first, more memory last, each proved by a replay.

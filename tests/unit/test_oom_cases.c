@@ -48,9 +48,20 @@ static hr_knobs knobs_of(const oom_case *c, uint64_t limit_bytes)
     return knobs;
 }
 
-// Whether each of the fixes serves the whole trace, and, where nothing was refused, without going back to the device.
+static bool is_refused(hr_replay *replay, const hr_knobs *knobs)
+{
+    hr_replay_result result;
+    ck_assert_int_eq(hr_replay_run(replay, knobs, NULL, &result, NULL), HR_OK);
+    const bool refused = result.failures_total > 0;
+    hr_replay_result_deinit(&result);
+    return refused;
+}
+
+// Whether each of the fixes serves the whole trace, which is not served without it, and, where nothing was refused,
+// without going back to the device.
 static void run_fixes(hr_replay *replay, const hr_knobs *knobs, const hr_report_oom *oom, tally *sum)
 {
+    ck_assert(oom->fix_count == 0 || oom->cause == HR_OOM_RETRIES || is_refused(replay, knobs));
     for (uint32_t k = 0; k < oom->fix_count; k++) {
         hr_knobs turned = *knobs;
         hr_replay_result result;
