@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "base/host_mem.h"
 #include "formats/pickle.h"
 #include "formats/torch_parts.h"
@@ -134,6 +136,21 @@ static hr_status make_room(reader *r, uint64_t gap, hr_err *err)
     return HR_OK;
 }
 
+// What PyTorch asks its driver for (c10/cuda/CUDACachingAllocator.cpp, get_allocation_size); 0: pages, which depend on
+// what a segment has already.
+static uint64_t driver_bytes_of(const heap_snapshot *p, uint64_t rounded_bytes)
+{
+    for (uint32_t k = 0; k < p->chunks.count; k++) {
+        if (p->chunks.data[k].region_kind == HEAP_REGION_EXPANDABLE) {
+            return 0;
+        }
+    }
+    const uint64_t large_bytes = 10 * HR_MIB, step_bytes = 2 * HR_MIB;
+    return rounded_bytes <= HR_MIB       ? step_bytes
+           : rounded_bytes < large_bytes ? 20 * HR_MIB
+                                         : (rounded_bytes + step_bytes - 1) / step_bytes * step_bytes;
+}
+
 // Segments are drawn when a snapshot is written: they are those of the refusal where nothing came behind it.
 static hr_status set_refusal(heap_snapshot *p, const trace *t, const torch_row *row, hr_err *err)
 {
@@ -141,12 +158,16 @@ static hr_status set_refusal(heap_snapshot *p, const trace *t, const torch_row *
     if (p == NULL || row->bytes == 0) {
         return HR_OK;
     }
+    const uint64_t rounded_bytes = (row->bytes + TORCH_ROUNDING - 1) & ~(TORCH_ROUNDING - 1);
     p->refusal = (heap_refusal){.any = row->kind == TRACE_REFUSED,
                                 .requested_bytes = row->bytes,
-                                .rounded_bytes = (row->bytes + TORCH_ROUNDING - 1) & ~(TORCH_ROUNDING - 1),
+                                .rounded_bytes = rounded_bytes,
                                 .tensor = HR_NO_ID,
                                 .stream = row->stream,
                                 .recorded = true};
+    if (p->refusal.any) {
+        p->refusal.driver_bytes = driver_bytes_of(p, rounded_bytes);
+    }
     if (row->address <= TORCH_BYTES_MAX) {
         p->refusal.told = true;
         p->refusal.device_free_bytes = row->address;

@@ -5,6 +5,7 @@
 hole        350 MiB are refused: 250 free on the device, and 300 behind 100 in a segment of 400
 forgotten   the same heap, whose trace has the refusal alone
 untold      the same trace, without what the device had free
+near_full   5 MiB are refused, for which PyTorch asks for a segment of 20, beside 12 that are free
 second_gpu  the same on device 1, beside a device 0 that holds more and refused nothing"""
 import os
 import pickle
@@ -28,9 +29,9 @@ def segment(device, blocks):
             "segment_type": "large", "frames": [], "blocks": blocks}
 
 
-def refusal(told):
-    e = {"action": "oom", "size": 350 * MIB, "stream": 0, "time_us": 9, "frames": []}
-    return dict(e, device_free=250 * MIB) if told else e
+def refusal(told, mib=350, free_mib=250):
+    e = {"action": "oom", "size": mib * MIB, "stream": 0, "time_us": 9, "frames": []}
+    return dict(e, device_free=free_mib * MIB) if told else e
 
 
 def history(told=True):
@@ -44,12 +45,13 @@ def heap(device=0):
 
 
 def snapshots():
-    larger = segment(0, [block(BASE, 600, "active_allocated")])
+    full = segment(0, [block(BASE, 600, "active_allocated")])
     taken = [entry("segment_alloc", BASE, 600, 1), entry("alloc", BASE, 600, 2)]
-    return {"hole": {"segments": [heap()], "device_traces": [history()]},
+    return {"near_full": {"segments": [full], "device_traces": [taken + [refusal(True, 5, 12)]]},
+            "hole": {"segments": [heap()], "device_traces": [history()]},
             "forgotten": {"segments": [heap()], "device_traces": [[refusal(True)]]},
             "untold": {"segments": [heap()], "device_traces": [history(False)]},
-            "second_gpu": {"segments": [larger, heap(1)], "device_traces": [taken, history()]}}
+            "second_gpu": {"segments": [full, heap(1)], "device_traces": [taken, history()]}}
 
 
 for name, made in snapshots().items():
