@@ -209,8 +209,8 @@ static void print_subject(const replay_table *t)
     }
     putchar('\n');
     if (a->device_count > 1) {
-        printf("  device %" PRIu32 ", the fullest of %" PRIu32 "; --json has them all\n", a->device,
-               a->device_count);
+        printf("  of %" PRIu32 " devices this is about device %" PRIu32 "; --json has them all\n",
+               a->device_count, a->device);
     }
     printf("  alive at the peak %s: no allocator can do with less\n",
            hr_bytes_human(a->peak_requested_bytes, peak));

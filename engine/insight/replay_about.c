@@ -110,6 +110,24 @@ static const char *line_of(const char *format)
     return "a trace";
 }
 
+static bool has_refused(const trace *t, uint32_t device)
+{
+    return t->heaps[device] != NULL && t->heaps[device]->refusal.any;
+}
+
+// A device whose heap was drawn at its refusal, else any; of these the one that holds most at once.
+static uint32_t shown_device(const trace *t, const tally *tallies)
+{
+    uint32_t shown = 0;
+    for (uint32_t k = 1; k < t->device_count; k++) {
+        const bool k_refused = has_refused(t, k), shown_refused = has_refused(t, shown);
+        if (k_refused != shown_refused ? k_refused : tallies[k].peak_bytes > tallies[shown].peak_bytes) {
+            shown = k;
+        }
+    }
+    return shown;
+}
+
 void replay_describe(const trace *t, hr_replay_about *out)
 {
     tally tallies[TRACE_DEVICES_MAX] = {0};
@@ -124,9 +142,7 @@ void replay_describe(const trace *t, hr_replay_about *out)
     for (uint32_t k = 0; k < t->events.count; k++) {
         count_event(&tallies[t->events.data[k].device], &t->events.data[k], out);
     }
-    for (uint32_t k = 1; k < t->device_count; k++) {
-        out->device = tallies[k].peak_bytes > tallies[out->device].peak_bytes ? k : out->device;
-    }
+    out->device = shown_device(t, tallies);
     out->peak_requested_bytes = tallies[out->device].peak_bytes;
     describe_recorded(&tallies[out->device], t->heaps[out->device], out);
 }

@@ -262,8 +262,9 @@ hr_status replay_report_with(hr_replay *replay, const hr_knobs *knobs, const cha
     hr_status status = fill_memory(&result, &out->memory, err);
     if (status == HR_OK && verdict != NULL) {
         out->oom = *verdict;
+        name_device(&replay->about, replay->about.device, &out->oom);
         // What fits as it is proves nothing of a setting.
-        status = result.failures_total == 0 ? HR_OK : replay_find_fixes(replay, knobs, &out->oom, err);
+        status = result.memory.failures == 0 ? HR_OK : replay_find_fixes(replay, knobs, &out->oom, err);
     } else if (status == HR_OK) {
         status = fill_oom(replay, knobs, &result, &out->oom, err);
     }

@@ -92,6 +92,8 @@ static const struct {
     {REFUSED "hole.pickle -s device.card=h100-80g", 1, "expandable_segments=on: fits, 200.0 MiB left\n"},
     {REFUSED "forgotten.pickle", 1, "\n  no setting was proved to make it fit\n"},
     {REFUSED "untold.pickle", 1, "\n  no setting was proved to make it fit\n"},
+    {REFUSED "second_gpu.pickle", 1, "out of memory: device 1: fragmentation: 550.0 MiB are free"},
+    {REFUSED "second_gpu.pickle --apply 1", 0, "=on:\nfits: 200.0 MiB of 650.0 MiB are left"},
     {REFUSED "near_full.pickle", 1, "rounding: the request needs 5.00 MiB"},
     {REFUSED "hole.pickle --apply 1", 0, "=on:\nfits: 200.0 MiB of 650.0 MiB are left"},
 };

@@ -32,7 +32,8 @@ typedef struct hr_replay_about {
     uint64_t lost_frees; // frees of what nobody allocated: left out
     uint64_t refused;    // requests that failed when it was recorded
     uint32_t device_count;
-    uint32_t device;               // the one that holds most at once: results are about it
+    uint32_t device; // results are about it: the one that was refused where the file shows its heap
+                     // then, else the one that holds most at once
     uint64_t peak_requested_bytes; // of that device: no allocator can do with less
     struct {                       // what the file says happened on that device; HR_NONE, NaN: nothing
         uint64_t peak_pool_bytes, peak_in_use_bytes, limit_bytes, in_use_bytes, largest_free_bytes;
