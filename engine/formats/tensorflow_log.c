@@ -19,6 +19,7 @@ typedef struct tensorflow_log {
     log_dump now, best;
     log_request request;   // the last one, until a dump takes it
     uint64_t device_bytes; // as TensorFlow says when it opens a device; 0: it does not
+    bool devices_differ;   // and of which the dump is, it does not say
     uint32_t dumps;
     uint32_t stats_lines;  // that may still come
     bool begins_sign[256]; // by character
@@ -283,7 +284,8 @@ static hr_status on_device(tensorflow_log *r, log_span line, log_span behind, hr
     (void)err;
     uint64_t bytes;
     bool exact;
-    if (log_take_bytes(&behind, &bytes, &exact) && bytes > r->device_bytes) {
+    if (log_take_bytes(&behind, &bytes, &exact)) {
+        r->devices_differ = r->devices_differ || (r->device_bytes > 0 && bytes != r->device_bytes);
         r->device_bytes = bytes;
     }
     return HR_OK;
@@ -337,8 +339,8 @@ static const struct {
     {"Allocator region growth hint: next region allocation target ", on_growth},
     {"Stats:", on_stats},
     {"OOM when allocating tensor", on_tensor},
-    {"MemorySize: ", on_device},
-    {"Memory: ", on_device},
+    {"deviceMemorySize: ", on_device},
+    {"totalMemory: ", on_device},
 };
 enum { SIGNS = sizeof signs / sizeof *signs };
 
@@ -433,7 +435,7 @@ static hr_status read_tensorflow_log(input *in, trace *t, hr_err *err)
         status = read_lines(&r, err);
     }
     t->dumps = r.dumps;
-    r.best.snapshot.refusal.device_bytes = r.device_bytes;
+    r.best.snapshot.refusal.device_bytes = r.devices_differ ? 0 : r.device_bytes;
     if (status == HR_OK) {
         status =
             r.best.snapshot.chunks.count == 0 ? refuse(&r, err) : log_dump_finish(&r.best, in->name, t, err);

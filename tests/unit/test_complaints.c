@@ -282,7 +282,7 @@ static const struct {
      HR_OOM_OUTSIDE, "the card had no more to give"},
 };
 
-START_TEST(a_complaint_that_was_logged_gets_its_cause)
+static hr_report explain_log(const char *log)
 {
     char path[] = "/tmp/headroom_complaint_XXXXXX";
     hr_err err = {0};
@@ -291,17 +291,46 @@ START_TEST(a_complaint_that_was_logged_gets_its_cause)
     hr_report r;
     const int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, logs[_i].log, strlen(logs[_i].log)), (ssize_t)strlen(logs[_i].log));
+    ck_assert_int_eq(write(fd, log, strlen(log)), (ssize_t)strlen(log));
     ck_assert_int_eq(close(fd), 0);
     const hr_status status = hr_replay_open(path, &replay, &err);
     ck_assert_int_eq(remove(path), 0);
     ck_assert_msg(status == HR_OK, "%s", err.sentence);
     hr_replay_knobs_init(&knobs);
     ck_assert_msg(hr_replay_explain(replay, &knobs, "log", &r, &err) == HR_OK, "%s", err.sentence);
+    hr_replay_close(replay);
+    return r;
+}
+
+START_TEST(a_complaint_that_was_logged_gets_its_cause)
+{
+    hr_report r = explain_log(logs[_i].log);
     ck_assert_msg(r.oom.cause == logs[_i].cause, "%d: %s", logs[_i].number, r.oom.sentence);
     ck_assert_msg(is_shown(&r.oom, logs[_i].shows), "%d: %s", logs[_i].number, r.oom.sentence);
     hr_report_deinit(&r);
-    hr_replay_close(replay);
+}
+END_TEST
+
+static const struct {
+    const char *lines;
+    bool is_limit; // of a card that is known to be larger
+} cards[] = {
+    {"totalMemory: 7.59GiB freeMemory: 7.01GiB\n", true},
+    {"deviceMemorySize: 7.59GiB\ndeviceMemorySize: 7.59GiB\n", true},
+    {"srun: job 17 Memory: 64.00GiB\n", false},
+    {"srun: job 17 Memory: 64.00GiB\ndeviceMemorySize: 7.59GiB\n", true},
+    {"deviceMemorySize: 7.59GiB\ndeviceMemorySize: 3.87GiB\n", false}, // of which it is, no line says
+};
+
+START_TEST(the_size_of_a_card_is_what_tensorflow_says_of_its_own)
+{
+    const char *const dump = strstr(logs[1].log, "W Allocator");
+    char log[2000];
+    (void)snprintf(log, sizeof log, "%s%s", cards[_i].lines, dump);
+    hr_report r = explain_log(log);
+    ck_assert_msg((r.oom.cause == HR_OOM_LIMIT) == cards[_i].is_limit, "%s", r.oom.sentence);
+    ck_assert_msg(!cards[_i].is_limit || is_shown(&r.oom, "of a card of 7.59 GiB"), "%s", r.oom.sentence);
+    hr_report_deinit(&r);
 }
 END_TEST
 
@@ -383,6 +412,8 @@ int main(void)
     tcase_add_loop_test(cases, a_complaint_that_can_be_played_gets_its_cause, 0,
                         sizeof complaints / sizeof *complaints);
     tcase_add_loop_test(cases, a_complaint_that_was_logged_gets_its_cause, 0, sizeof logs / sizeof *logs);
+    tcase_add_loop_test(cases, the_size_of_a_card_is_what_tensorflow_says_of_its_own, 0,
+                        sizeof cards / sizeof *cards);
     tcase_add_loop_test(cases, a_complaint_in_a_snapshot_gets_its_cause, 0,
                         sizeof snapshots / sizeof *snapshots);
     tcase_add_test(cases, without_host_memory_nothing_is_said);
