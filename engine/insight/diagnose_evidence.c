@@ -70,13 +70,14 @@ static void say_leak(const oom_evidence *shown, hr_report_oom *oom)
 static void say_queue(const oom_evidence *shown, hr_report_oom *oom)
 {
     const oom_part *part = &shown->queue;
+    const bool one = part->largest == 1;
     (void)snprintf(oom->sentence, sizeof oom->sentence,
-                   "pipeline: %" PRIu32
-                   " batches wait on the device, %s, %s each for %s; without them %s of %s would "
+                   "pipeline: %" PRIu32 " %s on the device, %s, %s each for %s; without %s %s of %s would "
                    "have room",
-                   part->blocks, human(part->without.held_bytes).text, human(part->block_bytes).text,
-                   part->name[0] == '\0' ? "blocks without a name" : part->name, oom->tensor,
-                   human(oom->requested_bytes).text);
+                   part->largest, one ? "batch waits" : "batches wait", human(part->without.held_bytes).text,
+                   human(part->block_bytes).text,
+                   part->name[0] == '\0' ? "blocks without a name" : part->name, one ? "it" : "them",
+                   oom->tensor, human(oom->requested_bytes).text);
 }
 
 static void say_twin(const oom_evidence *shown, hr_report_oom *oom)

@@ -250,8 +250,10 @@ static bool add_quota(quotas *q, const record *r, const heap_snapshot *p, const 
     }
     *one = (quota){c->bytes, name_in_heap(p, name), count};
     part->blocks += count;
+    part->largest += c->bytes == part->block_bytes ? count : 0;
     if (c->bytes > part->block_bytes) {
         part->block_bytes = c->bytes;
+        part->largest = count;
         (void)text_copy(part->name, sizeof part->name, name == NULL ? "" : name);
     }
     return true;

@@ -19,6 +19,7 @@ typedef struct oom_part {
     heap_without without; // it; zeroes: there is none
     uint32_t blocks;
     uint64_t block_bytes;   // of the largest
+    uint32_t largest;       // blocks of that size
     uint64_t most_bytes;    // what it comes to as far as the record goes
     uint64_t step_bytes;    // of a leak: how much more with every step
     char name[HR_NAME_MAX]; // of the largest: who asks for it; "": it has no name

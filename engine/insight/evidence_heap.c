@@ -18,11 +18,28 @@ static bool is_held_ahead(const char *name, bool *one_is_used)
     return false;
 }
 
+enum { BATCH_SIZES = 16 };
+
 typedef struct ahead {
     const heap_snapshot *p;
-    bool spares; // the next one is the batch that is used
+    uint64_t sizes[BATCH_SIZES]; // of which one was spared: images and labels of the batch that is used
+    uint32_t size_count;
     oom_part *part;
 } ahead;
+
+// The first of every size; any of those beyond what a batch has.
+static bool is_of_the_used(ahead *a, uint64_t bytes)
+{
+    for (uint32_t k = 0; k < a->size_count; k++) {
+        if (a->sizes[k] == bytes) {
+            return false;
+        }
+    }
+    if (a->size_count < BATCH_SIZES) {
+        a->sizes[a->size_count++] = bytes;
+    }
+    return true;
+}
 
 static bool waits(void *context, const heap_chunk *c)
 {
@@ -32,13 +49,14 @@ static bool waits(void *context, const heap_chunk *c)
     if (!is_held_ahead(name, &one_is_used)) {
         return false;
     }
-    if (one_is_used && a->spares) {
-        a->spares = false;
+    if (one_is_used && is_of_the_used(a, c->requested_bytes)) {
         return false;
     }
     a->part->blocks++;
+    a->part->largest += c->requested_bytes == a->part->block_bytes;
     if (c->requested_bytes > a->part->block_bytes) {
         a->part->block_bytes = c->requested_bytes;
+        a->part->largest = 1;
         (void)text_copy(a->part->name, sizeof a->part->name, name);
     }
     return true;
@@ -47,7 +65,7 @@ static bool waits(void *context, const heap_chunk *c)
 static void find_named_queue(const heap_snapshot *p, oom_evidence *out)
 {
     if (out->queue.blocks == 0) {
-        ahead a = {p, true, &out->queue};
+        ahead a = {.p = p, .part = &out->queue};
         out->queue.without = heap_without_them(p, waits, &a);
         out->queue.most_bytes = out->queue.without.held_bytes;
     }

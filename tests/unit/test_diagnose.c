@@ -145,6 +145,45 @@ END_TEST
 
 // ---- steps ----------------------------------------------------------------------------------------------------
 
+static const struct {
+    piece pieces[6];
+    hr_oom_cause cause;
+    const char *sentence; // begins so
+} queues[] = {
+    // Images and labels of the batch that is used wait for nobody.
+    {{{4, "IteratorGetNext", 0}, {2, "IteratorGetNext", 0}, {1, "w", 0}, {-3, "", 0}}, HR_OOM_CAPACITY, ""},
+    {{{4, "IteratorGetNext", 0}, {4, "IteratorGetNext", 0}, {-2, "", 0}},
+     HR_OOM_PIPELINE,
+     "pipeline: 1 batch waits on the device, 4.00 MiB, 4.00 MiB each for IteratorGetNext; without it late "},
+    {{{3, "prefetch", 0},
+      {3, "prefetch", 0},
+      {3, "prefetch", 0},
+      {1, "prefetch:label", 0},
+      {1, "prefetch:label", 0},
+      {-2, "", 0}},
+     HR_OOM_PIPELINE,
+     "pipeline: 2 batches wait on the device, 7.00 MiB, 3.00 MiB each for prefetch; without them late "},
+};
+
+START_TEST(the_batch_that_is_used_does_not_wait)
+{
+    uint32_t count = 0;
+    int64_t bytes = 0;
+    hr_report_oom oom;
+    oom_evidence shown;
+    for (; count < 6 && queues[_i].pieces[count].mib != 0; count++) {
+        bytes += llabs(queues[_i].pieces[count].mib);
+    }
+    heap_snapshot p = snapshot_of(queues[_i].pieces, count, 4, 0, (uint64_t)bytes, HEAP_REGION_PLAIN);
+    ck_assert_int_eq(evidence_of(NULL, 0, 0, &p, &shown, NULL), HR_OK);
+    diagnose_record(&p, &shown, &oom);
+    ck_assert_msg(oom.cause == queues[_i].cause, "%s", oom.sentence);
+    ck_assert_msg(strncmp(oom.sentence, queues[_i].sentence, strlen(queues[_i].sentence)) == 0, "%s",
+                  oom.sentence);
+    heap_snapshot_deinit(&p);
+}
+END_TEST
+
 static hr_report_oom refusal_of(uint64_t requested_mib, uint64_t free_mib, uint64_t largest_mib)
 {
     hr_report_oom oom = {.tensor = "conv/out",
@@ -469,6 +508,7 @@ int main(void)
     Suite *suite = suite_create("diagnose");
     TCase *cases = tcase_create("diagnose");
     tcase_add_loop_test(cases, a_heap_tells_its_cause, 0, sizeof heaps / sizeof *heaps);
+    tcase_add_loop_test(cases, the_batch_that_is_used_does_not_wait, 0, sizeof queues / sizeof *queues);
     tcase_add_loop_test(cases, a_copy_of_what_is_there_is_told_from_its_gradient, 0, 2);
     tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
     tcase_add_test(cases, a_knob_that_sets_the_limit_is_named);
