@@ -26,7 +26,8 @@ static uint32_t end_of_record(const trace *t, uint32_t device, bool is_heap)
     return end == 0 ? t->events.count : end - 1;
 }
 
-static hr_status explain_recorded(const hr_replay *replay, heap_snapshot *p, hr_report_oom *oom, hr_err *err)
+static hr_status explain_recorded(const hr_replay *replay, const heap_snapshot *p, hr_report_oom *oom,
+                                  hr_err *err)
 {
     oom_evidence shown;
     const uint32_t device = replay->about.device;
@@ -85,8 +86,9 @@ hr_status hr_replay_explain(hr_replay *replay, const hr_knobs *set, const char *
     hr_report_oom recorded = {.cause = HR_OOM_NONE};
     HR_TRY(hr_replay_knobs_at_refusal(replay, set, &knobs, err));
     if (replay->recorded != NULL && replay->recorded->snapshot.refusal.any) {
-        HR_TRY(card_of(set, &replay->recorded->snapshot, err));
-        HR_TRY(explain_recorded(replay, &replay->recorded->snapshot, &recorded, err));
+        heap_snapshot seen = replay->recorded->snapshot; // borrows what it points at
+        HR_TRY(card_of(set, &seen, err));
+        HR_TRY(explain_recorded(replay, &seen, &recorded, err));
     }
     const bool is_recorded = recorded.cause != HR_OOM_NONE;
     HR_TRY(replay_report_with(replay, &knobs, name, is_recorded ? &recorded : NULL, out, err));

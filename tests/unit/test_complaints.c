@@ -214,6 +214,27 @@ START_TEST(a_complaint_in_a_snapshot_gets_its_cause)
 }
 END_TEST
 
+START_TEST(a_card_that_was_asked_about_leaves_the_record_as_it_was)
+{
+    hr_replay *replay = NULL;
+    hr_knobs knobs;
+    hr_report r;
+    ck_assert_int_eq(setenv("HEADROOM_DATA", "presets", 1), 0);
+    ck_assert_int_eq(hr_replay_open("tests/data/refused/near_full.pickle", &replay, NULL), HR_OK);
+    hr_replay_knobs_of(replay, &knobs);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "device.card=h100-80g", NULL), HR_OK);
+    ck_assert_int_eq(hr_replay_explain(replay, &knobs, "snapshot", &r, NULL), HR_OK);
+    ck_assert_int_eq(r.oom.cause, HR_OOM_OUTSIDE); // who has the other 79 GiB
+    hr_report_deinit(&r);
+    hr_replay_knobs_of(replay, &knobs);
+    ck_assert_int_eq(hr_replay_explain(replay, &knobs, "snapshot", &r, NULL), HR_OK);
+    ck_assert_int_eq(r.oom.cause, HR_OOM_ROUNDING);
+    ck_assert_uint_eq(replay->recorded->snapshot.refusal.device_bytes, 0);
+    hr_report_deinit(&r);
+    hr_replay_close(replay);
+}
+END_TEST
+
 // Each request for host memory fails once, and nothing is lost.
 START_TEST(without_host_memory_nothing_is_said)
 {
@@ -416,6 +437,7 @@ int main(void)
                         sizeof cards / sizeof *cards);
     tcase_add_loop_test(cases, a_complaint_in_a_snapshot_gets_its_cause, 0,
                         sizeof snapshots / sizeof *snapshots);
+    tcase_add_test(cases, a_card_that_was_asked_about_leaves_the_record_as_it_was);
     tcase_add_test(cases, without_host_memory_nothing_is_said);
     tcase_add_test(cases, memory_of_others_is_told_from_the_pool);
     suite_add_tcase(suite, cases);

@@ -10,6 +10,7 @@
 #include "headroom/units.h"
 
 #include "insight/diagnose.h"
+#include "insight/diagnose_evidence.h"
 #include "unit/small_engine.h"
 
 typedef struct piece {
@@ -181,6 +182,18 @@ START_TEST(the_batch_that_is_used_does_not_wait)
     ck_assert_msg(strncmp(oom.sentence, queues[_i].sentence, strlen(queues[_i].sentence)) == 0, "%s",
                   oom.sentence);
     heap_snapshot_deinit(&p);
+}
+END_TEST
+
+START_TEST(everything_that_shows_it_has_a_line)
+{
+    const oom_part part = {.without.held_bytes = HR_MIB, .blocks = 2, .step_bytes = HR_MIB};
+    const oom_evidence shown = {.leak = part, .queue = part, .twin = part, .steps = 4, .retries = 3};
+    hr_report_oom oom = {.by_category[HR_CATEGORY_WEIGHTS] = HR_MIB};
+    diagnose_lines(&shown, &(heap_room){.any = true}, &oom);
+    diagnose_categories(&oom);
+    ck_assert_uint_eq(oom.evidence_count, 8);
+    ck_assert_str_eq(oom.evidence[7].line, "held: weights 1.00 MiB");
 }
 END_TEST
 
@@ -510,6 +523,7 @@ int main(void)
     tcase_add_loop_test(cases, a_heap_tells_its_cause, 0, sizeof heaps / sizeof *heaps);
     tcase_add_loop_test(cases, the_batch_that_is_used_does_not_wait, 0, sizeof queues / sizeof *queues);
     tcase_add_loop_test(cases, a_copy_of_what_is_there_is_told_from_its_gradient, 0, 2);
+    tcase_add_test(cases, everything_that_shows_it_has_a_line);
     tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
     tcase_add_test(cases, a_knob_that_sets_the_limit_is_named);
     tcase_add_test(cases, a_step_that_would_fit_is_told_by_its_heap);
