@@ -186,6 +186,7 @@ END_TEST
 
 int main(void)
 {
+    hr_preset_search_beside(".");
     Suite *suite = suite_create("turns stand");
     TCase *tests = tcase_create("turns stand");
     tcase_add_loop_test(tests, what_is_said_to_be_possible_is_taken, 0, sizeof cases / sizeof *cases);
