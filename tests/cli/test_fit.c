@@ -343,7 +343,7 @@ int main(void)
     TCase *tc = tcase_create("all");
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, every_point_is_a_plan_and_the_fastest_is_the_fastest, 0,
-                        sizeof cases / sizeof *cases);
+                        HEADROOM_SANITIZED ? 1 : (int)(sizeof cases / sizeof *cases));
     tcase_add_test(tc, what_is_kept_is_turned_nowhere);
     tcase_add_loop_test(tc, an_answer_that_is_run_holds_what_was_planned, 0, 3);
     tcase_add_test(tc, what_cannot_fit_ends_with_1_and_says_the_least);
@@ -351,7 +351,7 @@ int main(void)
     tcase_add_test(tc, a_card_holds_the_way_that_is_said);
     tcase_add_loop_test(tc, a_wrong_question_says_what_to_ask, 0, 9);
     tcase_add_loop_test(tc, every_field_is_a_term, 0, 3);
-    tcase_add_loop_test(tc, no_line_but_a_command_is_wider_than_80_columns, 0, 4);
+    tcase_add_loop_test(tc, no_line_but_a_command_is_wider_than_80_columns, 0, HEADROOM_SANITIZED ? 1 : 4);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
