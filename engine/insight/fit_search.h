@@ -10,8 +10,8 @@
 //   the fastest below a peak       LADDER of them between the least peak and that of the fastest, and the same
 //   the fastest that fits          once more, from the best of everything
 //
-// A goal begins at the best that is known for it, so that plans are shared. Against every combination there is the committed
-// bench (tests/bench/results/fit.*.json) says how near it comes, and with how many plans.
+// A goal begins at the best that is known for it, so that plans are shared. `tests/bench/run fit` sets it beside every combination
+// there is: how near it comes, and with how many plans.
 //
 //   point 0: the knobs as they are
 //   then     what was planned, in order. A combination that is refused is no point, and neither is a turn that
