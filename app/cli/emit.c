@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "headroom/json.h"
+#include "headroom/knobs.h"
 #include "headroom/report.h"
 
 static void new_line(const emitter *e)
@@ -128,4 +130,17 @@ void emit_null(emitter *e, const char *key)
 {
     begin_value(e, key);
     fputs("null", e->out);
+}
+
+void emit_pairs(emitter *e, const char *key, const char *pairs)
+{
+    emit_array(e, key);
+    while (*pairs != '\0') {
+        char pair[2 * HR_KNOB_TEXT_MAX];
+        const size_t length = strcspn(pairs, " ");
+        (void)snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
+        emit_text(e, NULL, pair);
+        pairs += length + (pairs[length] == ' ');
+    }
+    emit_end_array(e);
 }

@@ -24,6 +24,7 @@ void emit_row(emitter *e, const char *key); // an object on one line
 void emit_end_object(emitter *e);
 void emit_end_array(emitter *e);
 
+void emit_pairs(emitter *e, const char *key, const char *pairs);            // "a.b=1 c.d=2", as a list
 void emit_text(emitter *e, const char *key, const char *value);             // NULL: null
 void emit_count(emitter *e, const char *key, uint64_t value);               // HR_NONE: null
 void emit_real(emitter *e, const char *key, double value, unsigned digits); // not finite: null

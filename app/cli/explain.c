@@ -55,22 +55,12 @@ static const char *cost_of(const char *knobs)
 
 // ---- the first lines ------------------------------------------------------------------------------------------
 
-// "-s a=b -s c=d"
-static void print_pairs(const char *pairs)
-{
-    for (const char *at = pairs; *at != '\0';) {
-        const size_t length = strcspn(at, " ");
-        printf("%s-s %.*s", at == pairs ? "" : " ", (int)length, at);
-        at += length + (at[length] == ' ');
-    }
-}
-
 // "  1. -s allocator.kind=async: fits, 1.20 GiB left"
 static void print_fix(uint32_t number, const hr_report_fix *fix, bool of_host, bool with_cost)
 {
     char left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
     printf("  %" PRIu32 ". ", number);
-    print_pairs(fix->knobs);
+    say_options(fix->knobs);
     if (of_host && fix->host_bytes != HR_NONE) {
         printf(": fits, the host holds %s", hr_bytes_human(fix->host_bytes, left));
     } else if (fix->limit_bytes != HR_NONE && fix->limit_bytes >= fix->peak_bytes) {
@@ -212,23 +202,11 @@ static hr_status choose_fix(const cli_args *args, const hr_report_oom *oom, cons
     return HR_OK;
 }
 
-static hr_status turn_all(hr_knobs *knobs, const char *pairs, hr_err *err)
-{
-    for (const char *at = pairs; *at != '\0';) {
-        char pair[sizeof((hr_report_fix *)NULL)->knobs];
-        const size_t length = strcspn(at, " ");
-        (void)snprintf(pair, sizeof pair, "%.*s", (int)length, at);
-        HR_TRY(hr_knobs_set_pair(knobs, pair, err));
-        at += length + (at[length] == ' ');
-    }
-    return HR_OK;
-}
-
 static void say_applied(const cli_args *args, const hr_report_fix *fix)
 {
     if (!cli_given(args, APP_JSON)) {
         fputs("with ", stdout);
-        print_pairs(fix->knobs);
+        say_options(fix->knobs);
         puts(":");
     }
 }
@@ -268,7 +246,7 @@ static hr_status report_with(const subject *s, const hr_knobs *knobs, const hr_r
     if (s->preset == NULL) {
         HR_TRY(hr_replay_knobs_at_refusal(s->replay, knobs, &turned, err));
     }
-    HR_TRY(turn_all(&turned, fix->knobs, err));
+    HR_TRY(hr_knobs_set_pairs(&turned, fix->knobs, err));
     return s->preset != NULL ? report_preset(s, &turned, out, err)
                              : hr_replay_report(s->replay, &turned, s->args->words[0], out, err);
 }

@@ -49,11 +49,8 @@ static void print_command(const cli_args *args, const fit_answer *a, const hr_fi
         say_word(stdout, args->sets[k]);
     }
     print_turned(a);
-    for (const char *at = w->point.knobs; *at != '\0';) {
-        const size_t length = strcspn(at, " ");
-        printf(" -s %.*s", (int)length, at);
-        at += length + (at[length] == ' ');
-    }
+    fputs(w->point.knobs[0] == '\0' ? "" : " ", stdout);
+    say_options(w->point.knobs);
     putchar('\n');
 }
 

@@ -27,8 +27,6 @@ typedef struct fit_answer {
 HR_MUST_CHECK hr_status fit_find(fit_answer *a, hr_err *err);
 // "key=value key=value" from column `indent` on, in lines of 80 columns.
 void fit_print_knobs(const hr_fit_way *w, unsigned indent);
-// The same pairs as an array: of a fix they are written so, too.
-void fit_emit_knobs(emitter *e, const hr_fit_way *w);
 // "12.4 ms"; "" where it is not known.
 const char *fit_seconds_text(double seconds, char text[REPORT_SECONDS_TEXT_MAX]);
 

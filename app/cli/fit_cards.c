@@ -182,7 +182,7 @@ static void print_json(const dealing *d)
         emit_count(&e, "vram_bytes", c->card.vram_bytes);
         emit_bool(&e, "fits", c->way != NULL);
         if (c->way != NULL) {
-            fit_emit_knobs(&e, c->way);
+            emit_pairs(&e, "knobs", c->way->point.knobs);
         } else {
             emit_null(&e, "knobs");
         }

@@ -226,7 +226,7 @@ static void print_json(const sizing *s)
     for (size_t k = 0; k < s->count; k++) {
         const hr_largest *l = &s->sized[k].largest;
         emit_row(&e, NULL);
-        fit_emit_knobs(&e, &s->sized[k].way);
+        emit_pairs(&e, "knobs", s->sized[k].way.point.knobs);
         emit_bool(&e, "frontier", !s->sized[k].is_beaten);
         emit_count(&e, "largest", l->value);
         emit_count(&e, "peak_in_use_bytes", l->plan.peak_in_use_bytes);

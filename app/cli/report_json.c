@@ -20,20 +20,6 @@ static void print_by_category(emitter *e, const char *name, const uint64_t *by_c
     emit_end_object(e);
 }
 
-// "a.b=1 c.d=2" as a list.
-static void print_pairs(emitter *e, const char *name, const char *pairs)
-{
-    emit_array(e, name);
-    while (*pairs != '\0') {
-        char pair[sizeof((hr_report_fix *)NULL)->knobs];
-        size_t length = strcspn(pairs, " ");
-        (void)snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
-        pairs += length + (pairs[length] == ' ');
-        emit_text(e, NULL, pair);
-    }
-    emit_end_array(e);
-}
-
 static void print_hash(emitter *e, const char *name, uint64_t hash)
 {
     char text[20];
@@ -96,7 +82,7 @@ static void print_field(emitter *e, const hr_field *f, const void *record, const
         print_by_category(e, f->name, at);
         break;
     case HR_FIELD_PAIRS:
-        print_pairs(e, f->name, at);
+        emit_pairs(e, f->name, at);
         break;
     case HR_FIELD_WORD:
         emit_text(e, f->name, f->word(hr_field_word_value(f, record)));

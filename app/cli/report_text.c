@@ -478,16 +478,6 @@ static uint64_t waste_when_out(const hr_report_oom *o)
     return o->in_use_bytes - requested;
 }
 
-// "a.b=1 c.d=2" as options that can be copied.
-static void print_options(const char *pairs)
-{
-    while (*pairs != '\0') {
-        size_t length = strcspn(pairs, " ");
-        printf("-s %.*s ", (int)length, pairs);
-        pairs += length + (pairs[length] == ' ');
-    }
-}
-
 // Every change that a dry run found to fit; what it would take is a comment to the shell.
 static void print_fixes(const hr_report *r)
 {
@@ -497,7 +487,8 @@ static void print_fixes(const hr_report *r)
         char peak[HR_BYTES_TEXT_MAX];
         char seconds[REPORT_SECONDS_TEXT_MAX];
         fputs(k == 0 ? "  try: " : "   or: ", stdout);
-        print_options(fix->knobs);
+        say_options(fix->knobs);
+        putchar(' ');
         printf("# peak %s p", hr_bytes_human(fix->peak_bytes, peak));
         if (fix->host_bytes != HR_NONE) {
             printf(", host %s p", hr_bytes_human(fix->host_bytes, peak));

@@ -132,6 +132,15 @@ void say_word(FILE *to, const char *text)
     fputc('\'', to);
 }
 
+void say_options(const char *pairs)
+{
+    for (const char *at = pairs; *at != '\0';) {
+        const size_t length = strcspn(at, " ");
+        printf("%s-s %.*s", at == pairs ? "" : " ", (int)length, at);
+        at += length + (at[length] == ' ');
+    }
+}
+
 int say_done(int exit_code)
 {
     errno = 0;

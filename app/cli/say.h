@@ -21,6 +21,9 @@ void say_foreign(FILE *to, const char *text, const char *kept);
 // The same as a word of a command that can be copied into a shell: in quotes where it needs them.
 void say_word(FILE *to, const char *text);
 
+// "a.b=1 c.d=2" as options that can be copied: "-s a.b=1 -s c.d=2".
+void say_options(const char *pairs);
+
 // Flushes stdout. A reader that closed its end early is no error; a full disk is: then the exit code is 5.
 int say_done(int exit_code);
 

@@ -9,18 +9,6 @@
 
 #include "base/text.h"
 
-// Bytes as people read them, in one expression.
-typedef struct words {
-    char text[HR_BYTES_TEXT_MAX];
-} words;
-
-static words human(uint64_t bytes)
-{
-    words w;
-    (void)hr_bytes_human(bytes, w.text);
-    return w;
-}
-
 // ---- causes of one heap ---------------------------------------------------------------------------------------
 
 // Of a request that would fit if everything free were one piece, or that would not.
@@ -91,7 +79,7 @@ static void say_other_stream(const refused *r, const heap_room *room, char *out,
 // pool's, or another stream's.
 static void say_step(const refused *r, const heap_room *room, char *out, size_t size)
 {
-    words taken = human(room->driver_bytes);
+    byte_words taken = human(room->driver_bytes);
     char hole[96] = "no hole is one that it may use";
     if (room->hole_bytes > 0) {
         (void)snprintf(hole, sizeof hole, "the largest hole that it may use is %s",
@@ -132,7 +120,7 @@ static hr_category largest_category(const hr_report_oom *oom)
 // " (58.50 MiB would hold it)", exact to the byte; "" where none was found.
 static void say_limit(const step_needs *needs, char *out, size_t size)
 {
-    words exact = human(needs->limit_bytes);
+    byte_words exact = human(needs->limit_bytes);
     uint64_t read_back = 0;
     out[0] = '\0';
     if (!hr_bytes_parse(exact.text, &read_back) || read_back != needs->limit_bytes) {

@@ -10,18 +10,6 @@
 #define CONTEXT_BYTES HR_GIB // what a process holds of a card beside its pool, at most
 #define NS_PER_MS     1e6
 
-// Bytes as people read them, in one expression.
-typedef struct words {
-    char text[HR_BYTES_TEXT_MAX];
-} words;
-
-static words human(uint64_t bytes)
-{
-    words w;
-    (void)hr_bytes_human(bytes, w.text);
-    return w;
-}
-
 static uint64_t without(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;

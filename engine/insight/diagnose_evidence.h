@@ -3,7 +3,21 @@
 #ifndef INSIGHT_DIAGNOSE_EVIDENCE_H
 #define INSIGHT_DIAGNOSE_EVIDENCE_H
 
+#include "headroom/units.h"
+
 #include "insight/evidence.h"
+
+// Bytes as people read them, in one expression.
+typedef struct byte_words {
+    char text[HR_BYTES_TEXT_MAX];
+} byte_words;
+
+static inline byte_words human(uint64_t bytes)
+{
+    byte_words w;
+    (void)hr_bytes_human(bytes, w.text);
+    return w;
+}
 
 //   limit         the device had enough, and something of one's own kept the pool from it
 //   outside       the limit would allow it, and the device had no more: others have it

@@ -149,17 +149,8 @@ bool fit_turn(const hr_knobs *asked, const fit_combination *c, hr_knobs *knobs, 
 
 hr_status hr_fit_knobs(const hr_knobs *asked, const hr_fit_point *point, hr_knobs *out, hr_err *err)
 {
-    char pair[sizeof point->knobs];
     *out = *asked;
-    for (const char *at = point->knobs; *at != '\0';) {
-        const size_t length = strcspn(at, " ");
-        (void)snprintf(pair, sizeof pair, "%.*s", (int)length, at);
-        if (length > 0) {
-            HR_TRY(hr_knobs_set_pair(out, pair, err));
-        }
-        at += length + (at[length] == ' ');
-    }
-    return HR_OK;
+    return hr_knobs_set_pairs(out, point->knobs, err);
 }
 
 // ---- what is kept ---------------------------------------------------------------------------------------------

@@ -310,6 +310,22 @@ hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err)
     return hr_knobs_set(knobs, row->id, equals + 1, err);
 }
 
+hr_status hr_knobs_set_pairs(hr_knobs *knobs, const char *pairs, hr_err *err)
+{
+    char pair[2 * HR_KNOB_TEXT_MAX];
+    while (*pairs != '\0') {
+        const size_t length = strcspn(pairs, " ");
+        if (length >= sizeof pair) {
+            return HR_FAIL(err, KNOB, "a pair of key and value needs at most %zu characters, had %zu",
+                           sizeof pair - 1, length);
+        }
+        (void)snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
+        HR_TRY(length > 0 ? hr_knobs_set_pair(knobs, pair, err) : HR_OK);
+        pairs += length + (pairs[length] == ' ');
+    }
+    return HR_OK;
+}
+
 // ---- asking -----------------------------------------------------------------------------------------------
 
 // The fewest digits that read back as the same number.

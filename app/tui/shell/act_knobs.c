@@ -139,15 +139,9 @@ bool app_turn_pairs(feed *f, const char *pairs)
 {
     hr_knobs to = f->knobs;
     hr_err err;
-    char pair[HR_KNOB_TEXT_MAX];
-    while (*pairs != '\0') {
-        size_t length = strcspn(pairs, " ");
-        snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
-        if (length > 0 && hr_knobs_set_pair(&to, pair, &err) != HR_OK) {
-            feed_say_error(f, &err);
-            return false;
-        }
-        pairs += length + (pairs[length] == ' ');
+    if (hr_knobs_set_pairs(&to, pairs, &err) != HR_OK) {
+        feed_say_error(f, &err);
+        return false;
     }
     return app_turn_all(f, &to);
 }

@@ -39,27 +39,15 @@ void remember_turned_put(FILE *out, const feed *f)
     fputs(any ? "\n" : "", out);
 }
 
-static bool read_pairs(hr_knobs *to, const char *pairs)
-{
-    bool set = true;
-    while (set && *pairs != '\0') {
-        char pair[2 * HR_KNOB_TEXT_MAX];
-        const size_t length = strcspn(pairs, " ");
-        snprintf(pair, sizeof pair, "%.*s", (int)length, pairs);
-        set = length < sizeof pair && hr_knobs_set_pair(to, pair, NULL) == HR_OK;
-        pairs += length + (pairs[length] == ' ');
-    }
-    return set;
-}
-
 void remember_turned_take(feed *f, const char *pairs)
 {
     enum { NAMED_MAX = 100 };
     hr_knobs to = f->knobs;
     hr_knob_id order[HR_KNOB_COUNT];
     size_t count;
-    if (!read_pairs(&to, pairs) || knob_edit_order(&f->knobs, &to, order, &count, NULL) != HR_OK ||
-        count == 0 || count > KNOB_EDIT_UNDO_MAX) {
+    if (hr_knobs_set_pairs(&to, pairs, NULL) != HR_OK ||
+        knob_edit_order(&f->knobs, &to, order, &count, NULL) != HR_OK || count == 0 ||
+        count > KNOB_EDIT_UNDO_MAX) {
         return;
     }
     for (size_t i = 0; i < count; i++) {

@@ -189,6 +189,8 @@ void hr_knobs_init(hr_knobs *knobs); // every row at its default
 HR_MUST_CHECK hr_status hr_knobs_set(hr_knobs *knobs, hr_knob_id id, const char *text, hr_err *err);
 // "key=value", as after --set.
 HR_MUST_CHECK hr_status hr_knobs_set_pair(hr_knobs *knobs, const char *pair, hr_err *err);
+// "key=value key=value", one blank between two, as fixes and points of Fit have them. Those before a wrong one are set.
+HR_MUST_CHECK hr_status hr_knobs_set_pairs(hr_knobs *knobs, const char *pairs, hr_err *err);
 // Batches that the device holds ahead of the step: pipeline.device_prefetch, as its row says where it is auto.
 uint32_t hr_knob_batches_ahead(const hr_knobs *knobs);
 // The word for a number that is not set.
