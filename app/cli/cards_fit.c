@@ -28,7 +28,7 @@ hr_status cards_knobs(hr_knobs *knobs, hr_err *err)
         HR_TRY(hr_knobs_set(knobs, HR_KNOB_DEVICE_KIND, "plan", err));
     }
     HR_TRY(hr_knobs_set(knobs, HR_KNOB_DEVICE_VRAM, "", err));
-    return hr_knobs_set(knobs, HR_KNOB_DEVICE_LOGICAL, "", err);
+    return hr_knobs_set(knobs, HR_KNOB_DEVICE_LOGICAL, "none", err);
 }
 
 static hr_status plan_on_card(const hr_planner *planner, const hr_knobs *subject, card_plan *out, hr_err *err)

@@ -10,7 +10,7 @@
 #include "headroom/engine.h"
 #include "headroom/report_fields.h"
 
-enum { HR_FIT_POINTS_MAX = 600, HR_FIT_CHANGE_MAX = 512 };
+enum { HR_FIT_POINTS_MAX = 2048, HR_FIT_CHANGE_MAX = 512 };
 
 // X(ID): what Fit may turn beyond what leaves what is learned alone; a later one includes the earlier.
 #define HR_PERMISSION_MAP(X)                                                                                 \
