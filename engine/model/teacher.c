@@ -147,7 +147,9 @@ static hr_status find_needed(copying *c, hr_err *err)
         const model_node *node = &m->nodes[n];
         c->needed[n] = makes(node, read);
         for (uint32_t k = 0; c->needed[n] && k < node->in_count; k++) {
-            read[node->in[k].index] |= !node->in[k].is_param;
+            if (!node->in[k].is_param) {
+                read[node->in[k].index] = true;
+            }
         }
     }
     hr_free(read);
