@@ -17,6 +17,9 @@ struct checkpoint_way {
     uint64_t cost, peak_bytes; // as the draft shows it
     uint32_t *segment;         // [model->own_layers] 1, 2, …
     uint8_t *keeps;            // [model->own_layers] segment_keeps
+    uint32_t
+        *steps; // of a way of instructions (program/checkpoint_evict.h), in place of these; NULL: it is none
+    uint32_t step_count;
 };
 
 // In the order in which they are tried: each needs less than the one before it, and costs no less.
@@ -26,6 +29,7 @@ struct checkpoint_ways {
     uint32_t count;
     uint32_t level; // from which more are found
     bool lowest;    // asked for: those that need least, whatever the budget
+    bool by_value;  // asked for: ways of instructions, in place of segments
     bool done;      // there are no more
 };
 

@@ -31,6 +31,8 @@ typedef struct attempt {
     program *unfit;         // that has it, where it is within the budget and does not fit
     program *cut;           // of the cuts within the budget the cheapest
     uint64_t cut_cost;
+    checkpoint_ways *finer; // of instructions
+    uint32_t at;            // the first of them that was not tried
 } attempt;
 
 static hr_status refuse(const attempt *a, hr_err *err)
@@ -129,6 +131,15 @@ static hr_status try_way(attempt *a, const checkpoint_way *way, program **out, h
     return HR_OK;
 }
 
+// The ways of instructions that cost no more than `cost`, the cheapest first.
+static hr_status try_finer(attempt *a, uint64_t cost, program **out, hr_err *err)
+{
+    while (*out == NULL && a->at < a->finer->count && a->finer->way[a->at].cost <= cost) {
+        HR_TRY(try_way(a, &a->finer->way[a->at++], out, err));
+    }
+    return HR_OK;
+}
+
 // The next ones. A step without backward has none.
 static hr_status find_ways(const attempt *a, checkpoint_ways *ways, hr_err *err)
 {
@@ -158,13 +169,18 @@ static hr_status try_ladder(attempt *a, checkpoint_ways *ways, program **out, hr
     for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
         HR_TRY(try_cut(a, cuts[k], err));
     }
+    HR_TRY(find_ways(a, a->finer, err));
     while (*out == NULL && !ways->done) {
         checkpoint_ways_deinit(ways);
         HR_TRY(find_ways(a, ways, err));
         for (uint32_t k = 0; k < ways->count && *out == NULL; k++) {
-            HR_TRY(try_way(a, &ways->way[k], out, err));
+            HR_TRY(try_finer(a, ways->way[k].cost, out, err));
+            if (*out == NULL) {
+                HR_TRY(try_way(a, &ways->way[k], out, err));
+            }
         }
     }
+    HR_TRY(try_finer(a, UINT64_MAX, out, err));
     if (*out == NULL) {
         take_cut(a, out);
     }
@@ -191,15 +207,25 @@ hr_status draft_compile_within(const draft_request *r, draft_compiler compile, u
                                program **out, hr_err *err)
 {
     checkpoint_ways *ways = hr_calloc(1, sizeof *ways);
-    attempt a = {r, compile, budget_bytes, {UINT64_MAX, false}, NULL, NULL, 0};
+    checkpoint_ways *finer = hr_calloc(1, sizeof *finer);
+    attempt a = {.r = r,
+                 .compile = compile,
+                 .budget_bytes = budget_bytes,
+                 .least = {UINT64_MAX, false},
+                 .finer = finer};
     *out = NULL;
-    if (ways == NULL) {
+    if (ways == NULL || finer == NULL) {
+        hr_free(ways);
+        hr_free(finer);
         return HR_FAIL(err, NOMEM, "no host memory for the ways to stay within a budget");
     }
+    finer->by_value = true;
     const hr_status status = try_all(&a, ways, out, err);
     program_destroy(a.unfit);
     program_destroy(a.cut);
     checkpoint_ways_deinit(ways);
+    checkpoint_ways_deinit(finer);
     hr_free(ways);
+    hr_free(finer);
     return status;
 }

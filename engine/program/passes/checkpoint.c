@@ -17,7 +17,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "program/checkpoint_ways.h"
+#include "program/checkpoint_again.h"
+#include "program/checkpoint_evict.h"
 
 typedef struct plan {
     uint32_t forward_count; // instructions before the first of backward
@@ -300,64 +301,13 @@ static uint32_t want(const draft *d, plan *p, uint32_t id)
     return first;
 }
 
-static hr_status second_self(draft *d, plan *p, uint32_t id, uint32_t *out, hr_err *err)
-{
-    const tensor first = d->tensors.data[id];
-    const op_operand o = tensor_operand(&first);
-    const char *name = draft_suffixed(d, first.name, "again");
-    HR_TRY(draft_tensor(d, name, &o, first.category, first.layer, out, err));
-    if (first.storage != id) {
-        const uint32_t source = first.storage;
-        const bool moved = d->tensors.data[source].dropped && p->again[source] != HR_NO_ID;
-        d->tensors.data[*out].storage = moved ? p->again[source] : source;
-    }
-    p->again[id] = *out;
-    return HR_OK;
-}
-
-// Batch normalisation is not measured again: y from x and the statistics that were kept.
-static void apply_statistics(instr *i, const instr *first)
-{
-    i->op = HR_OP_BATCH_NORM_APPLY;
-    i->in[3] = first->out[1];
-    i->in[4] = first->out[2];
-    i->out_count = 1;
-}
-
-static hr_status run_again(draft *d, plan *p, uint32_t n, instr_list *list, hr_err *err)
-{
-    const instr first = d->instrs.data[n];
-    instr *i = draft_instr(d, list, first.op, HR_PHASE_BACKWARD, first.layer);
-    if (i == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for the program's instructions");
-    }
-    const uint32_t id = i->id;
-    *i = first;
-    i->id = id;
-    i->phase = HR_PHASE_BACKWARD;
-    i->again = true;
-    i->serves = first.id;
-    if (first.op == HR_OP_BATCH_NORM) {
-        apply_statistics(i, &first);
-    }
-    for (uint32_t k = 0; k < i->in_count; k++) {
-        if (d->tensors.data[i->in[k]].dropped) {
-            i->in[k] = p->again[i->in[k]];
-        }
-    }
-    for (uint32_t k = 0; k < i->out_count; k++) {
-        HR_TRY(second_self(d, p, first.out[k], &i->out[k], err));
-    }
-    return HR_OK;
-}
-
 // Makes `id` again, and before it everything that it takes.
 static hr_status make_again(draft *d, plan *p, uint32_t id, instr_list *list, hr_err *err)
 {
     for (uint32_t n = want(d, p, id); n <= p->writer[id]; n++) {
         if (p->wanted[n]) {
             p->wanted[n] = false;
-            HR_TRY(run_again(d, p, n, list, err));
+            HR_TRY(draft_run_again(d, n, &(draft_again){.self = p->again}, list, err));
         }
     }
     return HR_OK;
@@ -440,6 +390,9 @@ static hr_status hold_tapes(draft *d, const plan *p, hr_err *err)
 
 static hr_status drop_and_make_again(draft *d, plan *p, const checkpoint_strategy *s, hr_err *err)
 {
+    if (s->kind == CHECKPOINT_BUDGET && d->way->steps != NULL) {
+        return evictions_replay(d, d->way, p->again, err);
+    }
     HR_TRY(cut_segments(d, p, s, err));
     if (s->kind == CHECKPOINT_BUDGET) {
         HR_TRY(find_cheap(d, p, err));
@@ -468,7 +421,13 @@ static hr_status find_ways(draft *d, const plan *p, uint64_t budget_bytes, hr_er
     for (uint32_t t = 0; t < d->tensors.count; t++) {
         droppable[t] = may_drop(d, p, t);
     }
-    hr_status status = find_cheap(d, p, err);
+    hr_status status = HR_OK;
+    if (d->ways->by_value) {
+        status = evictions_find(d, p->forward_count, droppable, d->ways, err);
+        hr_free(droppable);
+        return status;
+    }
+    status = find_cheap(d, p, err);
     if (status == HR_OK) {
         status = segments_create(d, p->forward_count, droppable, p->cheap, &s, err);
     }

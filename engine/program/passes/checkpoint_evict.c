@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/checkpoint_evict.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "program/evictor.h"
+
+// BY_TIME: a value is worth its bytes and the time until it is read; BY_BYTES: its bytes alone; BY_BOTH: between them.
+enum { BY_TIME, BY_BYTES, BY_BOTH, RULES };
+enum { LEVELS = 64, FORWARDS_MOST = 3 };
+
+// ---- letting go -------------------------------------------------------------------------------------------------
+
+static void appear(evictor *e, uint32_t v, bool held)
+{
+    evict_state *s = &e->states[v];
+    s->alive = true;
+    s->held = held;
+    if (e->values[v].droppable) {
+        s->place = e->listed_count;
+        e->listed[e->listed_count++] = v;
+    }
+}
+
+// `how`, of a value that can be made again: as the way has it.
+static hr_status vanish(evictor *e, uint32_t v, uint32_t how, hr_err *err)
+{
+    evict_state *s = &e->states[v];
+    s->alive = s->held = false;
+    e->live_bytes -= e->values[v].bytes;
+    if (!e->values[v].droppable) {
+        return HR_OK; // it lives on for whoever reads it to run again
+    }
+    uint32_t *step = vec_push(&e->steps);
+    if (step == NULL) {
+        return evictor_no_memory(e, err);
+    }
+    *step = e->values[v].first_tensor | how;
+    e->listed[s->place] = e->listed[--e->listed_count];
+    e->states[e->listed[s->place]].place = s->place;
+    for (uint32_t t = e->values[v].first_tensor; t != HR_NO_ID; t = e->sibling[t]) {
+        e->there[t] = false;
+    }
+    return HR_OK;
+}
+
+static uint32_t next_use(const evictor *e, uint32_t v)
+{
+    const evict_value *x = &e->values[v];
+    return e->states[v].passed < x->use_count ? e->uses[x->first_use + e->states[v].passed] : HR_NO_ID;
+}
+
+static void look_at(evictor *e, uint32_t n, uint32_t *depth)
+{
+    if (e->seen[n] != e->looks) {
+        e->seen[n] = e->looks;
+        e->stack[(*depth)++] = n;
+    }
+}
+
+// Of making the value again from what is there but it. More than `most` is as good as any.
+static uint64_t cost_again(evictor *e, uint32_t v, uint64_t most)
+{
+    uint64_t sum = 0;
+    uint32_t depth = 0;
+    e->looks++;
+    for (uint32_t t = e->values[v].first_tensor; t != HR_NO_ID; t = e->sibling[t]) {
+        look_at(e, e->writer[t], &depth);
+    }
+    while (depth > 0 && sum <= most) {
+        const uint32_t n = e->stack[--depth];
+        const instr *i = &e->d->instrs.data[n];
+        sum += e->cost[n];
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            const uint32_t from = e->value_of[i->in[k]];
+            if (from != HR_NO_ID && (!e->there[i->in[k]] || from == v)) {
+                look_at(e, e->writer[i->in[k]], &depth);
+            }
+        }
+    }
+    return sum;
+}
+
+// A tape that backward has read from is read to its end.
+static bool may_go(const evictor *e, uint32_t v, uint32_t now)
+{
+    return !e->states[v].held || e->values[v].asked > now;
+}
+
+static double worth(const evictor *e, uint32_t v, uint32_t now)
+{
+    const uint32_t next = next_use(e, v);
+    const uint64_t then = e->until[next == HR_NO_ID ? e->d->instrs.count : next];
+    const double time = (double)(then > e->until[now] ? then - e->until[now] : 1),
+                 bytes = (double)e->values[v].bytes;
+    return bytes * (e->rule == BY_BYTES ? 1.0 : e->rule == BY_TIME ? time : sqrt(time));
+}
+
+// The value that nobody waits for and costs least for what it is worth; HR_NO_ID: none. `over` is one, too, though the instruction
+// that is to run reads it: its result may lie there.
+static uint32_t choose(evictor *e, uint32_t now, uint32_t over)
+{
+    double best = 0;
+    uint32_t found = HR_NO_ID;
+    for (uint32_t k = 0; k < e->listed_count; k++) {
+        const uint32_t v = e->listed[k];
+        if ((e->states[v].pending > 0 && v != over) || e->values[v].bytes == 0 || !may_go(e, v, now)) {
+            continue;
+        }
+        const double value = worth(e, v, now);
+        const double most = found == HR_NO_ID ? 0x1p62 : best * value;
+        if ((double)e->cost[e->writer[e->values[v].first_tensor]] >= most) {
+            continue;
+        }
+        const double cost = (double)cost_again(e, v, most < 0x1p62 ? (uint64_t)most : UINT64_MAX);
+        if (cost < most) {
+            best = cost / value;
+            found = v;
+        }
+    }
+    return found;
+}
+
+// ---- running ----------------------------------------------------------------------------------------------------
+
+static bool dies(const evictor *e, uint32_t v)
+{
+    return next_use(e, v) == HR_NO_ID && !e->values[v].stays && !e->states[v].held &&
+           e->states[v].pending == 0;
+}
+
+// The value over which the instruction could write its result; HR_NO_ID.
+static uint32_t find_over(const evictor *e, const instr *i)
+{
+    const op_row *row = op_row_of(i->op);
+    if (!e->in_place || row->in_place < 0 || row->in_place >= i->in_count ||
+        i->out_count <= row->in_place_out) {
+        return HR_NO_ID;
+    }
+    const uint32_t from = e->value_of[i->in[row->in_place]], to = e->value_of[i->out[row->in_place_out]];
+    const bool fits = from != HR_NO_ID && to != HR_NO_ID && from != to && !e->states[to].alive &&
+                      e->values[from].bytes == e->values[to].bytes;
+    return fits && e->states[from].pending == 0 ? from : HR_NO_ID;
+}
+
+// The instruction has its turn at its own place in the step.
+static void pass_uses(const evictor *e, uint32_t n)
+{
+    const instr *i = &e->d->instrs.data[n];
+    for (uint32_t k = 0; k < (uint32_t)i->in_count + i->out_count; k++) {
+        const uint32_t v = e->value_of[evict_operand(i, k)];
+        while (v != HR_NO_ID && next_use(e, v) <= n) {
+            e->states[v].passed++;
+        }
+    }
+}
+
+static void await(const evictor *e, const instr *i, bool awaited)
+{
+    for (uint32_t k = 0; k < i->in_count; k++) {
+        const uint32_t v = e->value_of[i->in[k]];
+        if (v != HR_NO_ID) {
+            e->states[v].pending += awaited ? 1u : UINT32_MAX;
+        }
+    }
+}
+
+// Bytes of results that have no storage yet.
+static uint64_t new_bytes(const evictor *e, const instr *i)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        const uint32_t v = e->value_of[i->out[k]];
+        const bool born = v != HR_NO_ID && !e->states[v].alive && evict_is_first(e, i, i->in_count + k);
+        sum += born ? e->values[v].bytes : 0;
+    }
+    return sum;
+}
+
+// Makes room for instruction n. *over: the value that its result is written over; HR_NO_ID.
+static hr_status make_room(evictor *e, uint32_t n, uint32_t now, uint32_t *over, hr_err *err)
+{
+    const instr *i = &e->d->instrs.data[n];
+    await(e, i, false);
+    const uint32_t may = find_over(e, i);
+    *over = may != HR_NO_ID && dies(e, may) ? may : HR_NO_ID;
+    await(e, i, true);
+    uint64_t need = new_bytes(e, i) - (*over != HR_NO_ID ? e->values[*over].bytes : 0);
+    while (e->live_bytes + need > e->budget_bytes) {
+        const uint32_t v = choose(e, now, *over == HR_NO_ID ? may : HR_NO_ID);
+        if (v == HR_NO_ID) {
+            break;
+        }
+        if (v == may && *over == HR_NO_ID) {
+            *over = may;
+            need -= e->values[may].bytes;
+        } else {
+            HR_TRY(vanish(e, v, CHECKPOINT_GOES, err));
+        }
+    }
+    e->live_bytes += need;
+    e->peak_bytes = e->live_bytes > e->peak_bytes ? e->live_bytes : e->peak_bytes;
+    e->live_bytes += *over != HR_NO_ID ? e->values[*over].bytes : 0;
+    return HR_OK;
+}
+
+// Runs instruction n while the step is at `now`: again, where that is another one. Its inputs are there.
+static hr_status run(evictor *e, uint32_t n, uint32_t now, hr_err *err)
+{
+    const instr *i = &e->d->instrs.data[n];
+    uint32_t over;
+    if (n == now) {
+        pass_uses(e, n);
+    }
+    HR_TRY(make_room(e, n, now, &over, err));
+    uint32_t *step = vec_push(&e->steps);
+    if (step == NULL) {
+        return evictor_no_memory(e, err);
+    }
+    *step = n;
+    for (uint32_t k = 0; k < i->out_count; k++) {
+        const uint32_t v = e->value_of[i->out[k]];
+        if (v != HR_NO_ID && !e->states[v].alive) {
+            appear(e, v, n == now && e->values[v].taped);
+        }
+        e->there[i->out[k]] = true;
+    }
+    await(e, i, false);
+    if (over != HR_NO_ID && !dies(e, over)) {
+        HR_TRY(vanish(e, over, CHECKPOINT_GOES, err));
+    }
+    for (uint32_t k = 0; k < (uint32_t)i->in_count + i->out_count; k++) {
+        const uint32_t v = e->value_of[evict_operand(i, k)];
+        if (v != HR_NO_ID && e->states[v].alive && dies(e, v)) {
+            HR_TRY(vanish(e, v, CHECKPOINT_ENDS, err));
+        }
+    }
+    return HR_OK;
+}
+
+// Runs again what instruction `now` takes and is not there.
+static hr_status make_inputs(evictor *e, uint32_t now, hr_err *err)
+{
+    uint32_t depth = 0, first = HR_NO_ID;
+    e->stack[depth++] = now;
+    while (depth > 0) {
+        const instr *i = &e->d->instrs.data[e->stack[--depth]];
+        await(e, i, true);
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            const uint32_t t = i->in[k], n = e->writer[t];
+            if (e->value_of[t] != HR_NO_ID && !e->there[t] && !e->wanted[n]) {
+                e->wanted[n] = true;
+                first = n < first ? n : first;
+                e->stack[depth++] = n;
+            }
+        }
+    }
+    for (uint32_t n = first; first != HR_NO_ID && n < e->forward_count; n++) {
+        if (e->wanted[n]) {
+            e->wanted[n] = false;
+            e->spent += e->cost[n];
+            HR_TRY(run(e, n, now, err));
+        }
+    }
+    return HR_OK;
+}
+
+// *ends: at a price that is worth knowing.
+static hr_status go_through(evictor *e, uint64_t budget, bool *ends, hr_err *err)
+{
+    const uint64_t most = FORWARDS_MOST * e->until[e->forward_count];
+    e->budget_bytes = budget;
+    e->live_bytes = e->peak_bytes = e->spent = 0;
+    e->steps.count = e->listed_count = 0;
+    memset(e->states, 0, e->value_count * sizeof *e->states);
+    memset(e->there, 0, e->d->tensors.count * sizeof *e->there);
+    for (uint32_t n = 0; n < e->d->instrs.count && e->spent <= most; n++) {
+        HR_TRY(make_inputs(e, n, err));
+        HR_TRY(run(e, n, n, err));
+    }
+    *ends = e->spent <= most;
+    return HR_OK;
+}
+
+// ---- ways -------------------------------------------------------------------------------------------------------
+
+// Keeps the way that was gone, unless there is one as cheap and as low; those that it beats go.
+static hr_status add_way(evictor *e, checkpoint_ways *out, hr_err *err)
+{
+    uint32_t at = 0;
+    while (at < out->count && out->way[at].cost <= e->spent) {
+        at++;
+    }
+    if (e->spent == 0 || (at > 0 && out->way[at - 1].peak_bytes <= e->peak_bytes)) {
+        return HR_OK;
+    }
+    at -= at > 0 && out->way[at - 1].cost == e->spent;
+    uint32_t kept = at;
+    while (kept < out->count && out->way[kept].peak_bytes >= e->peak_bytes) {
+        kept++;
+    }
+    if (out->count - kept + at == CHECKPOINT_WAYS_MOST) {
+        return HR_OK;
+    }
+    checkpoint_way w = {.cost = e->spent,
+                        .peak_bytes = e->peak_bytes,
+                        .steps = arena_take(&out->memory, e->steps.count, sizeof *w.steps),
+                        .step_count = e->steps.count};
+    if (w.steps == NULL) {
+        return evictor_no_memory(e, err);
+    }
+    memcpy(w.steps, e->steps.data, e->steps.count * sizeof *w.steps);
+    memmove(&out->way[at + 1], &out->way[kept], (out->count - kept) * sizeof *out->way);
+    out->count = out->count - kept + at + 1;
+    out->way[at] = w;
+    return HR_OK;
+}
+
+// Under ever smaller budgets, as long as they are about kept.
+static hr_status find_by(evictor *e, int rule, checkpoint_ways *out, hr_err *err)
+{
+    bool ends;
+    e->rule = rule;
+    HR_TRY(go_through(e, UINT64_MAX, &ends, err));
+    uint64_t budget = e->peak_bytes;
+    for (uint32_t k = 0; k < LEVELS && ends && e->peak_bytes / 5 * 4 <= budget; k++) {
+        budget -= budget / 32;
+        HR_TRY(go_through(e, budget, &ends, err));
+        if (ends) {
+            HR_TRY(add_way(e, out, err));
+        }
+    }
+    return HR_OK;
+}
+
+hr_status evictions_find(const draft *d, uint32_t forward_count, const bool *may_drop, checkpoint_ways *out,
+                         hr_err *err)
+{
+    evictor e;
+    hr_status status = evictor_init(&e, d, forward_count, may_drop, err);
+    for (int rule = 0; rule < RULES && status == HR_OK; rule++) {
+        status = find_by(&e, rule, out, err);
+    }
+    out->done = true;
+    evictor_deinit(&e);
+    return status;
+}
