@@ -21,58 +21,35 @@
 
 enum { EXPLAIN_STEPS = 12, TENSORS_SHOWN = 8, HOLES_SHOWN = 4 };
 
-// ---- what a fix costs -----------------------------------------------------------------------------------------
-
-// By the first knob that costs something; the rest of the table costs nothing but time.
-static const struct {
-    const char *knob, *costs;
-} costs[] = {
-    {"precision.", "rounds to two bytes: other digits, the same batch"},
-    {"workspace.", "other last digits, the same batch"},
-    {"batch.accumulate", "the same samples an update; batch statistics are of smaller batches"},
-    {"batch.size", "fewer samples an update"},
-    {"execution.retain", "what was kept is not kept"},
-    {"execution.", "the same results"},
-    {"checkpoint.", "the same results, part of the forward pass twice"},
-    {"offload.", "the same results, copies over the bus"},
-    {"optimizer.", "the same results"},
-    {"pipeline.ram_limit", "another limit"},
-    {"pipeline.", "the same samples; a step may wait for its batch"},
-    {"device.", "another limit or card"},
-    {"allocator.", "the same results"},
-};
-
-static const char *cost_of(const char *knobs)
-{
-    for (size_t k = 0; k < sizeof costs / sizeof *costs; k++) {
-        const char *at = strstr(knobs, costs[k].knob);
-        if (at != NULL && (at == knobs || at[-1] == ' ')) {
-            return costs[k].costs;
-        }
-    }
-    return "";
-}
-
 // ---- the first lines ------------------------------------------------------------------------------------------
 
-// "  1. -s allocator.kind=async: fits, 1.20 GiB left"
-static void print_fix(uint32_t number, const hr_report_fix *fix, bool of_host, bool with_cost)
+enum { LINES = 5, COLUMNS = 80, FIX_INDENT = 5, FIX_TEXT_MAX = 512 };
+
+// "-s allocator.kind=async: fits, 1.20 GiB left; same numbers"
+static void fix_words(const hr_report_fix *fix, bool of_host, char text[FIX_TEXT_MAX])
 {
-    char left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
-    printf("  %" PRIu32 ". ", number);
-    say_options(fix->knobs);
+    char left[HR_BYTES_TEXT_MAX];
+    int used = 0;
+    for (const char *pair = fix->knobs; *pair != '\0';) {
+        const size_t length = strcspn(pair, " ");
+        used += snprintf(text + used, FIX_TEXT_MAX - (size_t)used, "%s-s %.*s", used > 0 ? " " : "",
+                         (int)length, pair);
+        pair += length + (pair[length] == ' ');
+    }
     if (of_host && fix->host_bytes != HR_NONE) {
-        printf(": fits, the host holds %s", hr_bytes_human(fix->host_bytes, left));
+        used += snprintf(text + used, FIX_TEXT_MAX - (size_t)used, ": fits, the host holds %s",
+                         hr_bytes_human(fix->host_bytes, left));
     } else if (fix->limit_bytes != HR_NONE && fix->limit_bytes >= fix->peak_bytes) {
-        printf(": fits, %s left", hr_bytes_human(fix->limit_bytes - fix->peak_bytes, left));
+        used += snprintf(text + used, FIX_TEXT_MAX - (size_t)used, ": fits, %s left",
+                         hr_bytes_human(fix->limit_bytes - fix->peak_bytes, left));
     }
-    if (with_cost && isfinite(fix->seconds)) {
-        printf(", a step %s", report_seconds(fix->seconds, seconds));
-    }
-    if (with_cost && cost_of(fix->knobs)[0] != '\0') {
-        printf("\n     %s", cost_of(fix->knobs));
-    }
-    putchar('\n');
+    (void)snprintf(text + used, FIX_TEXT_MAX - (size_t)used, "; %s", fix->cost);
+}
+
+static void print_fix(uint32_t number, const char *words)
+{
+    printf("  %" PRIu32 ". ", number);
+    say_paragraph(words, FIX_INDENT);
 }
 
 // Where no fix was proved, what there is to do is not a knob's.
@@ -100,26 +77,25 @@ static const char *advice_of(hr_oom_cause cause)
     return "no setting was proved to make it fit";
 }
 
-// Five lines: what the sentence leaves of them is for the first fixes.
-static uint32_t fixes_shown(const hr_report_oom *oom)
-{
-    enum { LINES = 5, COLUMNS = 60 }; // that a line of the sentence has at least
-    const uint32_t used = (uint32_t)strlen(oom->sentence) / COLUMNS + 1;
-    return used + 1 < LINES ? LINES - used : 1;
-}
-
+// Five lines: what the sentence leaves of them is for the first fixes, and at least one.
 static void print_first_lines(const hr_report_oom *oom)
 {
-    const uint32_t shown = fixes_shown(oom);
+    enum { SENTENCE_COLUMNS = 60 }; // that a line of it has at least
     const char *head = oom->cause == HR_OOM_RETRIES ? "near full: " : "out of memory: ";
+    size_t used = strlen(oom->sentence) / SENTENCE_COLUMNS + 1;
     fputs(head, stdout);
     say_paragraph(oom->sentence, (unsigned)strlen(head));
     if (oom->fix_count == 0) {
         fputs("  ", stdout);
         say_paragraph(advice_of(oom->cause), 2);
     }
-    for (uint32_t k = 0; k < oom->fix_count && k < shown; k++) {
-        print_fix(k + 1, &oom->fixes[k], oom->of_host, false);
+    for (uint32_t k = 0; k < oom->fix_count && (k == 0 || used < LINES); k++) {
+        char text[FIX_TEXT_MAX];
+        fix_words(&oom->fixes[k], oom->of_host, text);
+        used += strlen(text) / (COLUMNS - FIX_INDENT) + 1;
+        if (k == 0 || used <= LINES) {
+            print_fix(k + 1, text);
+        }
     }
 }
 
@@ -166,9 +142,14 @@ static void print_all_fixes(const hr_report_oom *oom)
     if (oom->fix_count == 0) {
         return;
     }
-    puts("\nwhat helps, each played with it");
+    puts("\nwhat helps, each played with it, the one that costs least first");
     for (uint32_t k = 0; k < oom->fix_count; k++) {
-        print_fix(k + 1, &oom->fixes[k], oom->of_host, true);
+        char text[FIX_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
+        fix_words(&oom->fixes[k], oom->of_host, text);
+        print_fix(k + 1, text);
+        if (isfinite(oom->fixes[k].seconds)) {
+            printf("     a step takes %s\n", report_seconds(oom->fixes[k].seconds, seconds));
+        }
     }
     puts("  the same command with --apply 1 plays it with the first of them");
 }

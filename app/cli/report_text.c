@@ -496,7 +496,7 @@ static void print_fixes(const hr_report *r)
         if (isfinite(fix->seconds)) {
             printf(", a step %s %c", report_seconds(fix->seconds, seconds), letter);
         }
-        putchar('\n');
+        printf("; %s\n", fix->cost);
     }
 }
 

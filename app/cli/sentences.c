@@ -232,6 +232,7 @@ static void say_fixes(const progress *p, const hr_report *r)
             fprintf(p->out, " and %s a step (%s)", report_seconds(fix->seconds, seconds),
                     word_of(r->device.simulated ? REPORT_SIMULATED : REPORT_ESTIMATED));
         }
+        fprintf(p->out, ": %s", fix->cost);
         end_sentence(p);
     }
 }

@@ -37,6 +37,12 @@ static const char *const cause_names[] = {
 #undef X
 };
 
+static const char *const turn_cost_names[] = {
+#define X(id, name, words) [HR_TURN_COST_##id] = name,
+    HR_TURN_COST_MAP(X)
+#undef X
+};
+
 static const char *const state_names[] = {
 #define X(id, text) [HR_ENGINE_##id] = text,
     HR_ENGINE_STATE_MAP(X)
@@ -80,6 +86,11 @@ const char *hr_tune_reason_text(hr_tune_reason reason)
 const char *hr_oom_cause_name(hr_oom_cause cause)
 {
     return NAME_OF(cause_names, cause);
+}
+
+const char *hr_turn_cost_name(hr_turn_cost cost)
+{
+    return NAME_OF(turn_cost_names, cost);
 }
 
 const char *hr_engine_state_name(hr_engine_state state)

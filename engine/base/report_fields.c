@@ -137,6 +137,7 @@ static const hr_field layer[] = {
 static const hr_field model[] = {
     IN(model.parameters, "parameters", COUNT),
     IN(model.trainable_parameters, "trainable_parameters", COUNT),
+    IN(model.normalises_batches, "normalises_batches", FLAG),
     LIST(hr_report, model.layers, model.layer_count, "layers", layer),
     HR_FIELD_END,
 };
@@ -334,6 +335,7 @@ static const hr_field plan[] = {
 
 static const hr_field fix[] = {
     HR_FIELD(hr_report_fix, knobs, "knobs", PAIRS),
+    HR_FIELD(hr_report_fix, cost, "cost", NAME),
     HR_FIELD(hr_report_fix, peak_bytes, "peak_bytes", BYTES),
     HR_FIELD(hr_report_fix, limit_bytes, "limit_bytes", BYTES),
     HR_FIELD(hr_report_fix, host_bytes, "host_bytes", BYTES),

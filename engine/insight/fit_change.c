@@ -2,6 +2,7 @@
 #include "insight/fit_change.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,6 +127,120 @@ const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, bool normali
         note_batches(from, to, text);
     }
     return text;
+}
+
+// ---- what a turn costs -------------------------------------------------------------------------------------------
+
+// By the beginning of the key, the first that it has; a knob that none names changes what is trained.
+static const struct {
+    const char *key;
+    hr_turn_cost cost;
+} costs[] = {
+    {"compress.distill_cache", HR_TURN_COST_NOTHING},
+    {"precision.", HR_TURN_COST_PRECISION},
+    {"workspace.", HR_TURN_COST_DIGITS},
+    {"execution.as", HR_TURN_COST_LIMIT},
+    {"execution.", HR_TURN_COST_NOTHING},
+    {"checkpoint.", HR_TURN_COST_NOTHING},
+    {"offload.", HR_TURN_COST_NOTHING},
+    {"optimizer.fused_backward", HR_TURN_COST_NOTHING},
+    {"optimizer.kind", HR_TURN_COST_OPTIMIZER},
+    {"pipeline.ram_limit", HR_TURN_COST_LIMIT},
+    {"pipeline.shuffle_of", HR_TURN_COST_NOTHING},
+    {"pipeline.shuffle", HR_TURN_COST_ORDER},
+    {"pipeline.", HR_TURN_COST_NOTHING},
+    {"device.", HR_TURN_COST_LIMIT},
+    {"allocator.fraction", HR_TURN_COST_LIMIT},
+    {"allocator.conf", HR_TURN_COST_LIMIT},
+    {"allocator.", HR_TURN_COST_NOTHING},
+};
+
+static const char *const cost_words[] = {
+#define X(id, name, words) [HR_TURN_COST_##id] = words,
+    HR_TURN_COST_MAP(X)
+#undef X
+};
+
+static hr_turn_cost cost_of_batches(const hr_knobs *from, const hr_knobs *to, bool normalises_batches)
+{
+    const int64_t size = hr_knob_int(to, HR_KNOB_BATCH_SIZE);
+    const int64_t before =
+        hr_knob_int(from, HR_KNOB_BATCH_SIZE) * hr_knob_int(from, HR_KNOB_BATCH_ACCUMULATE);
+    const int64_t now = size * hr_knob_int(to, HR_KNOB_BATCH_ACCUMULATE);
+    if (now != before) {
+        return now < before ? HR_TURN_COST_SAMPLES : HR_TURN_COST_MODEL;
+    }
+    if (size == hr_knob_int(from, HR_KNOB_BATCH_SIZE)) {
+        return HR_TURN_COST_NOTHING;
+    }
+    return normalises_batches ? HR_TURN_COST_SPLIT : HR_TURN_COST_DIGITS;
+}
+
+static hr_turn_cost cost_of_key(const char *key)
+{
+    for (size_t k = 0; k < sizeof costs / sizeof *costs; k++) {
+        if (strncmp(key, costs[k].key, strlen(costs[k].key)) == 0) {
+            return costs[k].cost;
+        }
+    }
+    return HR_TURN_COST_MODEL;
+}
+
+static bool is_turned(const hr_knobs *from, const hr_knobs *to, hr_knob_id id)
+{
+    char before[HR_KNOB_TEXT_MAX], now[HR_KNOB_TEXT_MAX];
+    return strcmp(hr_knob_format(from, id, before), hr_knob_format(to, id, now)) != 0;
+}
+
+hr_turn_cost hr_turn_cost_of(const hr_knobs *from, const hr_knobs *to, bool normalises_batches)
+{
+    const hr_knob_row *rows = hr_knob_rows(NULL);
+    hr_turn_cost most = cost_of_batches(from, to, normalises_batches);
+    for (int k = 0; k < HR_KNOB_COUNT; k++) {
+        const hr_knob_id id = (hr_knob_id)k;
+        if (id != HR_KNOB_BATCH_SIZE && id != HR_KNOB_BATCH_ACCUMULATE && is_turned(from, to, id)) {
+            const hr_turn_cost cost = cost_of_key(rows[k].key);
+            most = cost > most ? cost : most;
+        }
+    }
+    return most;
+}
+
+const char *hr_turn_words(hr_turn_cost cost, double seconds_before, double seconds,
+                          char text[HR_TURN_WORDS_MAX])
+{
+    const double percent = 100 * (seconds / seconds_before - 1);
+    const int used = snprintf(text, HR_TURN_WORDS_MAX, "%s", cost_words[cost]);
+    if (isfinite(percent) && fabs(percent) >= 0.5) {
+        (void)snprintf(text + used, HR_TURN_WORDS_MAX - (size_t)used, ", %+.0f %% step time", percent);
+    }
+    return text;
+}
+
+bool hr_turn_goes_before(hr_turn_cost a, double a_seconds, hr_turn_cost b, double b_seconds)
+{
+    return a != b ? a < b : isfinite(a_seconds) && !(b_seconds <= a_seconds);
+}
+
+void fit_rank_fixes(const hr_knobs *knobs, bool normalises_batches, double seconds, hr_report_oom *oom)
+{
+    hr_turn_cost ranked[HR_FIXES_MAX];
+    for (uint32_t k = 0; k < oom->fix_count; k++) {
+        hr_report_fix fix = oom->fixes[k];
+        hr_knobs turned = *knobs;
+        const hr_status status = hr_knobs_set_pairs(&turned, fix.knobs, NULL);
+        const hr_turn_cost cost =
+            status == HR_OK ? hr_turn_cost_of(knobs, &turned, normalises_batches) : HR_TURN_COST_MODEL;
+        uint32_t at = k;
+        (void)hr_turn_words(cost, seconds, fix.seconds, fix.cost);
+        for (; at > 0 && hr_turn_goes_before(cost, fix.seconds, ranked[at - 1], oom->fixes[at - 1].seconds);
+             at--) {
+            ranked[at] = ranked[at - 1];
+            oom->fixes[at] = oom->fixes[at - 1];
+        }
+        ranked[at] = cost;
+        oom->fixes[at] = fix;
+    }
 }
 
 static bool is_slower(const hr_whatif *a, const hr_whatif *b)

@@ -230,9 +230,7 @@ hr_status planner_normalises_batches(const hr_planner *planner, const hr_knobs *
     const hr_model *model = NULL;
     *out = false;
     HR_TRY(model_shelf_take(planner->models, knobs, &model, err));
-    for (uint32_t k = 0; k < model->node_count && !*out; k++) {
-        *out = model->nodes[k].op == HR_OP_BATCH_NORM;
-    }
+    *out = model_normalises_batches(model);
     model_shelf_give_back(planner->models, model);
     return HR_OK;
 }

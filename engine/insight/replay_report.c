@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "events/heap_room.h"
 #include "insight/diagnose.h"
+#include "insight/fit_change.h"
 #include "insight/replay_plan.h"
 
 static const char unnamed[] = "a block without a name";
@@ -124,8 +125,9 @@ static hr_status add_if_it_helps(const hr_replay *replay, const hr_knobs *knobs,
     return HR_OK;
 }
 
-static void say_hint(hr_report_oom *oom)
+static void say_hint(const hr_knobs *knobs, hr_report_oom *oom)
 {
+    fit_rank_fixes(knobs, false, (double)NAN, oom); // of a record no batch can be split
     if (oom->fix_count > 0) {
         (void)snprintf(oom->hint, sizeof oom->hint, "-s %s", oom->fixes[0].knobs);
     }
@@ -155,7 +157,7 @@ hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, hr_report_
     if (serves) {
         HR_TRY(add_if_it_helps(replay, knobs, &fixes[0], oom, err));
     }
-    say_hint(oom);
+    say_hint(knobs, oom);
     return HR_OK;
 }
 

@@ -160,6 +160,15 @@ uint32_t model_data_slots(const hr_model *model)
     return model->slot_count - model->slots[model->slot_count - 1].answers;
 }
 
+bool model_normalises_batches(const hr_model *model)
+{
+    uint32_t k = 0;
+    while (k < model->node_count && model->nodes[k].op != HR_OP_BATCH_NORM) {
+        k++;
+    }
+    return k < model->node_count;
+}
+
 bool model_takes_images(const hr_model *model)
 {
     const model_value *x = &model->values[model->slots[0].value],

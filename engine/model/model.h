@@ -143,6 +143,8 @@ bool model_is_adapter_name(const char *name);
 uint32_t model_data_slots(const hr_model *model);
 // One image, or its pixels flat, and one class: what sources of images have bytes for.
 bool model_takes_images(const hr_model *model);
+// Whether a value of a sample depends on the others of its batch.
+bool model_normalises_batches(const hr_model *model);
 
 // How compress.quantize makes whole numbers of a parameter: not at all; of a matrix [I,O] that dense layers alone read, as it lies, with
 // scales of its columns; of a table [V,D] that lookups, or products with it turned, alone read, with scales of its rows.

@@ -337,7 +337,7 @@ static bool is_remedy(const hr_engine *e, const char *pair, hr_report_fix *fix)
     return fits;
 }
 
-static void find_remedies(const hr_engine *e, hr_report_oom *oom)
+static void find_remedies(const hr_engine *e, const build *refused, hr_report_oom *oom)
 {
     enum { DOUBLINGS = 16 };
     char pair[64] = "compress.distill_cache=off";
@@ -352,6 +352,7 @@ static void find_remedies(const hr_engine *e, hr_report_oom *oom)
         found = bytes >= oom->requested_bytes && is_remedy(e, pair, &oom->fixes[oom->fix_count]);
     }
     oom->fix_count += found ? 1 : 0;
+    engine_rank_fixes(e, refused, oom);
     oom->hint[0] = '\0';
     if (oom->fix_count > 0) {
         (void)snprintf(oom->hint, sizeof oom->hint, "-s %s", oom->fixes[0].knobs);
@@ -375,7 +376,7 @@ static hr_status refuse(hr_engine *e, const rehearsal *r, hr_err *err)
     e->model = model;
     (void)text_copy(why, sizeof why, e->oom.sentence);
     (void)snprintf(e->oom.sentence, sizeof e->oom.sentence, "the teacher's answers: %.400s", why);
-    find_remedies(e, &e->oom);
+    find_remedies(e, r->b, &e->oom);
     (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
     engine_say_remedies(&e->oom, err);
     return HR_OOM;

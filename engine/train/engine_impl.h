@@ -146,6 +146,8 @@ void engine_tell_teacher(hr_engine *e, const hr_model *model);
 // fills `fixes`, and `hint` with the first as a command line ("-s execution.mode=graph"); none and "" when nothing it
 // knows does. Nothing else is touched. `refused` is what does not fit; of a very large program only some are tried.
 void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom *oom);
+// Its last part: says what the fixes cost beside the step that was refused, and puts them in order.
+void engine_rank_fixes(const hr_engine *e, const build *refused, hr_report_oom *oom);
 // All of them as what to try.
 void engine_say_remedies(const hr_report_oom *oom, hr_err *err);
 

@@ -2,12 +2,15 @@
 // What to try after an out-of-memory: candidates in the order of how little they change, each proved by a dry run
 // before it is named.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "headroom/units.h"
 
 #include "base/text.h"
+#include "device/cost.h"
+#include "insight/fit_change.h"
 #include "train/remedy_proof.h"
 
 #define REMEDY_VRAM_BYTES (4096 * HR_GIB)
@@ -316,6 +319,16 @@ static uint64_t persistent_bytes(const program *p, hr_category category)
     return sum;
 }
 
+void engine_rank_fixes(const hr_engine *e, const build *refused, hr_report_oom *oom)
+{
+    double seconds = (double)NAN;
+    if (cost_step_seconds(refused->device, refused->context, refused->programs[BUILD_TRAIN], &seconds,
+                          NULL) != HR_OK) {
+        seconds = (double)NAN;
+    }
+    fit_rank_fixes(&e->knobs, model_normalises_batches(e->model), seconds, oom);
+}
+
 void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom *oom)
 {
     const program *p = refused->programs[BUILD_TRAIN];
@@ -334,6 +347,7 @@ void engine_find_remedy(const hr_engine *e, const build *refused, hr_report_oom 
     } else {
         search_all(&s);
     }
+    engine_rank_fixes(e, refused, oom);
     if (oom->fix_count > 0) {
         say_options(&oom->fixes[0], oom->hint, sizeof oom->hint);
     }

@@ -75,6 +75,7 @@ static hr_status fill_model(const hr_engine *e, hr_report *r, hr_err *err)
     const hr_model *m = model_reported(e);
     r->model.parameters = m->parameters;
     r->model.trainable_parameters = m->trainable_parameters;
+    r->model.normalises_batches = model_normalises_batches(m);
     r->model.layers = hr_calloc(m->layer_count, sizeof *r->model.layers);
     if (r->model.layers == NULL) {
         return HR_FAIL(err, NOMEM, "no host memory for a report over %u layers", m->layer_count);

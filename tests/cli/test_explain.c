@@ -88,8 +88,10 @@ static const struct {
     int exit_code;
     const char *has;
 } snapshots[] = {
-    {REFUSED "hole.pickle", 1, "  1. -s allocator.expandable_segments=on: fits, 200.0 MiB left\n"},
-    {REFUSED "hole.pickle -s device.card=h100-80g", 1, "expandable_segments=on: fits, 200.0 MiB left\n"},
+    {REFUSED "hole.pickle", 1,
+     "  1. -s allocator.expandable_segments=on: fits, 200.0 MiB left; same numbers\n"},
+    {REFUSED "hole.pickle -s device.card=h100-80g", 1,
+     "expandable_segments=on: fits, 200.0 MiB left; same numbers\n"},
     {REFUSED "forgotten.pickle", 1, "\n  no setting was proved to make it fit\n"},
     {REFUSED "untold.pickle", 1, "\n  no setting was proved to make it fit\n"},
     {REFUSED "second_gpu.pickle", 1, "out of memory: device 1: fragmentation: 550.0 MiB are free"},

@@ -476,6 +476,8 @@ static void report_oom(const hr_session *h, hr_report_oom *oom)
         .peak_bytes = oom->limit_bytes / 2, .limit_bytes = oom->limit_bytes, .seconds = (double)NAN};
     snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs, "execution.mode=graph");
     snprintf(oom->fixes[1].knobs, sizeof oom->fixes[1].knobs, "batch.size=%lld batch.accumulate=2", half);
+    snprintf(oom->fixes[0].cost, sizeof oom->fixes[0].cost, "same numbers, +8 %% step time");
+    snprintf(oom->fixes[1].cost, sizeof oom->fixes[1].cost, "other last digits");
     snprintf(oom->hint, sizeof oom->hint, "-s execution.mode=graph");
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "headroom/fit.h"
+
 #define SMALL_ENGINE_LAYERS                                                                                  \
     "    - {kind: conv2d, filters: 8, kernel: 3, activation: relu}\n"                                        \
     "    - {kind: conv2d, filters: 8, kernel: 3, stride: 2, activation: relu}\n"                             \
@@ -65,8 +67,65 @@ static hr_whatif planned(const hr_knobs *knobs)
     return w;
 }
 
+// What costs least of what is learned comes first, of that what is fastest; and says it.
+static void judge_order(const hr_engine *e, const hr_report_oom *oom)
+{
+    hr_turn_cost before = HR_TURN_COST_NOTHING;
+    for (uint32_t k = 0; k < oom->fix_count; k++) {
+        char keys[4][64], words[HR_TURN_WORDS_MAX];
+        hr_knobs knobs = *hr_engine_knobs(e);
+        (void)apply(&oom->fixes[k], &knobs, keys);
+        const hr_turn_cost cost = hr_turn_cost_of(hr_engine_knobs(e), &knobs, false);
+        (void)hr_turn_words(cost, (double)NAN, (double)NAN, words);
+        ck_assert_msg(strncmp(oom->fixes[k].cost, words, strlen(words)) == 0, "%s: %s", oom->fixes[k].knobs,
+                      oom->fixes[k].cost);
+        ck_assert_msg(cost >= before, "%s stands behind what costs more", oom->fixes[k].knobs);
+        ck_assert(k == 0 || cost > before || isnan(oom->fixes[k].seconds) ||
+                  oom->fixes[k].seconds >= oom->fixes[k - 1].seconds);
+        before = cost;
+    }
+}
+
+START_TEST(a_turn_says_what_it_costs)
+{
+    static const struct {
+        const char *pairs, *same, *normalised;
+    } rows[] = {
+        {"", "same numbers", "same numbers"},
+        {"allocator.kind=caching", "same numbers", "same numbers"},
+        {"checkpoint.strategy=sqrt execution.mode=graph", "same numbers", "same numbers"},
+        {"workspace.limit=0B", "other last digits", "other last digits"},
+        {"batch.size=4 batch.accumulate=2", "other last digits",
+         "batch split: batch norm sees fewer samples"},
+        {"batch.size=4 batch.accumulate=2 precision.policy=mixed_bfloat16", "lower precision",
+         "lower precision"},
+        {"optimizer.kind=lion precision.policy=mixed_bfloat16", "another optimizer", "another optimizer"},
+        {"batch.size=4 optimizer.kind=lion", "fewer samples an update", "fewer samples an update"},
+        {"batch.size=9", "another model or training", "another model or training"},
+        {"train.seed=5", "another model or training", "another model or training"},
+        {"batch.size=4 device.vram=9GiB", "another limit or card", "another limit or card"},
+    };
+    hr_engine_options options = {.plan_only = true};
+    hr_engine *e = create((const char *[]){"batch.size=8", NULL}, &options);
+    char words[HR_TURN_WORDS_MAX];
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        hr_knobs turned = *hr_engine_knobs(e);
+        hr_err err = {0};
+        ck_assert_msg(hr_knobs_set_pairs(&turned, rows[k].pairs, &err) == HR_OK, "%s", err.sentence);
+        ck_assert_str_eq(hr_turn_words(hr_turn_cost_of(hr_engine_knobs(e), &turned, false), 1, 1, words),
+                         rows[k].same);
+        (void)hr_turn_words(hr_turn_cost_of(hr_engine_knobs(e), &turned, true), 1, 1.08, words);
+        ck_assert_msg(strncmp(words, rows[k].normalised, strlen(rows[k].normalised)) == 0 &&
+                          strcmp(words + strlen(rows[k].normalised), ", +8 % step time") == 0,
+                      "%s", words);
+    }
+    hr_engine_destroy(e);
+}
+END_TEST
+
 static void judge(const hr_engine *e, const hr_report_oom *oom)
 {
+    judge_order(e, oom);
     char keys[HR_FIXES_MAX][4][64];
     size_t counts[HR_FIXES_MAX];
     for (uint32_t k = 0; k < oom->fix_count; k++) {
@@ -197,6 +256,7 @@ int main(void)
     TCase *cases = tcase_create("remedy");
     tcase_add_checked_fixture(cases, open_preset, close_preset);
     tcase_add_loop_test(cases, what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob, 0, 5);
+    tcase_add_test(cases, a_turn_says_what_it_costs);
     tcase_add_test(cases, a_card_that_was_divided_too_small_is_put_together_again);
     tcase_add_test(cases, training_goes_on_with_what_was_named);
     suite_add_tcase(suite, cases);

@@ -38,6 +38,16 @@ hr_fit_permission hr_fit_permission_for(hr_knob_id knob);
 const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, bool normalises_batches,
                           char text[HR_FIT_CHANGE_MAX]);
 
+// What turning from the one to the other costs: of several turns the most. A batch that is split alone costs a model without
+// batch normalisation but the order in which its gradients are summed.
+hr_turn_cost hr_turn_cost_of(const hr_knobs *from, const hr_knobs *to, bool normalises_batches);
+// In words, with what a step takes more or less: "same numbers, +8 % step time". Times that are not known (NaN) are left out.
+enum { HR_TURN_WORDS_MAX = 80 };
+const char *hr_turn_words(hr_turn_cost cost, double seconds_before, double seconds,
+                          char text[HR_TURN_WORDS_MAX]);
+// Whether a turn goes before another: it costs less, or as much and takes less time. What is not known goes behind.
+bool hr_turn_goes_before(hr_turn_cost a, double a_seconds, hr_turn_cost b, double b_seconds);
+
 // Fit turns the knobs that trade memory for time and leave what is learned alone: execution.mode, checkpoint.strategy,
 // optimizer.fused_backward, offload.*, allocator.kind, .growth and .expandable_segments, execution.fuse and .inplace,
 // workspace.limit, and batch.size against batch.accumulate so that an update sees as many samples as before (batch

@@ -139,9 +139,31 @@ typedef enum hr_oom_cause {
 
 const char *hr_oom_cause_name(hr_oom_cause cause);
 
+// X(ID, name, words): what a turn of knobs costs of what is learned, the least first.
+#define HR_TURN_COST_MAP(X)                                                                                  \
+    X(NOTHING, "same", "same numbers")                                                                       \
+    X(DIGITS, "digits", "other last digits")                                                                 \
+    X(ORDER, "order", "another order of the samples")                                                        \
+    X(SPLIT, "split", "batch split: batch norm sees fewer samples")                                          \
+    X(PRECISION, "precision", "lower precision")                                                             \
+    X(OPTIMIZER, "optimizer", "another optimizer")                                                           \
+    X(SAMPLES, "samples", "fewer samples an update")                                                         \
+    X(MODEL, "model", "another model or training")                                                           \
+    X(LIMIT, "limit", "another limit or card")
+
+typedef enum hr_turn_cost {
+#define X(id, name, words) HR_TURN_COST_##id,
+    HR_TURN_COST_MAP(X)
+#undef X
+        HR_TURN_COST_COUNT
+} hr_turn_cost;
+
+const char *hr_turn_cost_name(hr_turn_cost cost);
+
 // A change of knobs under which a dry run says that the step fits.
 typedef struct hr_report_fix {
     char knobs[128];      // "execution.mode=graph allocator.growth=off": pairs, one space between two
+    char cost[80];        // "same numbers, +8 % step time" (hr_turn_words)
     uint64_t peak_bytes;  // in use
     uint64_t limit_bytes; // with it; HR_NONE: there is none
     uint64_t
@@ -176,7 +198,7 @@ typedef struct hr_report_oom {
     hr_report_evidence evidence[HR_EVIDENCE_MAX];
     uint32_t evidence_count;
     hr_report_fix
-        fixes[HR_FIXES_MAX]; // what changes least in results and time first; what lifts one's own limit last
+        fixes[HR_FIXES_MAX]; // what costs least of what is learned first (hr_turn_cost), of that the fastest
     uint32_t fix_count;
 } hr_report_oom;
 
@@ -196,6 +218,7 @@ typedef struct hr_report {
     } device;
     struct {
         uint64_t parameters, trainable_parameters;
+        bool normalises_batches; // over the samples of a batch
         hr_report_layer *layers;
         size_t layer_count;
     } model;

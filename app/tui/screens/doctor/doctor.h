@@ -3,6 +3,8 @@
 #ifndef TUI_SCREENS_DOCTOR_H
 #define TUI_SCREENS_DOCTOR_H
 
+#include "headroom/fit.h"
+
 #include "app/tui/pane/pane.h"
 
 extern const pane_ops pane_doctor, pane_fixes;
@@ -50,16 +52,19 @@ typedef struct fix_row {
     uint64_t peak_bytes;
     uint64_t limit_bytes; // with it; 0: there is none
     double seconds;       // NaN: the device cannot tell
+    hr_turn_cost cost;    // beside the knobs as they are
 } fix_row;
 
 enum { FIX_ROWS_MAX = 24 };
 
 // After an out-of-memory: the dry runs' fixes in their order, then the single turns that fit. Where the knobs wait and are
-// planned not to fit: the single turns that do, then the points of Fit, the fewest turns first. Otherwise the turns that
-// need less than the knobs as they are, the least first. What raises the limit stands behind what fits into it. Returns how
+// planned not to fit: the single turns that do and the points of Fit. Both as the dry runs' stand: what costs least first, of that
+// the fastest. Otherwise the turns that need less than the knobs as they are, the least first. What raises the limit stands behind what fits into it. Returns how
 // many.
 size_t doctor_fixes(const feed *f, fix_row rows[FIX_ROWS_MAX]);
 const char *doctor_fix_text(const feed *f, const fix_row *row,
                             char text[HR_KNOB_TEXT_MAX]); // "batch.size=64"
+const char *doctor_fix_cost(const feed *f, const fix_row *row,
+                            char text[HR_TURN_WORDS_MAX]); // "same numbers, +8 % step time"
 
 #endif

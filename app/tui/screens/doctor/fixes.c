@@ -10,10 +10,11 @@
 #include "app/tui/feed/short_pairs.h"
 #include "app/tui/screens/doctor/doctor.h"
 
-enum { COLUMN_KNOBS, COLUMN_PEAK, COLUMN_LEFT, COLUMN_SECONDS };
+enum { COLUMN_KNOBS, COLUMN_COST, COLUMN_PEAK, COLUMN_LEFT, COLUMN_SECONDS };
 
 static const table_column columns[] = {
     [COLUMN_KNOBS] = {.term = "knobs", .line = "what a or Enter would turn"},
+    [COLUMN_COST] = {.term = "cost", .width = 9},
     [COLUMN_PEAK] = {.term = "peak",
                      .width = 8,
                      .number = true,
@@ -63,6 +64,28 @@ static const whatif_cell *present_of(const feed *f)
     return known ? present : NULL;
 }
 
+// From the knobs as they stand; what cannot be set costs the most.
+static hr_turn_cost cost_of(const feed *f, const fix_row *row)
+{
+    char pairs[HR_KNOB_TEXT_MAX];
+    hr_knobs turned = f->knobs;
+    return hr_knobs_set_pairs(&turned, doctor_fix_text(f, row, pairs), NULL) != HR_OK
+               ? HR_TURN_COST_LIMIT
+               : hr_turn_cost_of(&f->knobs, &turned, f->has_report && f->report.model.normalises_batches);
+}
+
+const char *doctor_fix_cost(const feed *f, const fix_row *row, char text[HR_TURN_WORDS_MAX])
+{
+    const whatif_cell *present = present_of(f);
+    if (row->dry_run >= 0) {
+        snprintf(text, HR_TURN_WORDS_MAX, "%.*s", HR_TURN_WORDS_MAX - 1,
+                 f->report.oom.fixes[row->dry_run].cost);
+        return text;
+    }
+    return hr_turn_words(row->cost, present == NULL ? UNKNOWN : present->plan.step_seconds, row->seconds,
+                         text);
+}
+
 static size_t add_dry_runs(const feed *f, fix_row rows[FIX_ROWS_MAX])
 {
     const hr_report_oom *oom = &f->report.oom;
@@ -75,6 +98,7 @@ static size_t add_dry_runs(const feed *f, fix_row rows[FIX_ROWS_MAX])
                       .peak_bytes = is_of_host(f) ? fix->host_bytes : fix->peak_bytes,
                       .limit_bytes = fix->limit_bytes == HR_NONE || is_of_host(f) ? 0 : fix->limit_bytes,
                       .seconds = fix->seconds};
+        rows[count].cost = cost_of(f, &rows[count]);
     }
     return count;
 }
@@ -114,7 +138,7 @@ static int pairs_of(const char *text)
     return pairs;
 }
 
-// What turns the fewest knobs comes first, and of that in Fit's own order. What changes what is learned stays there.
+// What changes what is learned stays there.
 static size_t add_points(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count)
 {
     enum { PAIRS_MAX = 6 };
@@ -127,6 +151,7 @@ static size_t add_points(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count
         take_plan(f, &p->plan, &row);
         if (p->plan.fits && pairs_of(p->knobs) == 1 + (int)(i / points) && !fit->learns[point] &&
             !is_told(f, rows, count, &row)) {
+            row.cost = cost_of(f, &row);
             rows[count++] = row;
         }
     }
@@ -145,10 +170,25 @@ static size_t add_turns(const feed *f, fix_row rows[FIX_ROWS_MAX], size_t count,
         if (row.id != HR_KNOB_EXECUTION_AS && helps(f, row.id, row.side, below_bytes) &&
             !is_told(f, rows, dry_runs, &row)) {
             take_plan(f, &feed_whatif(f, row.id, row.side)->plan, &row);
+            row.cost = cost_of(f, &row);
             rows[count++] = row;
         }
     }
     return count;
+}
+
+// As the engine puts its own in order; of equals the one that stood first stays so.
+static void put_cheapest_first(fix_row *rows, size_t count)
+{
+    for (size_t k = 1; k < count; k++) {
+        const fix_row row = rows[k];
+        size_t at = k;
+        for (; at > 0 && hr_turn_goes_before(row.cost, row.seconds, rows[at - 1].cost, rows[at - 1].seconds);
+             at--) {
+            rows[at] = rows[at - 1];
+        }
+        rows[at] = row;
+    }
 }
 
 static uint64_t limit_of(const feed *f)
@@ -190,11 +230,13 @@ size_t doctor_fixes(const feed *f, fix_row rows[FIX_ROWS_MAX])
     const uint64_t below_bytes = oom || misses     ? UINT64_MAX
                                  : present == NULL ? 0
                                                    : present->plan.peak_in_use_bytes;
-    size_t count = add_turns(f, rows, oom ? add_dry_runs(f, rows) : 0, below_bytes);
+    const size_t dry_runs = oom ? add_dry_runs(f, rows) : 0;
+    size_t count = add_turns(f, rows, dry_runs, below_bytes);
     if (misses) {
         count = add_points(f, rows, count);
     }
     if (oom || misses) {
+        put_cheapest_first(rows + dry_runs, count - dry_runs);
         put_lifts_last(f, rows, count);
     } else {
         qsort(rows, count, sizeof *rows, by_peak);
@@ -242,6 +284,9 @@ static void cell(const void *of, size_t at, unsigned column, char text[TABLE_CEL
     case COLUMN_KNOBS:
         snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, doctor_fix_text(f, row, words));
         break;
+    case COLUMN_COST:
+        doctor_fix_cost(f, row, text);
+        break;
     case COLUMN_PEAK:
         format_bytes(row->peak_bytes, feed_unit(f), text);
         break;
@@ -254,13 +299,17 @@ static void cell(const void *of, size_t at, unsigned column, char text[TABLE_CEL
     }
 }
 
-// "size=128 accumulate=2": every knob of the fix is seen.
+// "size=128 accumulate=2": every knob of the fix is seen. Of its cost the one word.
 static void cell_short(const void *of, size_t at, unsigned column, char text[TABLE_CELL_MAX])
 {
     char whole[TABLE_CELL_MAX];
     cell(of, at, column, whole);
     if (column == COLUMN_KNOBS) {
         short_pairs(whole, text, TABLE_CELL_MAX);
+    } else if (column == COLUMN_COST) {
+        fix_row rows[FIX_ROWS_MAX];
+        doctor_fixes(of, rows);
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_turn_cost_name(rows[at].cost));
     }
 }
 
@@ -369,17 +418,18 @@ static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
     const feed *f = v->feed;
     fix_row rows[FIX_ROWS_MAX];
-    char words[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX];
+    char words[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX], cost[HR_TURN_WORDS_MAX];
     const size_t fixes = doctor_fixes(f, rows), at = table_selected(&v->tables[v->pane]);
     if (at >= fixes) {
         snprintf(text, PANE_TEXT_MAX, "%s", words_for_none(f) != NULL ? words_for_none(f) : source.empty);
         return;
     }
     const byte_unit unit = feed_unit(f);
-    snprintf(text, PANE_TEXT_MAX, "%zu turns are planned to %s; %s would peak at %s %s%s and take %s a step.",
-             fixes, wants_fit(f) ? "fit" : "need less", doctor_fix_text(f, &rows[at], words),
+    snprintf(text, PANE_TEXT_MAX,
+             "%zu turns are planned to %s; %s would peak at %s %s%s and take %s a step: %s.", fixes,
+             wants_fit(f) ? "fit" : "need less", doctor_fix_text(f, &rows[at], words),
              format_bytes(rows[at].peak_bytes, unit, peak), unit.name, is_of_host(f) ? " of the host" : "",
-             format_seconds(rows[at].seconds, seconds));
+             format_seconds(rows[at].seconds, seconds), doctor_fix_cost(f, &rows[at], cost));
 }
 
 static bool copy(const pane_view *v, char *text, size_t size)
