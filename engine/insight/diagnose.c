@@ -8,6 +8,7 @@
 #include "headroom/units.h"
 
 #include "base/text.h"
+#include "insight/diagnose_heap.h"
 
 // ---- causes of one heap ---------------------------------------------------------------------------------------
 
@@ -339,4 +340,5 @@ void diagnose_record(const heap_snapshot *p, const oom_evidence *shown, hr_repor
         say_room(p, &room, oom);
     }
     diagnose_lines(shown, &room, oom);
+    diagnose_heap(p, heap_own_name, p, oom);
 }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "events/heap_room.h"
 #include "insight/diagnose.h"
+#include "insight/diagnose_heap.h"
 #include "insight/fit_change.h"
 #include "insight/replay_plan.h"
 
@@ -227,6 +228,10 @@ static hr_status fill_oom(hr_replay *replay, const hr_knobs *knobs, const hr_rep
     diagnose_oom(&needs, &room, NULL, oom);
     name_device(&replay->about, f->device, oom);
     diagnose_lines(&shown, &room, oom);
+    if (result->failure_heap != NULL) {
+        const heap_snapshot *p = &result->failure_heap->snapshot;
+        diagnose_heap(p, heap_own_name, p, oom);
+    }
     return replay_find_fixes(replay, knobs, oom, err);
 }
 

@@ -50,9 +50,8 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
         e->goes_on = options->goes_on;
         e->goes_on_context = options->goes_on_context;
     }
-    if (options != NULL && options->keeps_failure_heap) {
-        (void)trace_attach(&e->bus, failure_heap_sink, e);
-    }
+    e->keeps_failure_heap = options != NULL && options->keeps_failure_heap;
+    (void)trace_attach(&e->bus, failure_heap_sink, e);
     if (options != NULL && options->sink != NULL) {
         (void)trace_attach(&e->bus, options->sink, options->sink_context);
     }

@@ -44,7 +44,8 @@ struct hr_engine {
     hr_report_oom oom;            // of the OOM state
     host_outlook refused_host;    // of an oom of_host: what the host would have held
     uint64_t refused_limit_bytes; // of the same: the device's limit
-    hr_heap *failure_heap;        // of the last out-of-memory, where it is kept and host memory was there
+    hr_heap *failure_heap;        // of the last out-of-memory, where host memory was there
+    bool keeps_failure_heap;      // for who asks for it
 
     build *build;         // NULL before the first and after a failed one
     const build *refused; // whose dry run does not fit, while the stream is told of it

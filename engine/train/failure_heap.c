@@ -8,6 +8,7 @@
 #include "headroom/card.h"
 
 #include "base/host_mem.h"
+#include "insight/diagnose_heap.h"
 #include "insight/replay.h"
 #include "memory/heap_snapshot.h"
 #include "train/engine_impl.h"
@@ -100,9 +101,26 @@ void failure_heap_describe(hr_engine *e, const program *p, const executor_oom *f
     describe_card(e, &heap->facts);
 }
 
+// While it steps a chunk has the number of its tensor, and in a dry run its name.
+static const char *name_of(const void *context, const heap_chunk *c)
+{
+    const program *p = context;
+    return c->tensor < p->tensor_count ? p->tensors[c->tensor].name : NULL;
+}
+
+void failure_heap_show(const hr_engine *e, const program *p, bool in_a_step, hr_report_oom *oom)
+{
+    const heap_snapshot *shown = e->failure_heap == NULL ? NULL : &e->failure_heap->snapshot;
+    if (shown != NULL && in_a_step) {
+        diagnose_heap(shown, name_of, p, oom);
+    } else if (shown != NULL) {
+        diagnose_heap(shown, heap_own_name, shown, oom);
+    }
+}
+
 const hr_heap *hr_engine_failure_heap(const hr_engine *e)
 {
-    return e->state == HR_ENGINE_OOM ? e->failure_heap : NULL;
+    return e->state == HR_ENGINE_OOM && e->keeps_failure_heap ? e->failure_heap : NULL;
 }
 
 // The stream tells of an out-of-memory that a dry run found as of any other. The tensor is of a program that never

@@ -579,6 +579,7 @@ hr_status engine_oom(hr_engine *e, const build *b, const program *p, const execu
 {
     describe_oom(e, b, p, facts, in_a_step);
     failure_heap_describe(e, p, facts);
+    failure_heap_show(e, p, in_a_step, &e->oom);
     engine_find_remedy(e, b, &e->oom);
     (void)HR_FAIL(err, OOM, "%s", e->oom.sentence);
     engine_say_remedies(&e->oom, err);

@@ -218,6 +218,46 @@ START_TEST(what_lifts_the_limit_stands_behind_what_fits_into_it)
 }
 END_TEST
 
+// Every line of what shows it is come by, and the way back ends at the verdict; the cursor of the fixes stays where it is.
+START_TEST(what_shows_the_verdict_is_scrolled_to_its_last_line)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    char last[32];
+    run_out(a);
+    hr_report_oom *oom = &a->feed.report.oom;
+    for (oom->evidence_count = 0; oom->evidence_count < HR_EVIDENCE_MAX; oom->evidence_count++) {
+        snprintf(oom->evidence[oom->evidence_count].line, sizeof oom->evidence[0].line,
+                 "line %u of what shows it, which takes two rows of the pane", oom->evidence_count + 1);
+    }
+    snprintf(last, sizeof last, "line %u of what", oom->evidence_count);
+    screen_keys(a, "\t");
+    ck_assert_int_eq(a->focus, PANE_DOCTOR);
+    app_key(a, INPUT_DOWN);
+    free(screen_text(a));
+    const size_t fix = table_selected(&a->table[PANE_FIXES]);
+    bool seen = false;
+    for (int k = 0; k < 8 && !seen; k++) {
+        app_key(a, INPUT_PAGE_DOWN);
+        char *text = screen_text(a);
+        ck_assert_msg(strstr(text, "OUT OF MEMORY") == NULL, "%s", text);
+        ck_assert_msg(k > 0 || strstr(text, "line 1 of what") != NULL, "%s", text);
+        seen = strstr(text, last) != NULL;
+        free(text);
+    }
+    ck_assert(seen);
+    app_key(a, INPUT_END);
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "what shows it"));
+    free(text);
+    app_key(a, INPUT_HOME);
+    text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "OUT OF MEMORY"));
+    free(text);
+    ck_assert_uint_eq(table_selected(&a->table[PANE_FIXES]), fix);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole)
 {
     app *a = screen_open(&golden_looks[0].look);
@@ -589,6 +629,7 @@ SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed, the_hosts_out_of_memory_loo
            a_step_whose_time_nobody_tells_takes_no_zero_seconds,
            what_it_offers_after_an_oom_fits_and_nothing_is_offered_twice,
            what_lifts_the_limit_stands_behind_what_fits_into_it,
+           what_shows_the_verdict_is_scrolled_to_its_last_line,
            a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole, a_applies_the_fix_that_was_seen,
            a_mark_right_after_a_turn_marks_a_fix_that_is_there,
            a_healthy_step_is_offered_what_needs_less_the_least_first,

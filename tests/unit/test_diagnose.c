@@ -197,6 +197,26 @@ START_TEST(everything_that_shows_it_has_a_line)
 }
 END_TEST
 
+// Blocks by their size, and around the holes what would make them one.
+START_TEST(a_heap_shows_who_holds_it_and_what_pins_its_holes)
+{
+    static const piece pieces[] = {{4, "low", 0}, {-16, "", 0}, {2, "pin", 0}, {-12, "", 0}, {9, "top", 0}};
+    heap_snapshot p = snapshot_of(pieces, 5, 20, 0, 43, HEAP_REGION_PLAIN);
+    hr_report_oom oom;
+    diagnose_record(&p, &(oom_evidence){0}, &oom);
+    ck_assert_int_eq(oom.cause, HR_OOM_FRAGMENTATION);
+    ck_assert_uint_eq(oom.evidence_count, 5);
+    ck_assert_str_eq(oom.evidence[2].line,
+                     "the largest of 3 in use: top 9.00 MiB, low 4.00 MiB, pin 2.00 MiB");
+    ck_assert_str_eq(
+        oom.evidence[3].line,
+        "16.00 MiB free between low (4.00 MiB) and pin (2.00 MiB); without the second 30.00 MiB");
+    ck_assert_str_eq(oom.evidence[4].line,
+                     "12.00 MiB free between pin (2.00 MiB) and top (9.00 MiB); without the first 30.00 MiB");
+    heap_snapshot_deinit(&p);
+}
+END_TEST
+
 static hr_report_oom refusal_of(uint64_t requested_mib, uint64_t free_mib, uint64_t largest_mib)
 {
     hr_report_oom oom = {.tensor = "conv/out",
@@ -524,6 +544,7 @@ int main(void)
     tcase_add_loop_test(cases, the_batch_that_is_used_does_not_wait, 0, sizeof queues / sizeof *queues);
     tcase_add_loop_test(cases, a_copy_of_what_is_there_is_told_from_its_gradient, 0, 2);
     tcase_add_test(cases, everything_that_shows_it_has_a_line);
+    tcase_add_test(cases, a_heap_shows_who_holds_it_and_what_pins_its_holes);
     tcase_add_test(cases, a_step_that_asks_for_more_than_the_limit_is_capacity);
     tcase_add_test(cases, a_knob_that_sets_the_limit_is_named);
     tcase_add_test(cases, a_step_that_would_fit_is_told_by_its_heap);

@@ -22,6 +22,7 @@
 #include "app/tui/feed/run_state.h"
 #include "app/tui/feed/whatif.h"
 #include "app/tui/screens/bench/bench.h"
+#include "app/tui/screens/doctor/doctor.h"
 #include "app/tui/screens/learn/learn.h"
 #include "app/tui/screens/memory/memory.h"
 #include "app/tui/screens/runs/runs.h"
@@ -124,6 +125,7 @@ struct app {
     memory_state memory;
     step_view step; // Timeline, Program and Model
     doctor_visit doctor;
+    doctor_state evidence; // of the Doctor's verdict
     learn_state learn; // Learn
     refused_turn refused;
     runs_view runs;   // Runs

@@ -171,7 +171,7 @@ typedef struct hr_report_fix {
     double seconds; // of a step, from the cost model; NaN when the device cannot tell
 } hr_report_fix;
 
-enum { HR_FIXES_MAX = 3, HR_HOLES_MAX = 8, HR_EVIDENCE_MAX = 8 };
+enum { HR_FIXES_MAX = 3, HR_HOLES_MAX = 8, HR_EVIDENCE_MAX = 12 };
 
 // What shows it, one line each, with its numbers: what grew and by how much, what pins a hole, what others hold.
 typedef struct hr_report_evidence {

@@ -173,7 +173,7 @@ static int draw_holes(const canvas *c, int y, const hr_report_oom *oom)
 }
 
 // Of the host: its stages, the one that crosses the limit in the colour of what is wrong.
-static void draw_host_stages(const canvas *c, int y, const feed *f)
+static int draw_host_stages(const canvas *c, int y, const feed *f)
 {
     const hr_report *r = &f->report;
     byte_unit unit = feed_unit(f);
@@ -202,9 +202,11 @@ static void draw_host_stages(const canvas *c, int y, const feed *f)
     paint_right(c, y, 2 + NAME_WIDTH, BYTES_WIDTH, ROLE_TEXT, format_bytes(r->host.peak_bytes, unit, text));
     paint_format(c, y, 4 + NAME_WIDTH + BYTES_WIDTH, c->area.w, ROLE_DIM, "limit %s",
                  format_bytes(r->oom.limit_bytes, unit, text));
+    return y + 1;
 }
 
-static void draw_verdict(const canvas *c, const feed *f)
+// Returns the row behind it.
+static int draw_verdict(const canvas *c, const feed *f)
 {
     const hr_report_oom *oom = &f->report.oom;
     byte_unit unit = feed_unit(f);
@@ -216,8 +218,7 @@ static void draw_verdict(const canvas *c, const feed *f)
                  says_cause ? "" : "cause: ", says_cause ? "" : cause);
     y += paint_wrapped(c, y, ROLE_TEXT, oom->sentence);
     if (oom->of_host) {
-        draw_host_stages(c, y, f);
-        return;
+        return draw_host_stages(c, y, f);
     }
     int air = c->area.h >= 18 ? 1 : 0;
     const int holes_rows = holes_matter(oom) ? HOLES_ROWS : 0;
@@ -226,9 +227,9 @@ static void draw_verdict(const canvas *c, const feed *f)
     y = draw_holes(c, y, oom);
     if (y + air + category_rows(oom) > c->area.h) {
         draw_categories_close(c, y + air, oom, unit);
-    } else {
-        draw_categories(c, y + air, oom, unit);
+        return c->area.h;
     }
+    return draw_categories(c, y + air, oom, unit);
 }
 
 static const char no_limit[] = ":card NAME or :set device.vram SIZE says how much there is.";
@@ -332,15 +333,44 @@ static void draw_healthy(const canvas *c, const feed *f)
     }
 }
 
+// Scrolled, what shows it has the pane; else it stands where the verdict leaves room.
+static void draw_oom(const canvas *c, const pane_view *v)
+{
+    const doctor_state *s = v->rows;
+    const bool has_more = doctor_evidence_rows(s, c->area.w) > 0;
+    if (s->top > 0) {
+        paint_rule(c, v->focused, pane_title(v->pane), "what shows it · PgUp");
+        doctor_draw_evidence(c, 1, s, s->top - 1);
+        return;
+    }
+    paint_rule(c, v->focused, pane_title(v->pane),
+               has_more ? "as it was refused · PgDn" : "as it was refused");
+    doctor_draw_evidence(c, draw_verdict(c, v->feed) + 1, s, 0);
+}
+
 static void draw(const canvas *c, const pane_view *v)
 {
-    const bool has_oom = doctor_has_oom(v->feed);
-    paint_rule(c, v->focused, pane_title(v->pane), has_oom ? "as it was refused" : "Doctor");
-    if (has_oom) {
-        draw_verdict(c, v->feed);
+    if (doctor_has_oom(v->feed)) {
+        draw_oom(c, v);
     } else {
+        paint_rule(c, v->focused, pane_title(v->pane), "Doctor");
         draw_healthy(c, v->feed);
     }
+}
+
+// Another verdict is read from its beginning.
+static void begin_verdict(const pane_view *v, doctor_state *s)
+{
+    if (s->report != v->feed->report_version || !doctor_has_oom(v->feed)) {
+        s->top = 0;
+        s->report = v->feed->report_version;
+    }
+}
+
+static pane_request settle(const pane_view *v, void *own)
+{
+    begin_verdict(v, own);
+    return (pane_request){0};
 }
 
 static void say(const pane_view *v, char text[PANE_TEXT_MAX])
@@ -360,13 +390,27 @@ static void say(const pane_view *v, char text[PANE_TEXT_MAX])
              finding);
 }
 
-// The cursor of [fixes], which stand below.
+// As far as the last row of what shows it stands in the last row of the pane.
+static void scroll(const pane_view *v, doctor_state *s, int rows)
+{
+    const int64_t all = (int64_t)doctor_evidence_rows(s, v->place.w), room = v->place.h - 1;
+    const int64_t last = all == 0 ? 0 : all > room ? 1 + all - room : 1;
+    const int64_t to = (int64_t)s->top + (rows > 0 && s->top == 0 ? 1 : rows);
+    s->top = to < 0 ? 0 : (size_t)(to < last ? to : last);
+}
+
+// A row is one of the cursor of [fixes], which stand below; more at once scroll.
 static pane_request move(const pane_view *v, void *own, int rows, int columns)
 {
-    (void)own;
-    (void)v;
-    return columns != 0 ? (pane_request){0}
-                        : (pane_request){.kind = PANE_MOVES_TABLE, .pane = PANE_FIXES, .rows = rows};
+    if (columns != 0) {
+        return (pane_request){0};
+    }
+    if ((rows == 1 || rows == -1) || !doctor_has_oom(v->feed)) {
+        return (pane_request){.kind = PANE_MOVES_TABLE, .pane = PANE_FIXES, .rows = rows};
+    }
+    begin_verdict(v, own);
+    scroll(v, own, rows);
+    return (pane_request){.kind = PANE_DONE};
 }
 
 static bool copy(const pane_view *v, char *text, size_t size)
@@ -377,7 +421,8 @@ static bool copy(const pane_view *v, char *text, size_t size)
     return true;
 }
 
-const pane_ops pane_doctor = {.draw = draw, .move = move, .say = say, .term = "out_of_memory", .copy = copy};
+const pane_ops pane_doctor = {
+    .draw = draw, .settle = settle, .move = move, .say = say, .term = "out_of_memory", .copy = copy};
 
 // ---- its place ------------------------------------------------------------------------------------------------
 

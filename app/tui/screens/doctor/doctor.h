@@ -7,8 +7,21 @@
 
 #include "app/tui/pane/pane.h"
 
+// Of the pane of the verdict.
+typedef struct doctor_state {
+    const feed *feed;
+    const glyphs *glyphs;
+    size_t
+        top; // 0: the verdict, with what shows it below as far as there is room; from 1 on: that alone, from row top - 1
+    uint64_t report; // of which it is
+} doctor_state;
+
 extern const pane_ops pane_doctor, pane_fixes;
 void place_doctor(layout *l, rect body, const layout_wish *wish);
+
+// evidence.c: what shows the verdict, in rows of that width; drawn from row `first` of it on.
+size_t doctor_evidence_rows(const doctor_state *s, int width);
+void doctor_draw_evidence(const canvas *c, int y, const doctor_state *s, size_t first);
 
 // Whether the last step did not fit, and its verdict is here.
 bool doctor_has_oom(const feed *f);
@@ -42,6 +55,9 @@ enum { FINDING_TEXT_MAX = 320 };
 
 // What is found, as a whole sentence with its numbers; "" when there is nothing of that kind. Returns text.
 const char *doctor_finding(const feed *f, finding_kind kind, char text[FINDING_TEXT_MAX]);
+
+// Bytes that are short are the host's: then peaks are the host's too.
+bool doctor_is_of_host(const feed *f);
 
 // A turn that is known to fit: one of the engine's dry runs, of the plans beside a knob, or of the points of Fit.
 typedef struct fix_row {
