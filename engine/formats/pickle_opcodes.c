@@ -26,6 +26,12 @@ static uint64_t little_endian(const uint8_t *bytes, size_t count)
     return value;
 }
 
+// In one piece, so that it is one load.
+static uint32_t little_endian4(const uint8_t *b)
+{
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
 static hr_status do_none(pickle *p, const uint8_t *argument, hr_err *err)
 {
     (void)argument;
@@ -333,9 +339,20 @@ static hr_status do_get1(pickle *p, const uint8_t *argument, hr_err *err)
     return recall(p, argument[0], err);
 }
 
+// Stacks of frames are long rows of these.
 static hr_status do_get4(pickle *p, const uint8_t *argument, hr_err *err)
 {
-    return recall(p, (uint32_t)little_endian(argument, 4), err);
+    enum { BYTES = 5 };
+    input *in = p->in;
+    for (;;) {
+        HR_TRY(recall(p, little_endian4(argument), err));
+        if (in->end - in->at < BYTES || *input_here(in) != 'j') {
+            return HR_OK;
+        }
+        argument = (const uint8_t *)input_here(in) + 1;
+        p->offset = input_offset(in);
+        input_pass(in, BYTES);
+    }
 }
 
 // ---- the rest -------------------------------------------------------------------------------------------------

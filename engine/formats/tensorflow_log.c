@@ -11,7 +11,7 @@
 #include "formats/tensorflow_log_join.h"
 #include "formats/tensorflow_log_lines.h"
 
-enum { LOG_LINE_MAX = 64 << 10, STATS_LINES = 12 };
+enum { LOG_LINE_MAX = 64 << 10, STATS_LINES = 12, SIGN_STARTS = 3 };
 
 typedef struct tensorflow_log {
     input *in;
@@ -21,9 +21,9 @@ typedef struct tensorflow_log {
     uint64_t device_bytes; // as TensorFlow says when it opens a device; 0: it does not
     bool devices_differ;   // and of which the dump is, it does not say
     uint32_t dumps;
-    uint32_t stats_lines;  // that may still come
-    bool begins_sign[256]; // by character
-    bool passing;          // over dumps behind the first whole one
+    uint32_t stats_lines;                 // that may still come
+    uint32_t may_begin[SIGN_STARTS][256]; // signs, a bit each, that have this character first, second, third
+    bool passing;                         // over dumps behind the first whole one
     uint64_t lines;
     size_t length; // of the present line
     log_joiner joiner;
@@ -320,36 +320,51 @@ static void read_stats(tensorflow_log *r, log_span line)
 
 // ---- lines ----------------------------------------------------------------------------------------------------
 
-// Signs begin with letters that are rare in other lines.
+#define SIGN(text, reader)                                                                                   \
+    {                                                                                                        \
+        text, sizeof(text) - 1, reader                                                                       \
+    }
 static const struct {
     const char *sign;
+    size_t length;
     line_reader read;
 } signs[] = {
-    {"InUse", on_chunk},
-    {"Free", on_chunk},
-    {"Chunk", on_chunk},
-    {"Allocator (", on_request},
-    {"Ran out of memory trying to allocate ", on_late_request},
-    {"BFCAllocator dump for ", on_dump},
-    {"Bin (", on_bin},
-    {"Bin for ", on_bin_for},
-    {"Next region of size ", on_region},
-    {"Sum Total of in-use chunks", on_sum},
-    {"_limit_: ", on_limit},
-    {"Allocator region growth hint: next region allocation target ", on_growth},
-    {"Stats:", on_stats},
-    {"OOM when allocating tensor", on_tensor},
-    {"deviceMemorySize: ", on_device},
-    {"totalMemory: ", on_device},
+    SIGN("InUse", on_chunk),
+    SIGN("Free", on_chunk),
+    SIGN("Chunk", on_chunk),
+    SIGN("Allocator (", on_request),
+    SIGN("Ran out of memory trying to allocate ", on_late_request),
+    SIGN("BFCAllocator dump for ", on_dump),
+    SIGN("Bin (", on_bin),
+    SIGN("Bin for ", on_bin_for),
+    SIGN("Next region of size ", on_region),
+    SIGN("Sum Total of in-use chunks", on_sum),
+    SIGN("_limit_: ", on_limit),
+    SIGN("Allocator region growth hint: next region allocation target ", on_growth),
+    SIGN("Stats:", on_stats),
+    SIGN("OOM when allocating tensor", on_tensor),
+    SIGN("deviceMemorySize: ", on_device),
+    SIGN("totalMemory: ", on_device),
 };
 enum { SIGNS = sizeof signs / sizeof *signs };
+_Static_assert(SIGNS <= 32, "a bit each");
 
-// What the line says from here on.
-static hr_status read_here(tensorflow_log *r, log_span here, hr_err *err)
+static void index_signs(tensorflow_log *r)
+{
+    for (uint32_t k = 0; k < SIGNS; k++) {
+        for (size_t place = 0; place < SIGN_STARTS; place++) {
+            r->may_begin[place][(unsigned char)signs[k].sign[place]] |= UINT32_C(1) << k;
+        }
+    }
+}
+
+// What the line says from here on; `may_be`: the signs whose first characters stand here.
+static hr_status read_here(tensorflow_log *r, log_span here, uint32_t may_be, hr_err *err)
 {
     for (size_t k = 0; k < SIGNS; k++) {
-        const size_t length = strlen(signs[k].sign);
-        if (here.length >= length && memcmp(here.text, signs[k].sign, length) == 0) {
+        const size_t length = signs[k].length;
+        if ((may_be >> k & 1) != 0 && here.length >= length &&
+            memcmp(here.text, signs[k].sign, length) == 0) {
             HR_TRY(signs[k].read(r, here, (log_span){here.text + length, here.length - length}, err));
         }
     }
@@ -362,9 +377,12 @@ static hr_status read_line(tensorflow_log *r, log_span line, hr_err *err)
         r->stats_lines--;
         read_stats(r, line);
     }
-    for (size_t at = 0; at < line.length; at++) {
-        if (r->begins_sign[(unsigned char)line.text[at]]) {
-            HR_TRY(read_here(r, (log_span){line.text + at, line.length - at}, err));
+    const unsigned char *here = (const unsigned char *)line.text;
+    for (size_t at = 0; at + SIGN_STARTS <= line.length; at++) {
+        const uint32_t may_be =
+            r->may_begin[0][here[at]] & r->may_begin[1][here[at + 1]] & r->may_begin[2][here[at + 2]];
+        if (may_be != 0) {
+            HR_TRY(read_here(r, (log_span){line.text + at, line.length - at}, may_be, err));
         }
     }
     return HR_OK;
@@ -424,9 +442,7 @@ static hr_status read_tensorflow_log(input *in, trace *t, hr_err *err)
 {
     tensorflow_log r = {.in = in};
     hr_status status = HR_OK;
-    for (size_t k = 0; k < SIGNS; k++) {
-        r.begins_sign[(unsigned char)signs[k].sign[0]] = true;
-    }
+    index_signs(&r);
     if (input_ahead(in, 2) == 2 && memcmp(input_here(in), "\xFF\xFE", 2) == 0) {
         status = HR_FAIL(err, READ, "%s: needed a log in UTF-8, is in UTF-16", in->name);
         hr_err_try(err, "iconv -f UTF-16 -t UTF-8 '%s' > log.txt", in->name);

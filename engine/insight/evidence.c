@@ -219,14 +219,29 @@ typedef struct quota {
     uint32_t left;
 } quota;
 
-typedef VEC(quota) quotas;
+typedef VEC(quota) quotas; // by bytes: classes are
+
+static uint32_t first_of_bytes(const quotas *q, uint64_t bytes)
+{
+    uint32_t low = 0, high = q->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (q->data[middle].bytes < bytes) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
 
 static bool goes(void *context, const heap_chunk *c)
 {
     quotas *q = context;
-    for (uint32_t k = 0; k < q->count; k++) {
+    for (uint32_t k = first_of_bytes(q, c->requested_bytes);
+         k < q->count && q->data[k].bytes == c->requested_bytes; k++) {
         quota *one = &q->data[k];
-        if (one->left > 0 && one->bytes == c->requested_bytes && one->name == c->tensor && !c->pending) {
+        if (one->left > 0 && one->name == c->tensor && !c->pending) {
             one->left--;
             return true;
         }
@@ -306,11 +321,14 @@ static hr_status read_record(record *r, const heap_snapshot *p, oom_evidence *ou
         return no_memory(err);
     }
     HR_TRY(evidence_find_steps(r->t, r->device, r->end, &r->steps, err));
+    out->steps = r->steps.count;
+    out->steps_marked = r->steps.marked;
+    if (r->steps.count < QUEUE_STEPS) { // too few for a leak or a queue
+        return HR_OK;
+    }
     HR_TRY(find_survivors(r, err));
     memset(r->born, 0, ((size_t)r->t->block_count + 1) * sizeof *r->born);
     follow_classes(r);
-    out->steps = r->steps.count;
-    out->steps_marked = r->steps.marked;
     return find_parts(r, p, out, err);
 }
 

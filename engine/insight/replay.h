@@ -24,7 +24,8 @@ typedef struct replay_setup {
     bool (*stop)(void *context);
     void *stop_context;
     bool keeps_failure_heap;
-    bool tags_events; // a block's tag is the event that asked for it, not its name
+    bool tags_events;     // a block's tag is the event that asked for it, not its name
+    bool ends_at_failure; // what comes behind the first request that is not served is not played
 } replay_setup;
 
 // What one device has come to.
@@ -67,7 +68,7 @@ typedef struct replay_player {
 // KNOB and NOMEM errors. Needs replay_close in every case.
 HR_MUST_CHECK hr_status replay_start(replay_player *p, const trace *t, const replay_setup *setup,
                                      hr_err *err);
-// Plays up to, without, event `end` (UINT32_MAX: all). NOMEM, INTERRUPTED.
+// Plays up to, without, event `end` (UINT32_MAX: all), or to the first failure. NOMEM, INTERRUPTED.
 HR_MUST_CHECK hr_status replay_play(replay_player *p, uint32_t end, hr_err *err);
 void replay_close(replay_player *p);
 

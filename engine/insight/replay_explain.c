@@ -74,7 +74,7 @@ static hr_status explain_retries(hr_replay *replay, const hr_knobs *knobs, hr_re
     *oom = (hr_report_oom){.instruction = HR_NO_ID};
     if (diagnose_retries(&shown, oom)) {
         diagnose_lines(&shown, &(heap_room){.any = false}, oom);
-        return replay_find_fixes(replay, knobs, oom, err);
+        return replay_find_fixes(replay, knobs, HR_NONE, oom, err);
     }
     return HR_OK;
 }

@@ -17,9 +17,11 @@ hr_status replay_try(hr_replay *replay, const hr_knobs *knobs, const char *pair,
 {
     hr_knobs turned = *knobs;
     hr_replay_result result;
+    hr_replay_options own = options == NULL ? (hr_replay_options){0} : *options;
+    own.only_whether = true;
     *serves = false;
     HR_TRY(hr_knobs_set_pair(&turned, pair, err));
-    const hr_status status = hr_replay_run(replay, &turned, options, &result, err);
+    const hr_status status = hr_replay_run(replay, &turned, &own, &result, err);
     if (status != HR_OK) {
         return status == HR_CONSTRAINT ? HR_OK : status;
     }

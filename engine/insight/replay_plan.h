@@ -51,8 +51,9 @@ HR_MUST_CHECK hr_status replay_step_plan(hr_replay *replay, const hr_knobs *knob
 HR_MUST_CHECK hr_status replay_report_with(hr_replay *replay, const hr_knobs *knobs, const char *name,
                                            const hr_report_oom *verdict, hr_report *out, hr_err *err);
 // Fills the fixes of `oom`, of which cause and limit stand: settings first, more memory last, each proved by a replay.
-HR_MUST_CHECK hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, hr_report_oom *oom,
-                                          hr_err *err);
+// `fits_bytes`: what replay_smallest_limit said for the limit of `oom`; HR_NONE: it was not asked.
+HR_MUST_CHECK hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, uint64_t fits_bytes,
+                                          hr_report_oom *oom, hr_err *err);
 // Counts in `shown` how often a replay goes back to the device for one request. Errors of hr_replay_run.
 HR_MUST_CHECK hr_status replay_retries(const hr_replay *replay, const hr_knobs *knobs, oom_evidence *shown,
                                        hr_err *err);

@@ -93,16 +93,14 @@ static void add_fix(hr_report_oom *oom, const hr_replay_fix *from)
 }
 
 // A stated size goes before every card: then that is what has to be more.
-static hr_status try_more(hr_replay *replay, const hr_knobs *knobs, uint64_t failed_bytes, hr_replay_fix *fix,
+static hr_status try_more(hr_replay *replay, const hr_knobs *knobs, uint64_t fits_bytes, hr_replay_fix *fix,
                           bool *serves, hr_err *err)
 {
     char pair[HR_KNOB_TEXT_MAX], size[HR_BYTES_TEXT_MAX];
-    uint64_t fits_bytes = 0;
     if (!hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM)) {
         return hr_replay_smallest_card(replay, knobs, NULL, fix, serves, err);
     }
     *serves = false;
-    HR_TRY(replay_smallest_limit(replay, knobs, failed_bytes, &fits_bytes, err));
     if (fits_bytes == 0) {
         return HR_OK;
     }
@@ -135,7 +133,8 @@ static void say_hint(const hr_knobs *knobs, hr_report_oom *oom)
 }
 
 // A leak runs out under every other setting too, only later.
-hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, hr_report_oom *oom, hr_err *err)
+hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, uint64_t fits_bytes, hr_report_oom *oom,
+                            hr_err *err)
 {
     enum { TRIED = HR_FIXES_MAX + 2 };
     hr_replay_fix fixes[TRIED + 1];
@@ -154,7 +153,10 @@ hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *knobs, hr_report_
     for (uint32_t k = 0; k < count && oom->fix_count < HR_FIXES_MAX - 1; k++) {
         HR_TRY(add_if_it_helps(replay, knobs, &fixes[k], oom, err));
     }
-    HR_TRY(try_more(replay, knobs, oom->limit_bytes, &fixes[0], &serves, err));
+    if (fits_bytes == HR_NONE && hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM)) {
+        HR_TRY(replay_smallest_limit(replay, knobs, oom->limit_bytes, &fits_bytes, err));
+    }
+    HR_TRY(try_more(replay, knobs, fits_bytes, &fixes[0], &serves, err));
     if (serves) {
         HR_TRY(add_if_it_helps(replay, knobs, &fixes[0], oom, err));
     }
@@ -232,7 +234,7 @@ static hr_status fill_oom(hr_replay *replay, const hr_knobs *knobs, const hr_rep
         const heap_snapshot *p = &result->failure_heap->snapshot;
         diagnose_heap(p, heap_own_name, p, oom);
     }
-    return replay_find_fixes(replay, knobs, oom, err);
+    return replay_find_fixes(replay, knobs, fits_bytes, oom, err);
 }
 
 static void begin_report(const hr_knobs *knobs, const char *name, hr_report *out)
@@ -271,7 +273,8 @@ hr_status replay_report_with(hr_replay *replay, const hr_knobs *knobs, const cha
         out->oom = *verdict;
         name_device(&replay->about, replay->about.device, &out->oom);
         // What fits as it is proves nothing of a setting.
-        status = result.memory.failures == 0 ? HR_OK : replay_find_fixes(replay, knobs, &out->oom, err);
+        status =
+            result.memory.failures == 0 ? HR_OK : replay_find_fixes(replay, knobs, HR_NONE, &out->oom, err);
     } else if (status == HR_OK) {
         status = fill_oom(replay, knobs, &result, &out->oom, err);
     }

@@ -359,7 +359,8 @@ hr_status hr_replay_run(hr_replay *replay, const hr_knobs *set, const hr_replay_
         .replay = replay, .stage = &stage, .options = options == NULL ? (hr_replay_options){0} : *options};
     *out = (hr_replay_result){0};
     HR_TRY(prepare(replay, set, &r.options, &stage, err));
-    stage.setup.keeps_failure_heap = true;
+    stage.setup.keeps_failure_heap = !r.options.only_whether;
+    stage.setup.ends_at_failure = r.options.only_whether;
     hr_status status = run_once(&r, true, out, err);
     (void)text_copy(out->name, sizeof out->name, hr_knob_text(set, HR_KNOB_ALLOCATOR_KIND));
     if (status != HR_OK) {

@@ -48,6 +48,7 @@ hr_status replay_smallest_limit(hr_replay *replay, const hr_knobs *knobs, uint64
                           .failed_bytes = failed_bytes,
                           .asked_bytes = replay->about.peak_requested_bytes};
     HR_TRY(replay_prepare(replay, knobs, &l.stage, err));
+    l.stage.setup.ends_at_failure = true;
     return limit_smallest(&c, fits_bytes, err);
 }
 

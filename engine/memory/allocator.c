@@ -41,6 +41,9 @@ static hr_status refuse(allocator *a, const allocator_request *r, hr_err *err)
     a->refusal.tensor = r->tensor;
     a->refusal.stream = r->stream;
     emit_oom(a, r, &stats); // a listener may look at the heap
+    if (err == NULL) {
+        return HR_OOM;
+    }
     char needed[HR_BYTES_TEXT_MAX], pool_free[HR_BYTES_TEXT_MAX], pool[HR_BYTES_TEXT_MAX];
     char largest[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
     return HR_FAIL(err, OOM,

@@ -104,6 +104,8 @@ typedef struct hr_replay_options {
     bool (*stop)(void *context);
     void *stop_context;
     bool wants_peak_heap;
+    bool
+        only_whether; // all is served: a run ends at the first failure, and its figures are of what was played
     // What the replay does, written to a file: "out.csv", "NAME:FILE" (headroom/trace.h). NULL: nowhere.
     const char *trace_file;
 } hr_replay_options;
