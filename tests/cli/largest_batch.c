@@ -46,7 +46,7 @@ bool largest_batch_limits(const hr_preset *preset, const hr_knobs *knobs, uint64
     uint64_t first_bytes = 0;
     hr_status status = hr_planner_open(preset, &planner, &err);
     status = status == HR_OK ? needed_for(planner, *knobs, 1, &first_bytes, &err) : status;
-    for (int k = 0; k < LARGEST_BATCH_LIMITS && status == HR_OK; k++, samples *= 4) {
+    for (int k = 0; k < LARGEST_BATCH_LIMITS && status == HR_OK; k++, samples *= 2) {
         uint64_t low_bytes = 0, high_bytes = 0;
         status = needed_for(planner, *knobs, samples, &low_bytes, &err);
         status = status == HR_OK ? needed_for(planner, *knobs, samples + 1, &high_bytes, &err) : status;

@@ -21,8 +21,8 @@ typedef struct largest_batch {
     bool by_cuts;                          // which is within the limit: how the blocks lie keeps it out
 } largest_batch;
 
-// Three limits, each between what two batches need that are one sample apart, of `samples` samples at the least and sixteen times as many at the
-// most. False where batch 1 cannot be planned, or needs more than `most_bytes`; `why` says it.
+// Three limits, each between what two batches need that are one sample apart, of `samples` samples, twice and four times as many.
+// False where batch 1 cannot be planned, or needs more than `most_bytes`; `why` says it.
 bool largest_batch_limits(const hr_preset *preset, const hr_knobs *knobs, uint64_t samples,
                           uint64_t most_bytes, uint64_t limits[LARGEST_BATCH_LIMITS], char *why, size_t size);
 
