@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planners that lie or die, for test_planning.c: each reads what it is asked and does one thing wrong.
+// Planners that lie or die, for test_planning_process.c: each reads what it is asked and does one thing wrong.
 #ifndef TESTS_PLANNING_EVIL_H
 #define TESTS_PLANNING_EVIL_H
 
