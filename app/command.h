@@ -22,6 +22,7 @@
     X(REPEAT, 0, "repeat", "N", "time N plans of one step, the i-th at batch.size + i mod 16")               \
     X(SCHEMA, 0, "schema", NULL, "a JSON schema for presets")                                                \
     X(MARKDOWN, 0, "markdown", NULL, "a table for a document")                                               \
+    X(STUB, 0, "stub", NULL, "what recipes can call, with types, for the Lua language server")               \
     X(ORIGIN, 0, "origin", NULL, "say where each value comes from")                                          \
     X(TRUST, 0, "trust", NULL, "let the preset name files outside its own folder")                           \
     X(OPAQUE, 0, "opaque", NULL, "plan an ONNX file whose nodes are not all known, and say how much is not") \

@@ -62,7 +62,8 @@ static const app_command commands[] = {
      OF_A_PRESET | APP_OPTION(SAVE) | APP_OPTION(STRIP) | APP_OPTION(QUANTIZE) | APP_OPTION(MERGE) |
          APP_OPTION(ADAPTERS) | APP_OPTION(RANKS) | APP_OPTION(OUT) | APP_OPTION(FORCE) | APP_OPTION(JSON),
      APP_PRESET_WORD, NULL, cli_export},
-    {"script", "RECIPE [ARGUMENTS]", "run a recipe in Lua: a FILE.lua, or one of ours by its name", 0, APP_RECIPE_WORD, NULL, cli_script},
+    {"script", "RECIPE [ARGUMENTS]", "run a recipe in Lua: a FILE.lua, or one of ours by its name",
+     APP_OPTION(MARKDOWN) | APP_OPTION(STUB), APP_RECIPE_WORD, NULL, cli_script},
     {"presets", "[NAME]", "list the presets that can be named, or say what one is about",
      APP_OPTION(TRUST) | APP_OPTION(JSON), APP_PRESET_WORD, NULL, cli_presets},
     {"cards", "[NAME]", "list the cards whose memory a device can take on, or print one as a file",

@@ -165,6 +165,9 @@ static void print_lua_name(const lua_script_row *row)
     if (row->result[0] != '\0') {
         roff_more("gives", row->result);
     }
+    for (const lua_script_field *f = row->options; f != NULL && f->name != NULL; f++) {
+        roff_more(f->name, f->line);
+    }
     roff_example(row->example);
 }
 

@@ -16,6 +16,17 @@ static bool asks_about(int argc, char **argv, const char *path)
     return argc == 3 && cli_asks_for_help(argv[2]) && strcmp(path, argv[1]) != 0;
 }
 
+// What is printed in a recipe's place.
+static bool print_wanted(const cli_args *args)
+{
+    if (cli_given(args, APP_STUB)) {
+        lua_script_print_stub(stdout);
+    } else if (cli_given(args, APP_MARKDOWN)) {
+        lua_script_print_reference(stdout);
+    }
+    return cli_given(args, APP_STUB) || cli_given(args, APP_MARKDOWN);
+}
+
 int cli_script(int argc, char **argv)
 {
     cli_args args;
@@ -23,6 +34,9 @@ int cli_script(int argc, char **argv)
     char path[HR_RECIPE_PATH_MAX];
     cli_next next = cli_parse(argc < 2 ? argc : 2, argv, 1, &args, &err);
     if (next == CLI_DONE) {
+        return 0;
+    }
+    if (next == CLI_GO_ON && print_wanted(&args)) {
         return 0;
     }
     if (next == CLI_GO_ON && args.word_count == 1 && hr_recipe_find(args.words[0], path, &err) == HR_OK) {

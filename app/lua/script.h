@@ -192,6 +192,13 @@ void script_print_text(FILE *to, const char *text, size_t length);
 
 // ---- the hr table -----------------------------------------------------------------------------------------------
 
+// basics.c
+int script_preset(lua_State *L);
+int script_expect(lua_State *L);
+int script_note(lua_State *L);
+int script_push_version(lua_State *L);
+int script_push_args(lua_State *L);
+
 // bytes.c: hr.bytes values
 void script_open_bytes(lua_State *L);
 void script_push_bytes(lua_State *L, int64_t bytes);

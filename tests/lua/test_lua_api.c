@@ -39,6 +39,48 @@ START_TEST(every_row_says_what_it_is_in_one_line)
 }
 END_TEST
 
+static char *said_by(void (*say)(FILE *to))
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    ck_assert_ptr_nonnull(to);
+    say(to);
+    (void)fclose(to);
+    return text;
+}
+
+START_TEST(the_reference_and_the_stub_have_every_name_option_and_knob)
+{
+    char *page = said_by(lua_script_print_reference), *stub = said_by(lua_script_print_stub);
+    char line[256];
+    size_t count = 0;
+    const script_api_row *rows = script_api_rows(&count);
+    for (size_t k = 0; k < count; k++) {
+        (void)snprintf(line, sizeof line, "\n### hr.%s", rows[k].name);
+        ck_assert_msg(strstr(page, line) != NULL && strstr(page, rows[k].example) != NULL, "%s",
+                      rows[k].name);
+        (void)snprintf(line, sizeof line, "%s hr.%s", rows[k].arguments != NULL ? "function" : "",
+                       rows[k].name);
+        ck_assert_msg(strstr(stub, line + (line[0] == ' ')) != NULL, "%s", line);
+        ck_assert((rows[k].arguments == NULL) == (rows[k].parameters == NULL));
+        for (const lua_script_field *f = rows[k].options; f != NULL && f->name != NULL; f++) {
+            (void)snprintf(line, sizeof line, "\n| `%s` | ", f->name);
+            ck_assert_msg(strstr(page, line) != NULL, "%s", line);
+            (void)snprintf(line, sizeof line, "\n---@field %s? %s ", f->name, f->type);
+            ck_assert_msg(strstr(stub, line) != NULL, "%s", line);
+        }
+    }
+    for (int k = 0; k < HR_KNOB_COUNT; k++) {
+        (void)snprintf(line, sizeof line, "\n---@field %s ", strchr(hr_knob_rows(NULL)[k].key, '.') + 1);
+        ck_assert_msg(strstr(stub, line) != NULL, "%s", line);
+    }
+    recipe_expect_fine(stub);
+    free(page);
+    free(stub);
+}
+END_TEST
+
 // ---- hr.bytes ---------------------------------------------------------------------------------------------------------
 
 START_TEST(sizes_compare_add_and_print)
@@ -410,6 +452,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, every_name_has_an_example_that_runs);
     tcase_add_test(tc, every_row_says_what_it_is_in_one_line);
+    tcase_add_test(tc, the_reference_and_the_stub_have_every_name_option_and_knob);
     tcase_add_test(tc, sizes_compare_add_and_print);
     tcase_add_test(tc, knobs_are_read_and_turned);
     tcase_add_loop_test(tc, what_is_wrong_is_refused_and_changes_nothing, 0,

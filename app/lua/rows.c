@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registration table of hr.
+#include "app/lua/api.h"
+#include "app/lua/script.h"
+
+// clang-format off
+#define DEMO "hr.preset \"demo\"\nhr.knobs.device.kind = \"plan\"\n"
+
+static const lua_script_field fit_options[] = {
+    {"keep", "string", "what may not change: \"batch,precision\", a group or a key; without it all but the optimizer may"},
+    {NULL, NULL, NULL},
+};
+static const lua_script_field plan_options[] = {
+    {"steps", "integer", "that are planned; 3 without it, behind which nothing changes any more"},
+    {NULL, NULL, NULL},
+};
+static const lua_script_field replay_options[] = {
+    {"allocators", "string[]", "on which it is played; all of them without it"},
+    {NULL, NULL, NULL},
+};
+static const lua_script_field run_options[] = {
+    {"steps", "integer", "training steps to do from here; train.steps without it"},
+    {"until_oom", "boolean", "out of memory is how the run may end, and no error"},
+    {NULL, NULL, NULL},
+};
+
+static const script_api_row rows[] = {
+    {"api_version", NULL, NULL, "integer",
+     "version of this table; it grows when a name changes its meaning", NULL,
+     "assert(hr.api_version == 1)",
+     script_push_version},
+    {"args", NULL, NULL, "string[]",
+     "the words behind the recipe's name on the command line", NULL,
+     "local cap = hr.bytes(hr.args[1] or \"64MiB\")",
+     script_push_args},
+    {"bytes", "size", "size: hr.Size", "hr.Bytes",
+     "a size from a number or a text: compares and adds with both, prints for people, has the number in .bytes", NULL,
+     "local cap = hr.bytes(\"3GiB\")\n"
+     "assert(cap - \"1GiB\" == hr.bytes(\"2GiB\") and cap > 1024 and cap.bytes == 3 << 30)",
+     script_bytes},
+    {"expect", "condition, message", "condition: any, message?: string", "any",
+     "ends the recipe with exit code 1 when the condition is false or nil; gives the condition", NULL,
+     DEMO "hr.expect(hr.plan().fits, \"the demo fits its card\")",
+     script_expect},
+    {"fit", "{keep = \"batch,precision\", knob = value, …}", "options?: hr.fit.Options", "table",
+     "searches for the fastest knobs that fit, all else as it is but for what may be turned; the names in the table are "
+     "those of `headroom fit --json`, and a way's knobs are a list of \"key=value\"", fit_options,
+     DEMO "local found = hr.fit{keep = \"precision,optimizer\", [\"device.card\"] = \"rtx3070-8g\"}\n"
+     "assert(found.fastest.peak_in_use_bytes < hr.plan().memory.limit_bytes and #found.points > 10)",
+     script_fit},
+    {"knobs", NULL, NULL, "hr.Knobs",
+     "every setting of `headroom knobs`, read and turned as hr.knobs.group.key; in a callback from the next step on", NULL,
+     DEMO "hr.knobs.batch.size = 64\nhr.knobs.device.vram = \"48MiB\"\n"
+     "assert(hr.knobs.device.vram == hr.bytes(\"48MiB\"))",
+     script_push_knobs},
+    {"note", "text", "text: any", "",
+     "a line on stderr, or in the log of the workbench", NULL,
+     "hr.note(\"half way\")",
+     script_note},
+    {"on", "event, function", "event: string, fn: function|nil", "",
+     "calls the function with a table at every \"step\", \"epoch\" or \"oom\" of hr.run; an oom function that turns a knob "
+     "and returns true lets the run go on; nil takes the event's functions away", NULL,
+     DEMO "hr.on(\"step\", function(s) assert(s.step > 0 and s.peak_in_use_bytes > \"1MiB\") end)\nhr.run{steps = 3}",
+     script_on},
+    {"plan", "{steps = N, knob = value, …}", "options?: hr.plan.Options", "hr.Result",
+     "what a run with these knobs would take, to the byte, without running; result.fits is false when it would not fit",
+     plan_options,
+     DEMO "local result = hr.plan{batch = {size = 256}, [\"device.vram\"] = \"64MiB\"}\n"
+     "assert(not result.fits and result.oom.cause == \"capacity\")",
+     script_plan},
+    {"preset", "name_or_path", "name_or_path: string", "string",
+     "the model and the knobs to work with, and gives its name; a path counts from the recipe's folder", NULL,
+     "hr.preset \"mlp\"",
+     script_preset},
+    {"replay", "trace, {allocators = list of names, knob = value, …}", "trace: string, options?: hr.replay.Options",
+     "table",
+     "plays a recorded trace, or a scenario by its name, on each of the allocators; the names in the table are those of "
+     "`headroom replay --json`", replay_options,
+     DEMO "local r = hr.replay(\"growth_boundary\", {allocators = {\"bfc\"}, allocator = {growth = true}})\n"
+     "assert(r.allocators[1].failures_total > 0)\n"
+     "assert(r.allocators[1].memory.peak_in_use_bytes < r.trace.peak_requested_bytes)",
+     script_replay},
+    {"run", "{steps = N, until_oom = boolean, knob = value, …}", "options?: hr.run.Options", "hr.Result",
+     "trains from new weights; out of memory is an error, with until_oom it is how the run may end", run_options,
+     DEMO "local result = hr.run{steps = 5}\nassert(result.train.steps == 5)",
+     script_run},
+    {"stop", "", "", "",
+     "ends the run after the step whose callback calls it", NULL,
+     DEMO "hr.on(\"step\", function(s) if s.step == 2 then hr.stop() end end)\n"
+     "assert(hr.run{steps = 100}.train.steps == 2)",
+     script_end_run},
+};
+// clang-format on
+
+const script_api_row *script_api_rows(size_t *count)
+{
+    *count = sizeof rows / sizeof *rows;
+    return rows;
+}
