@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of hr that are small: the preset, checks, notes, arguments.
+#include <string.h>
+#include <time.h>
+
 #include "app/lua/api.h"
 #include "app/lua/script.h"
 
@@ -42,6 +45,7 @@ int script_preset(lua_State *L)
     }
     hr_preset_close(s->preset);
     s->preset = preset;
+    s->preset_number++;
     s->knobs = knobs;
     lua_pushstring(L, hr_preset_name(preset));
     return 1;
@@ -94,5 +98,83 @@ int script_push_args(lua_State *L)
         lua_pushstring(L, s->argv[k]);
         lua_rawseti(L, -2, k + 1);
     }
+    return 1;
+}
+
+// ---- hr.has, hr.time, hr.rng ------------------------------------------------------------------------------------------
+
+// A name of hr, or the key of a knob.
+int script_has(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    size_t count = 0;
+    const script_api_row *rows = script_api_rows(&count);
+    bool found = hr_knob_find(name, NULL) != NULL;
+    for (size_t k = 0; k < count; k++) {
+        found = found || strcmp(rows[k].name, name) == 0;
+    }
+    lua_pushboolean(L, found);
+    return 1;
+}
+
+uint64_t script_clock_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+int script_time(lua_State *L)
+{
+    lua_pushnumber(L, (double)(script_clock_ns() - script_of(L)->opened_ns) * 1e-9);
+    return 1;
+}
+
+// Steele, Lea and Flood, "Fast splittable pseudorandom number generators": the state is a counter.
+static uint64_t split_mix(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+// Every one of [0, span] is as likely: what lies in the last, incomplete multiple is drawn again.
+static uint64_t draw_within(uint64_t *state, uint64_t span)
+{
+    if (span == UINT64_MAX) {
+        return split_mix(state);
+    }
+    const uint64_t count = span + 1, rest = (UINT64_MAX % count + 1) % count;
+    uint64_t drawn = split_mix(state);
+    while (drawn > UINT64_MAX - rest) {
+        drawn = split_mix(state);
+    }
+    return drawn % count;
+}
+
+// As math.random: () in [0, 1), (n) of 1 to n, (low, high).
+static int draw(lua_State *L)
+{
+    uint64_t *state = lua_touserdata(L, lua_upvalueindex(1));
+    const int count = lua_gettop(L);
+    if (count == 0) {
+        lua_pushnumber(L, (double)(split_mix(state) >> 11) * 0x1p-53);
+        return 1;
+    }
+    const lua_Integer low = count > 1 ? luaL_checkinteger(L, 1) : 1;
+    const lua_Integer high = luaL_checkinteger(L, count > 1 ? 2 : 1);
+    luaL_argcheck(L, low <= high, count > 1 ? 2 : 1, "the interval is empty");
+    const uint64_t drawn = draw_within(state, (uint64_t)high - (uint64_t)low);
+    lua_pushinteger(L, (lua_Integer)((uint64_t)low + drawn));
+    return 1;
+}
+
+int script_rng(lua_State *L)
+{
+    const lua_Integer seed = luaL_optinteger(L, 1, 1);
+    uint64_t *state = lua_newuserdatauv(L, sizeof *state, 0);
+    *state = (uint64_t)seed;
+    lua_pushcclosure(L, draw, 1);
     return 1;
 }

@@ -200,7 +200,7 @@ hr_status script_confine_knobs(const script *s, hr_knobs *knobs, hr_err *err)
 
 // ---- turning --------------------------------------------------------------------------------------------------------
 
-static const hr_knobs *current_knobs(lua_State *L)
+const hr_knobs *script_current_knobs(lua_State *L)
 {
     const script *s = script_of(L);
     if (s->preset == NULL) {
@@ -296,7 +296,7 @@ static int get_knob(lua_State *L)
 {
     const char *group = luaL_checkudata(L, 1, group_type);
     const hr_knob_row *row = find_in_group(L, group, luaL_checkstring(L, 2));
-    push_value(L, current_knobs(L), row);
+    push_value(L, script_current_knobs(L), row);
     return 1;
 }
 
@@ -304,7 +304,7 @@ static int set_knob(lua_State *L)
 {
     const char *group = luaL_checkudata(L, 1, group_type);
     const hr_knob_row *row = find_in_group(L, group, luaL_checkstring(L, 2));
-    (void)current_knobs(L);
+    (void)script_current_knobs(L);
     lua_settop(L, 3);
     turn(L, &script_of(L)->knobs, row);
     return 0;
@@ -314,7 +314,7 @@ static int get_group(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 2);
     if (strchr(name, '.') != NULL) {
-        push_value(L, current_knobs(L), find_row(L, name));
+        push_value(L, script_current_knobs(L), find_row(L, name));
         return 1;
     }
     if (!is_group(name)) {
@@ -329,10 +329,42 @@ static int get_group(lua_State *L)
 static int set_group(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 2);
-    (void)current_knobs(L);
+    (void)script_current_knobs(L);
     lua_settop(L, 3);
     turn_named(L, &script_of(L)->knobs, name);
     return 0;
+}
+
+// ---- pairs ----------------------------------------------------------------------------------------------------------
+
+// The knob behind `key` in the table's order, of hr.knobs or of a group: its name and its value.
+static int next_knob(lua_State *L)
+{
+    const char *group = luaL_testudata(L, 1, group_type);
+    const size_t length = group == NULL ? 0 : strlen(group);
+    int id = 0;
+    if (!lua_isnoneornil(L, 2)) {
+        const char *key = luaL_checkstring(L, 2);
+        id = (int)(group == NULL ? find_row(L, key) : find_in_group(L, group, key))->id + 1;
+    }
+    for (; id < HR_KNOB_COUNT; id++) {
+        const hr_knob_row *row = &hr_knob_rows(NULL)[id];
+        if (group == NULL || (strncmp(row->key, group, length) == 0 && row->key[length] == '.')) {
+            lua_pushstring(L, row->key + (group == NULL ? 0 : length + 1));
+            push_value(L, script_current_knobs(L), row);
+            return 2;
+        }
+    }
+    lua_pushnil(L);
+    return 1;
+}
+
+static int pairs_of_knobs(lua_State *L)
+{
+    lua_pushcfunction(L, next_knob);
+    lua_pushvalue(L, 1);
+    lua_pushnil(L);
+    return 3;
 }
 
 static int group_to_text(lua_State *L)
@@ -344,8 +376,11 @@ static int group_to_text(lua_State *L)
 
 static void open_type(lua_State *L, const char *type, lua_CFunction get, lua_CFunction set)
 {
-    const luaL_Reg methods[] = {
-        {"__index", get}, {"__newindex", set}, {"__tostring", group_to_text}, {NULL, NULL}};
+    const luaL_Reg methods[] = {{"__index", get},
+                                {"__newindex", set},
+                                {"__tostring", group_to_text},
+                                {"__pairs", pairs_of_knobs},
+                                {NULL, NULL}};
     (void)luaL_newmetatable(L, type);
     luaL_setfuncs(L, methods, 0);
     lua_pushstring(L, type);

@@ -29,6 +29,11 @@ static const script_api_row rows[] = {
      "version of this table; it grows when a name changes its meaning", NULL,
      "assert(hr.api_version == 1)",
      script_push_version},
+    {"apply", "fix", "fix: table|string[]", "",
+     "turns the knobs of a fix of result.oom.fixes, of a way of hr.fit, or of a list of \"key=value\"", NULL,
+     DEMO "local result = hr.plan{[\"batch.size\"] = 256}\nhr.knobs.batch.size = 256\n"
+     "hr.apply(result.oom.fixes[1])\nassert(hr.plan().fits)",
+     script_apply},
     {"args", NULL, NULL, "string[]",
      "the words behind the recipe's name on the command line", NULL,
      "local cap = hr.bytes(hr.args[1] or \"64MiB\")",
@@ -48,8 +53,13 @@ static const script_api_row rows[] = {
      DEMO "local found = hr.fit{keep = \"precision,optimizer\", [\"device.card\"] = \"rtx3070-8g\"}\n"
      "assert(found.fastest.peak_in_use_bytes < hr.plan().memory.limit_bytes and #found.points > 10)",
      script_fit},
+    {"has", "name", "name: string", "boolean",
+     "whether there is such a name of hr, or such a knob: no error where there is none", NULL,
+     "assert(hr.has(\"plan\") and hr.has(\"batch.size\") and not hr.has(\"planet\"))",
+     script_has},
     {"knobs", NULL, NULL, "hr.Knobs",
-     "every setting of `headroom knobs`, read and turned as hr.knobs.group.key; in a callback from the next step on", NULL,
+     "every setting of `headroom knobs`, read and turned as hr.knobs.group.key, in a callback from the next step on; "
+     "pairs(hr.knobs) and pairs(hr.knobs.batch) go through them", NULL,
      DEMO "hr.knobs.batch.size = 64\nhr.knobs.device.vram = \"48MiB\"\n"
      "assert(hr.knobs.device.vram == hr.bytes(\"48MiB\"))",
      script_push_knobs},
@@ -80,6 +90,11 @@ static const script_api_row rows[] = {
      "assert(r.allocators[1].failures_total > 0)\n"
      "assert(r.allocators[1].memory.peak_in_use_bytes < r.trace.peak_requested_bytes)",
      script_replay},
+    {"rng", "seed", "seed?: integer", "fun(low?: integer, high?: integer): number",
+     "a generator of random numbers of its own: r() in [0, 1), r(n) of 1 to n, r(low, high); of one seed the same "
+     "everywhere", NULL,
+     "local a, b = hr.rng(7), hr.rng(7)\nassert(a() == b() and a(6) == b(6) and a(10, 20) >= 10)",
+     script_rng},
     {"run", "{steps = N, until_oom = boolean, knob = value, …}", "options?: hr.run.Options", "hr.Result",
      "trains from new weights; out of memory is an error, with until_oom it is how the run may end", run_options,
      DEMO "local result = hr.run{steps = 5}\nassert(result.train.steps == 5)",
@@ -89,6 +104,15 @@ static const script_api_row rows[] = {
      DEMO "hr.on(\"step\", function(s) if s.step == 2 then hr.stop() end end)\n"
      "assert(hr.run{steps = 100}.train.steps == 2)",
      script_end_run},
+    {"time", "", "", "number",
+     "seconds since the recipe began", NULL,
+     "local began = hr.time()\nhr.note((\"took %.3f s\"):format(hr.time() - began))",
+     script_time},
+    {"with", "{knob = value, …}, function", "knobs: table, fn: fun(): ...", "any",
+     "calls the function with these knobs and gives what it gives; afterwards, also after an error, all knobs are as before", NULL,
+     DEMO "local peak = hr.with({[\"batch.size\"] = 32}, function() return hr.plan().memory.peak_in_use_bytes end)\n"
+     "assert(hr.knobs.batch.size == 128 and peak < hr.plan().memory.peak_in_use_bytes)",
+     script_with},
 };
 // clang-format on
 

@@ -62,6 +62,7 @@ hr_status script_open(script *s, const script_limits *limits, hr_err *err)
     }
     *(script **)lua_getextraspace(s->L) = s;
     s->running = s->L;
+    s->opened_ns = script_clock_ns();
     script_end_engine(s);
     lua_pushcfunction(s->L, open_everything);
     if (lua_pcall(s->L, 0, 0, 0) != LUA_OK) {

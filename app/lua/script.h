@@ -69,6 +69,7 @@ typedef struct script {
     volatile sig_atomic_t stretch;   // of Lua between two calls of the engine, counted
     lua_State *volatile running;     // the innermost coroutine
     volatile uint64_t lua_began_ns;  // processor time at the end of the last call of the engine
+    uint64_t opened_ns;              // by the clock, for hr.time
 
     size_t lua_bytes;        // held by Lua now
     bool refused_memory;     // Lua asked for more than it may have;
@@ -90,6 +91,7 @@ typedef struct script {
     char **argv;
 
     hr_preset *preset;               // NULL before hr.preset
+    unsigned preset_number;          // how many were opened
     hr_knobs knobs;                  // the recipe's; while a run goes on, the engine's are the ones seen
     hr_engine *engine;               // of the run under way, NULL otherwise
     hr_engine *planner;              // of the last hr.plan
@@ -198,6 +200,10 @@ int script_expect(lua_State *L);
 int script_note(lua_State *L);
 int script_push_version(lua_State *L);
 int script_push_args(lua_State *L);
+int script_has(lua_State *L);
+int script_time(lua_State *L);
+int script_rng(lua_State *L);
+uint64_t script_clock_ns(void); // monotonic
 
 // bytes.c: hr.bytes values
 void script_open_bytes(lua_State *L);
@@ -208,11 +214,20 @@ int script_bytes(lua_State *L);
 // knobs.c
 void script_open_knobs(lua_State *L);
 int script_push_knobs(lua_State *L); // pushes hr.knobs
+// The recipe's, or those of the run under way. Raises where there is no preset.
+const hr_knobs *script_current_knobs(lua_State *L);
 // Turns the knobs that the table at `index` names, as `batch = {size = 64}` or `["batch.size"] = 64`; keys in
 // `skip` (NULL-terminated) are not knobs. Raises.
 void script_apply_overrides(lua_State *L, int index, const char *const *skip, hr_knobs *knobs);
 // Lets the path knobs of a preset from below the recipe's folder through the rules of files.c.
 HR_MUST_CHECK hr_status script_confine_knobs(const script *s, hr_knobs *knobs, hr_err *err);
+
+// turning.c
+// Turns what differs from `wanted`, in an order that is legal if there is one. The errors of HR_COMMAND_KNOB, of the first that
+// cannot be turned; others are then.
+HR_MUST_CHECK hr_status script_turn_engine(hr_engine *engine, const hr_knobs *wanted, hr_err *err);
+int script_with(lua_State *L);
+int script_apply(lua_State *L);
 
 // result.c
 void script_push_report(lua_State *L, const hr_report *report);

@@ -406,6 +406,10 @@ hr = {}
 ---@type integer
 hr.api_version = nil
 
+---turns the knobs of a fix of result.oom.fixes, of a way of hr.fit, or of a list of "key=value"
+---@param fix table|string[]
+function hr.apply(fix) end
+
 ---the words behind the recipe's name on the command line
 ---@type string[]
 hr.args = nil
@@ -426,7 +430,12 @@ function hr.expect(condition, message) end
 ---@return table
 function hr.fit(options) end
 
----every setting of `headroom knobs`, read and turned as hr.knobs.group.key; in a callback from the next step on
+---whether there is such a name of hr, or such a knob: no error where there is none
+---@param name string
+---@return boolean
+function hr.has(name) end
+
+---every setting of `headroom knobs`, read and turned as hr.knobs.group.key, in a callback from the next step on; pairs(hr.knobs) and pairs(hr.knobs.batch) go through them
 ---@type hr.Knobs
 hr.knobs = nil
 
@@ -455,6 +464,11 @@ function hr.preset(name_or_path) end
 ---@return table
 function hr.replay(trace, options) end
 
+---a generator of random numbers of its own: r() in [0, 1), r(n) of 1 to n, r(low, high); of one seed the same everywhere
+---@param seed? integer
+---@return fun(low?: integer, high?: integer): number
+function hr.rng(seed) end
+
 ---trains from new weights; out of memory is an error, with until_oom it is how the run may end
 ---@param options? hr.run.Options
 ---@return hr.Result
@@ -462,4 +476,14 @@ function hr.run(options) end
 
 ---ends the run after the step whose callback calls it
 function hr.stop() end
+
+---seconds since the recipe began
+---@return number
+function hr.time() end
+
+---calls the function with these knobs and gives what it gives; afterwards, also after an error, all knobs are as before
+---@param knobs table
+---@param fn fun(): ...
+---@return any
+function hr.with(knobs, fn) end
 
