@@ -64,7 +64,8 @@
     X(RANKS, 0, "ranks", NULL, "of each layer: bytes and error of its weights as factors of a lower rank")   \
     X(OUT, 'o', "out", "FILE", "write it there; without it, only say what it would be")                      \
     X(FORCE, 0, "force", NULL, "replace whatever file is there")                                             \
-    X(APPLY, 0, "apply", "N", "play it again with fix N of those that it names")
+    X(APPLY, 0, "apply", "N", "play it again with fix N of those that it names")                             \
+    X(BOOK, 0, "book", NULL, "the whole course as one document in Markdown")
 
 typedef enum app_option_id {
 #define X(id, letter, name, value, line) APP_##id,
@@ -87,6 +88,7 @@ typedef enum app_word {
     APP_FILE_WORD,
     APP_TRACE_WORD,  // a file, or a scenario's name
     APP_RECIPE_WORD, // a file, or a recipe's name
+    APP_LESSON_WORD, // a folder, or a lesson's name
     APP_TERM_WORD,
     APP_KNOB_WORD,
     APP_PAGE_WORD, // of the manual

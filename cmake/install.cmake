@@ -12,6 +12,7 @@ add_custom_target(headroom_manual ALL DEPENDS ${hr_said}/headroom.fish)
 install(TARGETS headroom DESTINATION bin)
 install(DIRECTORY presets/ DESTINATION share/headroom/presets FILES_MATCHING PATTERN *.yaml PATTERN *.json)
 install(DIRECTORY scripts/recipes/ DESTINATION share/headroom/recipes FILES_MATCHING PATTERN *.lua PATTERN .luarc.json)
+install(DIRECTORY scripts/lessons/ DESTINATION share/headroom/lessons FILES_MATCHING PATTERN *.yaml)
 install(FILES scripts/export/torch_to_headroom.py scripts/export/keras_to_headroom.py DESTINATION share/headroom/export)
 install(TARGETS headroom_numbers headroom_numbers_nvml DESTINATION lib/headroom/record) # deep enough for CPack to call no ldconfig
 install(FILES scripts/record/torch_record.py DESTINATION share/headroom/record)

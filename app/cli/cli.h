@@ -15,6 +15,7 @@ int cli_compare(int argc, char **argv);
 int cli_replay(int argc, char **argv);
 int cli_pack(int argc, char **argv);
 int cli_script(int argc, char **argv);
+int cli_lesson(int argc, char **argv);
 int cli_presets(int argc, char **argv);
 int cli_cards(int argc, char **argv);
 int cli_devices(int argc, char **argv);

@@ -10,6 +10,7 @@
 #include "headroom/terms.h"
 
 #include "app/cli/cli.h"
+#include "app/cli/lesson.h"
 #include "app/cli/manual.h"
 #include "app/cli/options.h"
 #include "app/cli/say.h"
@@ -85,6 +86,10 @@ static void print_words(const app_command *c)
         break;
     case APP_RECIPE_WORD:
         hr_recipe_list(print_word, NULL);
+        break;
+    case APP_LESSON_WORD:
+        fputs("verify ", stdout);
+        lessons_list_names(print_word, NULL);
         break;
     case APP_OWN_WORD:
         fputs(c->words, stdout);

@@ -18,12 +18,22 @@ bool state_xdg_folder(const char *variable, const char *home_default, char *path
     return length > 0 && (size_t)length < size;
 }
 
-bool state_workbench_path(char *path, size_t size)
+static bool state_path(const char *leaf, char *path, size_t size)
 {
     char folder[PATH_MAX];
     if (!state_xdg_folder("XDG_STATE_HOME", ".local/state", folder, sizeof folder)) {
         return false;
     }
-    int length = snprintf(path, size, "%s/workbench", folder);
+    int length = snprintf(path, size, "%s/%s", folder, leaf);
     return length > 0 && (size_t)length < size;
+}
+
+bool state_workbench_path(char *path, size_t size)
+{
+    return state_path("workbench", path, size);
+}
+
+bool state_lessons_path(char *path, size_t size)
+{
+    return state_path("lessons", path, size);
 }

@@ -171,6 +171,11 @@ void search_find_recipes(search_roots *roots)
     find_roots(roots, "recipes", "scripts/recipes");
 }
 
+void search_find_lessons(search_roots *roots)
+{
+    find_roots(roots, "lessons", "scripts/lessons");
+}
+
 // ---- by name ----------------------------------------------------------------------------------------------
 
 bool search_in_root(const char *root, const char *const *folders, const char *name,

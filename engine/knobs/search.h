@@ -18,8 +18,9 @@ typedef struct search_roots {
 } search_roots;
 
 void search_find_roots(search_roots *roots);
-// The same of recipes.
+// The same of recipes, and of lessons.
 void search_find_recipes(search_roots *roots);
+void search_find_lessons(search_roots *roots);
 
 // A word with '/' or ending in ".yaml" is a path, everything else a name.
 bool search_is_path(const char *preset);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lesson as a chapter: its text, its question, how it starts, what solves it, and what is behind it.
+#include <stdio.h>
+#include <string.h>
+
+#include "app/cli/lesson.h"
+
+static hr_status print_pages(const hr_lesson_texts *pages, const hr_lesson_runs *runs, hr_err *err)
+{
+    for (uint32_t k = 0; k < pages->count; k++) {
+        char *filled = NULL;
+        HR_TRY(hr_lesson_fill(pages->data[k].text, runs, &filled, err));
+        puts(filled);
+        hr_lesson_text_free(filled);
+    }
+    return HR_OK;
+}
+
+static hr_status print_questions(const hr_lesson_about *about, const hr_lesson_runs *runs, hr_err *err)
+{
+    for (uint32_t k = 0; k < about->question_count; k++) {
+        const hr_lesson_question *q = &about->questions[k];
+        char *question = NULL;
+        HR_TRY(hr_lesson_fill(q->question, runs, &question, err));
+        printf("> **Before you see it:** %s\n", question);
+        hr_lesson_text_free(question);
+        for (uint32_t i = 0; i < q->choices.count; i++) {
+            printf(">\n> %u. %s\n", i + 1, q->choices.data[i].text);
+        }
+        putchar('\n');
+    }
+    return HR_OK;
+}
+
+static void print_start(const hr_lesson_about *about)
+{
+    printf("```sh\nheadroom lesson %s\n```\n\nIt starts from `%s`%s%s%s. Wanted:\n\n", about->name,
+           about->preset, about->knobs[0] == '\0' ? "" : " with `", about->knobs,
+           about->knobs[0] == '\0' ? "" : "`");
+    for (uint32_t k = 0; k < about->goal_count; k++) {
+        printf("- %s\n", about->goals[k].want);
+    }
+    fputs("\nMay be turned:", stdout);
+    for (uint32_t k = 0; k < about->unlocked.count; k++) {
+        printf("%s `%s`", k > 0 ? "," : "", about->unlocked.data[k].text);
+    }
+    puts(".\n");
+}
+
+static hr_status print_answers(const hr_lesson_about *about, const hr_lesson_runs *runs, hr_err *err)
+{
+    for (uint32_t k = 0; k < about->question_count; k++) {
+        const hr_lesson_question *q = &about->questions[k];
+        hr_lesson_value value;
+        char said[HR_LESSON_VALUE_TEXT_MAX], *because = NULL;
+        HR_TRY(hr_lesson_evaluate(q->answer, runs, &value, err));
+        HR_TRY(hr_lesson_fill(q->because, runs, &because, err));
+        printf("**%s** %s\n",
+               q->choices.count > 0 ? q->choices.data[(uint32_t)value.number - 1].text
+                                    : hr_lesson_say(&value, said),
+               because);
+        hr_lesson_text_free(because);
+        puts("");
+    }
+    return HR_OK;
+}
+
+static hr_status print_solved(const hr_lesson *lesson, hr_lesson_table *table, hr_err *err)
+{
+    const hr_lesson_about *about = hr_lesson_tell(lesson);
+    hr_knobs knobs;
+    HR_TRY(hr_lesson_knobs(lesson, about->solution, &knobs, err));
+    HR_TRY(hr_lesson_try(table, &knobs, err));
+    printf("### What solves it\n\n`%s`\n\n", about->solution);
+    HR_TRY(print_answers(about, hr_lesson_table_runs(table), err));
+    return print_pages(&about->after, hr_lesson_table_runs(table), err);
+}
+
+hr_status lesson_print_chapter(const hr_lesson *lesson, hr_err *err)
+{
+    const hr_lesson_about *about = hr_lesson_tell(lesson);
+    hr_lesson_table *table = NULL;
+    HR_TRY(hr_lesson_begin(lesson, &lesson_until_signal, &table, err));
+    printf("## %.*s. %s\n\n", (int)strspn(about->name, "0123456789"), about->name, about->title);
+    hr_status status = print_pages(&about->pages, hr_lesson_table_runs(table), err);
+    status = status == HR_OK ? print_questions(about, hr_lesson_table_runs(table), err) : status;
+    if (status == HR_OK) {
+        print_start(about);
+        status = print_solved(lesson, table, err);
+    }
+    hr_lesson_end(table);
+    return status;
+}

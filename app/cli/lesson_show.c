@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/lesson_show.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/card.h"
+#include "headroom/units.h"
+
+#include "app/cli/say.h"
+
+enum { BANDS_SHOWN = 3 };
+
+hr_status lesson_show_page(const char *page, const hr_lesson_runs *runs, hr_err *err)
+{
+    char *filled = NULL;
+    HR_TRY(hr_lesson_fill(page, runs, &filled, err));
+    for (const char *at = filled; *at != '\0';) {
+        const size_t bytes = strcspn(at, "\n");
+        printf("%s%.*s\n", bytes > 0 ? "  " : "", (int)bytes, at);
+        at += bytes + (at[bytes] == '\n');
+    }
+    putchar('\n');
+    hr_lesson_text_free(filled);
+    return HR_OK;
+}
+
+void lesson_show_goals(const hr_lesson_about *about)
+{
+    puts("  Wanted:");
+    for (uint32_t k = 0; k < about->goal_count; k++) {
+        fputs("    - ", stdout);
+        say_paragraph(about->goals[k].want, 6);
+    }
+}
+
+static void print_choices(const hr_knob_row *row)
+{
+    fputs("      ", stdout);
+    for (int k = 0; row->type == HR_KNOB_CHOICE && row->choices[k] != NULL; k++) {
+        printf("%s%s", k > 0 ? ", " : "one of ", row->choices[k]);
+    }
+    if (row->type == HR_KNOB_CHOICE) {
+        fputs("\n      ", stdout);
+    }
+    say_paragraph(row->line, 6);
+}
+
+void lesson_show_knobs(const hr_lesson *lesson, const hr_knobs *knobs, bool in_sandbox)
+{
+    hr_knobs start;
+    if (hr_lesson_knobs(lesson, "", &start, NULL) != HR_OK) {
+        return;
+    }
+    for (unsigned k = 0; k < HR_KNOB_COUNT; k++) {
+        char before[HR_KNOB_TEXT_MAX], now[HR_KNOB_TEXT_MAX];
+        const hr_knob_id id = (hr_knob_id)k;
+        const bool turned = strcmp(hr_knob_format(&start, id, before), hr_knob_format(knobs, id, now)) != 0;
+        if (in_sandbox ? turned : hr_lesson_unlocks(lesson, id)) {
+            printf("    %s=%s%s%s\n", hr_knob_rows(NULL)[k].key, now, turned ? "   at the start " : "",
+                   turned ? before : "");
+            print_choices(&hr_knob_rows(NULL)[k]);
+        }
+    }
+}
+
+// ---- a run ----------------------------------------------------------------------------------------------------
+
+static void print_bands(const uint64_t by_category[HR_CATEGORY_COUNT])
+{
+    bool shown[HR_CATEGORY_COUNT] = {false};
+    fputs("    at the peak: ", stdout);
+    for (int n = 0; n < BANDS_SHOWN; n++) {
+        char size[HR_BYTES_TEXT_MAX];
+        int largest = -1;
+        for (int k = 0; k < HR_CATEGORY_COUNT; k++) {
+            if (!shown[k] && by_category[k] > 0 && (largest < 0 || by_category[k] > by_category[largest])) {
+                largest = k;
+            }
+        }
+        if (largest < 0) {
+            break;
+        }
+        shown[largest] = true;
+        printf("%s%s %s", n > 0 ? ", " : "", hr_category_name((hr_category)largest),
+               hr_bytes_human(by_category[largest], size));
+    }
+    putchar('\n');
+}
+
+static void print_time(const hr_report *r)
+{
+    if (!isnan(r->step.seconds)) {
+        printf("    a step takes %.3g ms (%s)", 1e3 * r->step.seconds,
+               r->step.measured ? "measured" : "simulated");
+    } else {
+        fputs("    no step time: the card is not known", stdout);
+    }
+    if (!isnan(r->train.loss_last)) {
+        printf("; the loss goes from %.4g to %.4g", r->train.loss_first, r->train.loss_last);
+    }
+    putchar('\n');
+}
+
+static void print_fitting(const hr_report *r)
+{
+    char peak[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], pool[HR_BYTES_TEXT_MAX];
+    printf("    it fits: %s in use at the peak, %s taken from the device",
+           hr_bytes_human(r->memory.peak_in_use_bytes, peak),
+           hr_bytes_human(r->memory.peak_pool_bytes, pool));
+    if (r->memory.limit_bytes < HR_UNLIMITED_BYTES) {
+        printf(", of %s", hr_bytes_human(r->memory.limit_bytes, limit));
+    }
+    putchar('\n');
+    print_bands(r->memory.at_peak.by_category);
+    print_time(r);
+}
+
+void lesson_show_run(const hr_lesson_seen *seen)
+{
+    const hr_report *r = &seen->report;
+    if (r->oom.cause == HR_OOM_NONE || r->oom.cause == HR_OOM_RETRIES) {
+        print_fitting(r);
+        return;
+    }
+    printf("    out of memory in step %" PRIu64 "\n    ", seen->events.steps + 1);
+    say_paragraph(r->oom.sentence, 4);
+    print_bands(r->oom.by_category);
+}
+
+// ---- a verdict ------------------------------------------------------------------------------------------------
+
+void lesson_show_verdict(const hr_lesson_verdict *verdict)
+{
+    for (uint32_t k = 0; k < verdict->count; k++) {
+        const hr_lesson_row *row = &verdict->rows[k];
+        printf("    %s %s%s%s%s\n", row->holds ? "yes" : "NO ", row->want, row->have[0] == '\0' ? "" : " (",
+               row->have, row->have[0] == '\0' ? "" : ")");
+    }
+}

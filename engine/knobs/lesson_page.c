@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages with the figures that they quote.
+#include <stdio.h>
+#include <string.h>
+
+#include "headroom/lesson.h"
+#include "headroom/units.h"
+
+#include "base/text.h"
+#include "knobs/lesson.h"
+
+enum { EXPRESSION_MAX = 256 };
+
+static const char *say_grouped(double number, char said[HR_LESSON_VALUE_TEXT_MAX])
+{
+    char digits[32];
+    const int length = snprintf(digits, sizeof digits, "%.0f", number < 0 ? -number : number);
+    size_t used = 0;
+    if (number < 0) {
+        said[used++] = '-';
+    }
+    for (int k = 0; k < length; k++) {
+        if (k > 0 && (length - k) % 3 == 0) {
+            said[used++] = ',';
+        }
+        said[used++] = digits[k];
+    }
+    said[used] = '\0';
+    return said;
+}
+
+static const char *say_bytes(double number, char said[HR_LESSON_VALUE_TEXT_MAX])
+{
+    char size[HR_BYTES_TEXT_MAX];
+    (void)snprintf(said, HR_LESSON_VALUE_TEXT_MAX, "%s%s", number < 0 ? "-" : "",
+                   hr_bytes_human((uint64_t)(number < 0 ? -number : number), size));
+    return said;
+}
+
+const char *hr_lesson_say(const hr_lesson_value *value, char said[HR_LESSON_VALUE_TEXT_MAX])
+{
+    switch (value->kind) {
+    case HR_LESSON_UNKNOWN:
+        break;
+    case HR_LESSON_REAL:
+        (void)snprintf(said, HR_LESSON_VALUE_TEXT_MAX, "%.3g", value->number);
+        return said;
+    case HR_LESSON_COUNT:
+        return say_grouped(value->number, said);
+    case HR_LESSON_BYTES:
+        return say_bytes(value->number, said);
+    case HR_LESSON_SHARE:
+        (void)snprintf(said, HR_LESSON_VALUE_TEXT_MAX, "%.1f %%", 100 * value->number);
+        return said;
+    case HR_LESSON_WORD:
+        (void)snprintf(said, HR_LESSON_VALUE_TEXT_MAX, "%s", value->word);
+        return said;
+    }
+    (void)snprintf(said, HR_LESSON_VALUE_TEXT_MAX, "unknown");
+    return said;
+}
+
+// What stands between two braces: {expression}, {% expression}, {expression|10} with blanks up to ten columns.
+typedef struct quote {
+    char expression[EXPRESSION_MAX];
+    bool is_share;
+    int columns;
+} quote;
+
+// NULL: no brace closes it.
+static const char *take_quote(const char *at, quote *q)
+{
+    const char *end = strchr(at, '}');
+    const char *from = at + 1;
+    q->is_share = *from == '%';
+    q->columns = 0;
+    from += q->is_share;
+    if (end == NULL || end - from >= EXPRESSION_MAX) {
+        return NULL;
+    }
+    memcpy(q->expression, from, (size_t)(end - from));
+    q->expression[end - from] = '\0';
+    char *bar = strchr(q->expression, '|');
+    int64_t columns = 0;
+    if (bar != NULL) {
+        *bar = '\0';
+        if (!text_to_int(bar + 1, &columns) || columns < 1 || columns > HR_LESSON_PAGE_COLUMNS) {
+            return NULL;
+        }
+        q->columns = (int)columns;
+    }
+    return end + 1;
+}
+
+static hr_status refuse_brace(const char *at, hr_err *err)
+{
+    const hr_status status = HR_FAIL(err, PRESET, "a page quotes as {PATH} or {PATH|10}, had '%.40s'", at);
+    hr_err_try(err, "{memory.peak_in_use_bytes}");
+    return status;
+}
+
+static hr_status append_value(text *filled, const quote *q, const hr_lesson_runs *runs, hr_err *err)
+{
+    hr_lesson_value value;
+    char said[HR_LESSON_VALUE_TEXT_MAX];
+    HR_TRY(hr_lesson_evaluate(q->expression, runs, &value, err));
+    value.kind = q->is_share && value.kind != HR_LESSON_UNKNOWN ? HR_LESSON_SHARE : value.kind;
+    text_append(filled, "%-*s", q->columns, hr_lesson_say(&value, said));
+    return HR_OK;
+}
+
+hr_status hr_lesson_fill(const char *page, const hr_lesson_runs *runs, char **out, hr_err *err)
+{
+    text filled = {0};
+    hr_status status = HR_OK;
+    for (const char *at = page; at != NULL && *at != '\0' && status == HR_OK;) {
+        quote q;
+        const size_t plain = strcspn(at, "{");
+        text_append_bytes(&filled, at, plain);
+        at += plain;
+        if (*at == '{') {
+            const char *next = take_quote(at, &q);
+            status = next == NULL ? refuse_brace(at, err) : append_value(&filled, &q, runs, err);
+            at = next;
+        }
+    }
+    *out = status == HR_OK ? text_take(&filled) : NULL;
+    if (status == HR_OK && *out == NULL) {
+        *out = hr_strdup("");
+        status = *out == NULL || page[0] != '\0' ? HR_FAIL(err, NOMEM, "no host memory for a page") : HR_OK;
+    }
+    text_deinit(&filled);
+    return status;
+}
+
+void hr_lesson_text_free(char *page)
+{
+    hr_free(page);
+}
+
+hr_status lesson_check_page(const char *page, const char *const *runs, uint32_t count, hr_err *err)
+{
+    for (const char *at = strchr(page, '{'); at != NULL; at = strchr(at, '{')) {
+        quote q;
+        const char *next = take_quote(at, &q);
+        if (next == NULL) {
+            return refuse_brace(at, err);
+        }
+        HR_TRY(lesson_check_expression(q.expression, runs, count, err));
+        at = next;
+    }
+    return HR_OK;
+}

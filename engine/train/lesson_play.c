@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lesson's steps under some knobs: an engine, and what its events say.
+#include <string.h>
+
+#include "headroom/engine.h"
+#include "headroom/lesson.h"
+
+#include "base/text.h"
+#include "knobs/lesson.h"
+
+typedef struct listener {
+    hr_lesson_events *events;
+    bool computes;
+} listener;
+
+static void hear(void *context, const hr_event *event)
+{
+    const listener *l = context;
+    hr_lesson_see(l->events, event, l->computes);
+}
+
+static hr_status advance(hr_engine *engine, uint32_t steps, const hr_lesson_watch *watch, hr_err *err)
+{
+    const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps};
+    HR_TRY(hr_engine_command(engine, &run, err));
+    for (bool idle = false; !idle;) {
+        if (watch->goes_on != NULL && !watch->goes_on(watch->context)) {
+            return HR_FAIL(err, INTERRUPTED, "a lesson's run was left");
+        }
+        hr_engine_advance(engine, &idle);
+    }
+    if (hr_engine_get_state(engine) == HR_ENGINE_FAILED) {
+        const hr_err *failed = hr_engine_error(engine);
+        if (err != NULL) {
+            *err = *failed;
+        }
+        return failed->status;
+    }
+    return HR_OK;
+}
+
+static hr_status play(const hr_lesson *lesson, const hr_preset *preset, const hr_knobs *knobs,
+                      const hr_lesson_watch *watch, hr_lesson_seen *out, hr_err *err)
+{
+    const bool plans = hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "plan");
+    hr_engine *engine = NULL;
+    out->knobs = *knobs;
+    listener l = {.events = &out->events, .computes = !plans};
+    const hr_engine_options options = {.plan_only = plans, .sink = hear, .sink_context = &l};
+    HR_TRY(hr_engine_create(preset, knobs, &options, &engine, err));
+    hr_status status = advance(engine, lesson->about.steps, watch, err);
+    status = status == HR_OK ? hr_engine_report(engine, &out->report, err) : status;
+    hr_engine_destroy(engine);
+    return status;
+}
+
+// ---- a lesson under way ---------------------------------------------------------------------------------------
+
+struct hr_lesson_table {
+    const hr_lesson *lesson;
+    hr_lesson_watch watch;
+    hr_lesson_runs runs; // what they point to is owned
+};
+
+static hr_status new_seen(const char *name, hr_lesson_seen **out, hr_err *err)
+{
+    *out = hr_calloc(1, sizeof **out);
+    if (*out == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for what is seen of a lesson's run");
+    }
+    text_copy((*out)->name, sizeof(*out)->name, name);
+    return HR_OK;
+}
+
+static hr_status add_seen(hr_lesson_table *t, const char *name, hr_lesson_seen **out, hr_err *err)
+{
+    HR_TRY(new_seen(name, out, err));
+    t->runs.seen[t->runs.count++] = *out;
+    return HR_OK;
+}
+
+static hr_status play_start(hr_lesson_table *t, const char *name, hr_err *err)
+{
+    hr_lesson_seen *seen = NULL;
+    HR_TRY(add_seen(t, name, &seen, err));
+    return play(t->lesson, t->lesson->preset, &t->lesson->start, &t->watch, seen, err);
+}
+
+static hr_status play_preset(hr_lesson_table *t, const hr_preset *preset, const hr_lesson_run *run,
+                             hr_lesson_seen *seen, hr_err *err)
+{
+    hr_knobs knobs = *hr_preset_knobs(preset);
+    HR_TRY(hr_knobs_set_pairs(&knobs, run->pairs, err));
+    HR_TRY(hr_knobs_validate(&knobs, err));
+    return play(t->lesson, preset, &knobs, &t->watch, seen, err);
+}
+
+static hr_status play_run(hr_lesson_table *t, const hr_lesson_run *run, hr_err *err)
+{
+    hr_knobs knobs;
+    hr_preset *preset = NULL;
+    hr_lesson_seen *seen = NULL;
+    HR_TRY(add_seen(t, run->name, &seen, err));
+    if (run->preset == NULL) {
+        HR_TRY(hr_lesson_knobs(t->lesson, run->pairs, &knobs, err));
+        return play(t->lesson, t->lesson->preset, &knobs, &t->watch, seen, err);
+    }
+    HR_TRY(hr_preset_open(run->preset, false, &preset, NULL, err));
+    const hr_status status = play_preset(t, preset, run, seen, err);
+    hr_preset_close(preset);
+    return status;
+}
+
+hr_status hr_lesson_begin(const hr_lesson *lesson, const hr_lesson_watch *watch, hr_lesson_table **out,
+                          hr_err *err)
+{
+    hr_lesson_table *t = hr_calloc(1, sizeof *t);
+    if (t == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a lesson");
+    }
+    *t = (hr_lesson_table){.lesson = lesson, .watch = *watch};
+    hr_status status = play_start(t, "now", err);
+    status = status == HR_OK ? play_start(t, "start", err) : status;
+    for (uint32_t k = 0; k < lesson->about.run_count && status == HR_OK; k++) {
+        status = play_run(t, &lesson->about.runs[k], err);
+    }
+    if (status != HR_OK) {
+        hr_lesson_end(t);
+        return status;
+    }
+    *out = t;
+    return HR_OK;
+}
+
+hr_status hr_lesson_try(hr_lesson_table *t, const hr_knobs *knobs, hr_err *err)
+{
+    hr_lesson_seen *seen = NULL;
+    HR_TRY(new_seen("now", &seen, err));
+    const hr_status status = play(t->lesson, t->lesson->preset, knobs, &t->watch, seen, err);
+    hr_lesson_seen *gone = status == HR_OK ? t->runs.seen[0] : seen;
+    if (status == HR_OK) {
+        t->runs.seen[0] = seen;
+    }
+    hr_lesson_seen_deinit(gone);
+    hr_free(gone);
+    return status;
+}
+
+const hr_lesson_runs *hr_lesson_table_runs(const hr_lesson_table *t)
+{
+    return &t->runs;
+}
+
+void hr_lesson_end(hr_lesson_table *t)
+{
+    for (uint32_t k = 0; t != NULL && k < t->runs.count; k++) {
+        hr_lesson_seen_deinit(t->runs.seen[k]);
+        hr_free(t->runs.seen[k]);
+    }
+    hr_free(t);
+}

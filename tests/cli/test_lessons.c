@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of `headroom lesson`: every lesson that ships keeps what it promises, one can be done with the words that it says,
+// and what was done is remembered.
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "program.h"
+
+enum { TEXT_MAX = 64 * 1024 };
+
+START_TEST(every_lesson_keeps_what_it_promises)
+{
+    outcome o = program_run("lesson verify");
+    assert_exit(&o, "lesson verify", 0);
+    ck_assert_str_eq(o.err, "");
+    ck_assert_ptr_nonnull(strstr(o.out, "05-batch-size"));
+    outcome_deinit(&o);
+}
+END_TEST
+
+// The lesson with these lines on stdin; what it says. Returns the exit code.
+static int do_lesson(const char *lesson, const char *lines, char said[TEXT_MAX])
+{
+    char command[1024], file[256];
+    (void)snprintf(file, sizeof file, "%s/lines", program_home());
+    FILE *typed = fopen(file, "w");
+    ck_assert_ptr_nonnull(typed);
+    ck_assert_int_ge(fputs(lines, typed), 0);
+    ck_assert_int_eq(fclose(typed), 0);
+    (void)snprintf(command, sizeof command, "HOME=%s XDG_STATE_HOME= '%s' lesson %s <'%s' 2>&1",
+                   program_home(), HEADROOM_PROGRAM, lesson, file);
+    FILE *program = popen(command, "r");
+    ck_assert_ptr_nonnull(program);
+    said[fread(said, 1, TEXT_MAX - 1, program)] = '\0';
+    const int status = pclose(program);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void expect_said(const char *said, const char *words)
+{
+    ck_assert_msg(strstr(said, words) != NULL, "'%s' is not in:\n%s", words, said);
+}
+
+START_TEST(a_lesson_is_done_with_the_words_that_it_says)
+{
+    static char said[TEXT_MAX];
+    ck_assert_int_eq(
+        do_lesson("5", "48MiB\nrun\nnext\nset batch.size=64\nrun\nhint\nbatch.size=128\nrun\nquit\n", said),
+        0);
+    expect_said(said, "Not so: 56.55 MiB");
+    expect_said(said, "NO  an update sees 128 samples (64: batch.size times batch.accumulate)");
+    expect_said(said, "The next lesson begins when this one is done");
+    expect_said(said, "Hint 1 of 3");
+    expect_said(said, "Done, with 1 knob turned (par is 1) and 1 hint.");
+}
+END_TEST
+
+START_TEST(what_was_done_is_remembered)
+{
+    static char said[TEXT_MAX];
+    ck_assert_int_eq(do_lesson("5", "48MiB\nbatch.size=128\nrun\n", said), 0);
+    outcome o = program_run("lesson");
+    assert_exit(&o, "lesson", 0);
+    expect_said(o.out, "done 05-batch-size");
+    outcome_deinit(&o);
+    ck_assert_int_eq(do_lesson("4", "", said), 1);
+    o = program_run("lesson");
+    expect_said(o.out, "     04-fragmentation");
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(the_sandbox_is_left_without_loss)
+{
+    static char said[TEXT_MAX];
+    ck_assert_int_eq(
+        do_lesson(
+            "5",
+            "\nset optimizer.kind=sgd\nset batch.size=64\nsandbox\nset batch.size=8 optimizer.kind=sgd\n"
+            "run\ncheck\nback\nknobs\nset batch.size=\nrun\n",
+            said),
+        1);
+    expect_said(said, "optimizer.kind stays as it is in this lesson");
+    expect_said(said, "In the sandbox nothing is checked");
+    expect_said(said, "batch.size=64   at the start 256");
+}
+END_TEST
+
+START_TEST(wrong_words_are_answered)
+{
+    static char said[TEXT_MAX];
+    ck_assert_int_eq(do_lesson("5", "lots\n\nset batch.sise=3\nset batch.size=0\nhunt\nrunn\n", said), 1);
+    expect_said(said, "a number or a size, such as 48MiB");
+    expect_said(said, "batch.sise");
+    expect_said(said, "a lesson has no 'hunt' — did you mean 'hint'?");
+    outcome o = program_run("lesson batchsize");
+    assert_exit(&o, "lesson batchsize", 2);
+    expect_said(o.err, "did you mean 'batch-size'?");
+    outcome_deinit(&o);
+}
+END_TEST
+
+START_TEST(the_book_has_every_lesson)
+{
+    outcome list = program_run("lesson"), book = program_run("lesson --book");
+    assert_exit(&book, "lesson --book", 0);
+    unsigned chapters = 0, lessons = 0;
+    for (const char *at = strstr(book.out, "\n## "); at != NULL; at = strstr(at + 1, "\n## ")) {
+        chapters++;
+    }
+    for (const char *at = list.out; *at != '\0' && *at != '\n'; at = strchr(at, '\n') + 1) {
+        lessons += at[5] != ' '; // a line that goes on stands further in
+    }
+    ck_assert_uint_ge(lessons, 2);
+    ck_assert_uint_eq(chapters, lessons);
+    ck_assert_ptr_null(strchr(book.out, '{'));
+    outcome_deinit(&list);
+    outcome_deinit(&book);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lessons");
+    TCase *tests = tcase_create("lessons");
+    tcase_add_test(tests, every_lesson_keeps_what_it_promises);
+    tcase_add_test(tests, a_lesson_is_done_with_the_words_that_it_says);
+    tcase_add_test(tests, what_was_done_is_remembered);
+    tcase_add_test(tests, the_sandbox_is_left_without_loss);
+    tcase_add_test(tests, wrong_words_are_answered);
+    tcase_add_test(tests, the_book_has_every_lesson);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    program_remove_home();
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promises of headroom/lesson.h: what a condition says of runs, what is wrong with a lesson's file is said at its place, goals are not
+// reached by doing less, and progress is remembered.
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "headroom/lesson.h"
+
+#include "base/host_mem.h"
+
+static char folder[] = "/tmp/headroom-lesson-XXXXXX";
+static char path[64];
+
+static const char good[] = "title: T\n"
+                           "line: about\n"
+                           "preset: demo\n"
+                           "knobs: device.kind=plan batch.size=256\n"
+                           "par: 1\n"
+                           "runs:\n"
+                           "  half: batch.size=128\n"
+                           "fails: [oom.cause = capacity]\n"
+                           "unlocked: [batch, execution.mode, device.vram]\n"
+                           "goals:\n"
+                           "  - {want: it fits, that: memory.peak_in_use_bytes <= 64MiB}\n"
+                           "pages: ['Now {half.memory.peak_in_use_bytes}, {% 1/4}, {knobs.batch.size|6}.']\n"
+                           "after: [done]\n"
+                           "hints: [a, b, c]\n"
+                           "solution: batch.size=128 batch.accumulate=2\n";
+
+static void write_lesson(const char *content)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(content, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+// `good` with `from` replaced.
+static void write_changed(const char *from, const char *to)
+{
+    char content[2048];
+    const char *at = strstr(good, from);
+    ck_assert_ptr_nonnull(at);
+    (void)snprintf(content, sizeof content, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from));
+    write_lesson(content);
+}
+
+static hr_lesson *open_good(void)
+{
+    hr_lesson *lesson = NULL;
+    hr_err err = {0};
+    write_lesson(good);
+    ck_assert_msg(hr_lesson_open(path, &lesson, NULL, &err) == HR_OK, "%s", err.sentence);
+    return lesson;
+}
+
+static hr_lesson_table *begin(const hr_lesson *lesson)
+{
+    hr_lesson_table *table = NULL;
+    hr_err err = {0};
+    ck_assert_msg(hr_lesson_begin(lesson, &(hr_lesson_watch){.goes_on = NULL}, &table, &err) == HR_OK, "%s",
+                  err.sentence);
+    return table;
+}
+
+// ---- the file -------------------------------------------------------------------------------------------------
+
+static void expect_problem(const char *from, const char *to, const char *said)
+{
+    hr_lesson *lesson = NULL;
+    char *problems = NULL;
+    hr_err err = {0};
+    write_changed(from, to);
+    ck_assert_msg(hr_lesson_open(path, &lesson, &problems, &err) != HR_OK, "%s was taken", to);
+    ck_assert_msg(strstr(problems != NULL ? problems : err.sentence, said) != NULL, "%s: %s", to,
+                  problems != NULL ? problems : err.sentence);
+    hr_preset_problems_free(problems);
+}
+
+START_TEST(what_is_wrong_with_a_lesson_is_said_at_its_place)
+{
+    expect_problem("par: 1\n", "", "does not say its 'par'");
+    expect_problem("par: 1", "par: none", "lesson.yaml:5:6: 'par' needs a whole number");
+    expect_problem("par: 1", "part: 1", "a lesson has no 'part' — did you mean 'par'?");
+    expect_problem("batch.size=128\nfails", "batch.sise=128\nfails", "batch.sise");
+    expect_problem("oom.cause = capacity", "oom.cause capacity", "needs one of = != < <= > >=");
+    expect_problem("memory.peak_in_use_bytes <= 64MiB", "memory.peak <= 64MiB",
+                   "a report has no 'memory.peak'");
+    expect_problem("<= 64MiB", "<= 64MiBB", "is no number or size");
+    expect_problem("{half.memory.peak_in_use_bytes}", "{quarter.memory.peak_in_use_bytes}", "quarter.memory");
+    expect_problem("|6}", "|six}", "a page quotes as {PATH}");
+    expect_problem("[a, b, c]", "[a, b]", "'hints' needs 3");
+    expect_problem("execution.mode,", "execution.mod,", "did you mean 'execution.mode'?");
+    expect_problem("preset: demo", "preset: demoo", "demoo");
+    expect_problem("[done]",
+                   "['123456789 123456789 123456789 123456789 123456789 123456789 123456789 1234567']",
+                   "at most 76 columns, had 77");
+}
+END_TEST
+
+START_TEST(a_lesson_is_called_by_its_name_its_number_or_its_end)
+{
+    static const char *const words[] = {"05-batch-size", "5", "05", "batch-size"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        hr_lesson *lesson = NULL;
+        ck_assert_int_eq(hr_lesson_open(words[k], &lesson, NULL, NULL), HR_OK);
+        ck_assert_str_eq(hr_lesson_tell(lesson)->name, "05-batch-size");
+        hr_lesson_close(lesson);
+    }
+    hr_err err = {0};
+    hr_lesson *lesson = NULL;
+    ck_assert_int_eq(hr_lesson_open("batch-sice", &lesson, NULL, &err), HR_USAGE);
+    ck_assert_str_eq(err.sentence, "there is no lesson 'batch-sice' — did you mean 'batch-size'?");
+    ck_assert_str_eq(err.hint, "headroom lesson batch-size");
+}
+END_TEST
+
+// ---- conditions -----------------------------------------------------------------------------------------------
+
+static bool holds(const hr_lesson_table *table, const char *condition)
+{
+    bool is = false;
+    hr_err err = {0};
+    ck_assert_msg(hr_lesson_holds(condition, hr_lesson_table_runs(table), &is, &err) == HR_OK, "%s: %s",
+                  condition, err.sentence);
+    return is;
+}
+
+START_TEST(conditions_say_what_runs_are)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_end(begin(lesson)); // what an engine keeps for the next one is kept from here on
+    const int64_t live = hr_host_mem_live();
+    hr_lesson_table *table = begin(lesson);
+    ck_assert(holds(table, "oom.cause = capacity"));
+    ck_assert(holds(table, "half.oom.cause = none"));
+    ck_assert(!holds(table, "half.oom.cause != none"));
+    ck_assert(holds(table, "knobs.batch.size = 2 * half.knobs.batch.size"));
+    ck_assert(holds(table, "half.memory.limit_bytes = 64MiB"));
+    ck_assert(holds(table, "half.memory.limit_bytes - 4 * 16MiB = 0"));
+    ck_assert(holds(table, "half.memory.peak_in_use_bytes / half.memory.limit_bytes > 95%"));
+    ck_assert(holds(table, "(1 + 2) * 4 - 6 / 3 = 10"));
+    ck_assert(!holds(table, "half.memory.peak_in_use_bytes > half.memory.limit_bytes"));
+    ck_assert(holds(table, "half.memory.at_peak.by_category.weights = 2782720 - 748"));
+    ck_assert(holds(table, "half.model.layers.count > 3"));
+    ck_assert(holds(table, "half.events.steps = 2"));
+    ck_assert(holds(table, "half.events.growth_bytes = 0"));
+    ck_assert(holds(table, "half.events.allocations > 10"));
+    // what is not known fulfils nothing
+    ck_assert(!holds(table, "half.train.loss_last < 1"));
+    ck_assert(!holds(table, "half.train.loss_last >= 1"));
+    ck_assert(!holds(table, "half.train.loss_last != 1"));
+    hr_lesson_end(table);
+    ck_assert_int_eq(hr_host_mem_live(), live);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
+START_TEST(pages_quote_the_runs)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_table *table = begin(lesson);
+    char *page = NULL;
+    ck_assert_int_eq(
+        hr_lesson_fill(hr_lesson_tell(lesson)->pages.data[0].text, hr_lesson_table_runs(table), &page, NULL),
+        HR_OK);
+    ck_assert_str_eq(page, "Now 63.97 MiB, 25.0 %, 256   .");
+    hr_lesson_text_free(page);
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
+// ---- judging --------------------------------------------------------------------------------------------------
+
+static bool passes(const hr_lesson *lesson, hr_lesson_table *table, const char *pairs, const char *refused)
+{
+    hr_knobs knobs;
+    hr_lesson_verdict v;
+    bool said = refused == NULL;
+    ck_assert_int_eq(hr_lesson_knobs(lesson, pairs, &knobs, NULL), HR_OK);
+    ck_assert_int_eq(hr_lesson_try(table, &knobs, NULL), HR_OK);
+    ck_assert_int_eq(hr_lesson_judge(lesson, hr_lesson_table_runs(table), &v, NULL), HR_OK);
+    for (uint32_t k = 0; k < v.count && refused != NULL; k++) {
+        said = said || (!v.rows[k].holds && v.rows[k].is_guard && strcmp(v.rows[k].want, refused) == 0);
+    }
+    ck_assert_msg(said, "%s: %s is not said", pairs, refused);
+    return v.passed;
+}
+
+START_TEST(doing_less_does_not_pass)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_table *table = begin(lesson);
+    ck_assert(passes(lesson, table, "batch.size=128 batch.accumulate=2", NULL));
+    ck_assert(!passes(lesson, table, "batch.size=128", "an update sees 256 samples"));
+    ck_assert(!passes(lesson, table, "batch.size=128 batch.accumulate=2 optimizer.kind=sgd",
+                      "optimizer.kind stays adam here"));
+    ck_assert(!passes(lesson, table, "", "it does not run out of memory"));
+    // a goal that holds does not help a run that ended early
+    hr_lesson_verdict v;
+    ck_assert(passes(lesson, table, "batch.size=128 batch.accumulate=2", NULL));
+    hr_lesson_table_runs(table)->seen[0]->events.steps--;
+    ck_assert_int_eq(hr_lesson_judge(lesson, hr_lesson_table_runs(table), &v, NULL), HR_OK);
+    ck_assert(!v.passed);
+    hr_lesson_table_runs(table)->seen[0]->events.steps++;
+    hr_lesson_table_runs(table)->seen[0]->events.lost_loss = true;
+    ck_assert_int_eq(hr_lesson_judge(lesson, hr_lesson_table_runs(table), &v, NULL), HR_OK);
+    ck_assert(!v.passed);
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
+START_TEST(progress_is_remembered_lesson_by_lesson)
+{
+    char file[80];
+    hr_lesson_progress p;
+    (void)snprintf(file, sizeof file, "%s/state/lessons", folder);
+    hr_lesson_progress_read(file, "one", &p);
+    ck_assert(!p.done && p.hints == 0);
+    hr_lesson_progress_write(file, "one", &(hr_lesson_progress){.hints = 2, .runs = 5});
+    hr_lesson_progress_write(file, "two", &(hr_lesson_progress){.done = true, .turned = 3});
+    hr_lesson_progress_write(file, "one",
+                             &(hr_lesson_progress){.done = true, .hints = 2, .runs = 6, .turned = 1});
+    hr_lesson_progress_read(file, "one", &p);
+    ck_assert(p.done && p.hints == 2 && p.runs == 6 && p.turned == 1);
+    hr_lesson_progress_read(file, "two", &p);
+    ck_assert(p.done && p.hints == 0 && p.turned == 3);
+}
+END_TEST
+
+// Each request for memory fails once; nothing is lost and nothing crashes.
+START_TEST(short_memory_is_a_status)
+{
+    write_lesson(good);
+    for (uint64_t n = 1, seen = n; n <= seen; n++) {
+        hr_lesson *lesson = NULL;
+        hr_err err = {0};
+        (void)hr_host_mem_fail_at(n);
+        const hr_status status = hr_lesson_open(path, &lesson, NULL, &err);
+        seen = hr_host_mem_fail_at(0);
+        ck_assert_msg(status == HR_OK || status == HR_NOMEM, "request %d: %s", (int)n, err.sentence);
+        hr_lesson_close(lesson);
+        ck_assert_int_eq(hr_host_mem_live(), 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lesson");
+    TCase *tests = tcase_create("lesson");
+    if (mkdtemp(folder) == NULL) {
+        return EXIT_FAILURE;
+    }
+    (void)snprintf(path, sizeof path, "%s/lesson.yaml", folder);
+    hr_preset_search_beside(".");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, what_is_wrong_with_a_lesson_is_said_at_its_place);
+    tcase_add_test(tests, a_lesson_is_called_by_its_name_its_number_or_its_end);
+    tcase_add_test(tests, conditions_say_what_runs_are);
+    tcase_add_test(tests, pages_quote_the_runs);
+    tcase_add_test(tests, doing_less_does_not_pass);
+    tcase_add_test(tests, progress_is_remembered_lesson_by_lesson);
+    tcase_add_test(tests, short_memory_is_a_status);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    (void)remove(path);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
