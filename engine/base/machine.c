@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "headroom/units.h"
 
+#include "base/clock.h"
 #include "base/host_mem.h"
 #include "base/text.h"
 
@@ -227,6 +229,19 @@ uint32_t hr_machine_cores(void)
     cores = min_of(cores, least_of_groups("", "/sys/fs/cgroup", cores_v2));
     cores = min_of(cores, least_of_groups("cpu", "/sys/fs/cgroup/cpu", cores_v1));
     return (uint32_t)cores;
+}
+
+uint32_t machine_cores_lately(void)
+{
+    static _Atomic uint64_t last; // when, in seconds from 1, above the processors
+    enum { COUNT_BITS = 32 };
+    const uint64_t now = clock_now_ns() / UINT64_C(1000000000) + 1, before = atomic_load(&last);
+    if (before >> COUNT_BITS == now) {
+        return (uint32_t)before;
+    }
+    const uint32_t cores = hr_machine_cores();
+    atomic_store(&last, now << COUNT_BITS | cores);
+    return cores;
 }
 
 uint64_t hr_machine_memory_bytes(void)

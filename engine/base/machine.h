@@ -13,6 +13,9 @@ enum { MACHINE_SHARE_PCT = 80 };
 // MACHINE_SHARE_PCT of hr_machine_memory_bytes in whole 64 MiB: the same at each call, so that a plan is the run.
 uint64_t machine_share_bytes(void);
 
+// hr_machine_cores as it was a second ago at most: for estimates that are made thousands of times.
+uint32_t machine_cores_lately(void);
+
 // For tests: "/proc/…" and "/sys/…" are read below this folder; "" again for the machine.
 void machine_read_below(const char *folder);
 

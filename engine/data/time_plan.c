@@ -34,7 +34,7 @@ static double sample_ns(const data_keep_plan *keep, const data_facts *facts, con
 
 static double input_seconds(const hr_knobs *knobs, const data_keep_plan *keep, double each_ns)
 {
-    const uint32_t threads = keep->tuned.threads, cores = hr_machine_cores();
+    const uint32_t threads = keep->tuned.threads, cores = machine_cores_lately();
     const double samples =
         (double)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) * (double)hr_knob_int(knobs, HR_KNOB_BATCH_ACCUMULATE);
     return samples * each_ns * 1e-9 / (double)(threads < cores ? threads : cores);

@@ -163,10 +163,15 @@ void timeline_skip(timeline *t, const timeline *before, uint64_t rounds)
 
 // ---- a whole step ---------------------------------------------------------------------------------------------
 
+// What the device says of an instruction, asked once for all sides.
+typedef struct told {
+    uint64_t duration_ns, issue_ns;
+    double spread;
+} told;
+
 typedef struct player {
-    const device_ops *device;
-    void *context;
     const program *p;
+    const told *of;       // [instr_count]
     int side;             // -1: every time as short as it may be, 1: as long, 0: as expected
     timeline now, before; // `before`: at the beginning of the round
 } player;
@@ -174,28 +179,17 @@ typedef struct player {
 // One processor and interpreter issue a kernel in 5 us, others in 25.
 static const double issue_spread = 1.6;
 
-static uint64_t moved_to(const player *y, uint64_t ns, double spread)
+static uint64_t moved_to(int side, uint64_t ns, double spread)
 {
-    return y->side == 0 ? ns : (uint64_t)llround((double)ns * (y->side < 0 ? 1 / spread : spread));
-}
-
-static uint64_t issue_of(const player *y, const instr *i)
-{
-    const device_ops *d = y->device;
-    return d->issue_ns == NULL ? 0 : moved_to(y, d->issue_ns(y->context, y->p, i), issue_spread);
-}
-
-static uint64_t duration_of(const player *y, const instr *i)
-{
-    const device_ops *d = y->device;
-    return moved_to(y, d->duration_ns(y->context, y->p, i), d->spread == NULL ? 1 : d->spread(y->context, i));
+    return side == 0 ? ns : (uint64_t)llround((double)ns * (side < 0 ? 1 / spread : spread));
 }
 
 static void play_range(player *y, uint32_t begin, uint32_t end)
 {
     for (uint32_t n = begin; n < end; n++) {
-        const instr *i = &y->p->instrs[n];
-        (void)timeline_add(&y->now, i, duration_of(y, i), issue_of(y, i));
+        const told *t = &y->of[n];
+        (void)timeline_add(&y->now, &y->p->instrs[n], moved_to(y->side, t->duration_ns, t->spread),
+                           moved_to(y->side, t->issue_ns, issue_spread));
     }
 }
 
@@ -233,38 +227,59 @@ static void play_step(player *y)
     play_range(y, from, y->p->instr_count);
 }
 
-static hr_status play(player *y, double *seconds, hr_err *err)
+static hr_status play(const program *p, const told *of, int side, double *seconds, hr_err *err)
 {
-    hr_status status = timeline_init(&y->now, y->p, err);
+    player y = {.p = p, .of = of, .side = side};
+    hr_status status = timeline_init(&y.now, p, err);
     if (status == HR_OK) {
-        status = timeline_init(&y->before, y->p, err);
+        status = timeline_init(&y.before, p, err);
     }
     if (status == HR_OK) {
-        play_step(y);
-        *seconds = (double)timeline_end_ns(&y->now) * 1e-9;
+        play_step(&y);
+        *seconds = (double)timeline_end_ns(&y.now) * 1e-9;
     }
-    timeline_deinit(&y->now);
-    timeline_deinit(&y->before);
+    timeline_deinit(&y.now);
+    timeline_deinit(&y.before);
+    return status;
+}
+
+// One instruction at least, so that an empty program has room too.
+static told *ask_all(const device_ops *device, void *context, const program *p)
+{
+    told *of = hr_calloc((size_t)p->instr_count + 1, sizeof *of);
+    for (uint32_t n = 0; of != NULL && n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        of[n] = (told){.duration_ns = device->duration_ns(context, p, i),
+                       .issue_ns = device->issue_ns == NULL ? 0 : device->issue_ns(context, p, i),
+                       .spread = device->spread == NULL ? 1 : device->spread(context, i)};
+    }
+    return of;
+}
+
+hr_status cost_step_times(const device_ops *device, void *context, const program *p, cost_times *out,
+                          hr_err *err)
+{
+    *out = (cost_times){(double)NAN, (double)NAN, (double)NAN};
+    if (device->tells_time == NULL || !device->tells_time(context)) {
+        return HR_OK;
+    }
+    told *of = ask_all(device, context, p);
+    hr_status status =
+        of != NULL ? play(p, of, 0, &out->seconds, err)
+                   : HR_FAIL(err, NOMEM, "no host memory for the times of %u instructions", p->instr_count);
+    if (status == HR_OK && device->spread != NULL) {
+        status = play(p, of, -1, &out->low_seconds, err);
+        status = status == HR_OK ? play(p, of, 1, &out->high_seconds, err) : status;
+    }
+    hr_free(of);
     return status;
 }
 
 hr_status cost_step_seconds(const device_ops *device, void *context, const program *p, double *seconds,
                             hr_err *err)
 {
-    player y = {.device = device, .context = context, .p = p};
-    *seconds = (double)NAN;
-    return device->tells_time == NULL || !device->tells_time(context) ? HR_OK : play(&y, seconds, err);
-}
-
-hr_status cost_step_range(const device_ops *device, void *context, const program *p, double *low_seconds,
-                          double *high_seconds, hr_err *err)
-{
-    player low = {.device = device, .context = context, .p = p, .side = -1}, high = low;
-    high.side = 1;
-    *low_seconds = *high_seconds = (double)NAN;
-    if (device->tells_time == NULL || !device->tells_time(context) || device->spread == NULL) {
-        return HR_OK;
-    }
-    HR_TRY(play(&low, low_seconds, err));
-    return play(&high, high_seconds, err);
+    cost_times times;
+    const hr_status status = cost_step_times(device, context, p, &times, err);
+    *seconds = times.seconds;
+    return status;
 }

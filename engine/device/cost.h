@@ -50,15 +50,19 @@ void timeline_mark(timeline *t, timeline *before);
 bool timeline_repeats(const timeline *t, const timeline *before);
 void timeline_skip(timeline *t, const timeline *before, uint64_t rounds);
 
-// One step of p, rounds of REPEAT included: what the executor's clock would show. NaN when the device cannot tell.
-// Takes microseconds: rounds are played until they repeat themselves. NOMEM only.
+// How long a step takes, NaN when the device cannot tell, and between which two times it lies, as a rule: each instruction as far
+// from its time as the device says it may be, all of them to the same side, as what is wrong with one of a kind is wrong with
+// the others. NaN, both, when the device cannot tell.
+typedef struct cost_times {
+    double seconds, low_seconds, high_seconds;
+} cost_times;
+
+// One step of p, rounds of REPEAT included: what the executor's clock would show. Takes microseconds: rounds are played
+// until they repeat themselves. NOMEM only.
+HR_MUST_CHECK hr_status cost_step_times(const device_ops *device, void *context, const program *p,
+                                        cost_times *out, hr_err *err);
+// Its `seconds` alone.
 HR_MUST_CHECK hr_status cost_step_seconds(const device_ops *device, void *context, const program *p,
                                           double *seconds, hr_err *err);
-
-// Between which two times the step lies, as a rule: each instruction as far from its time as the device says it may be,
-// all of them to the same side, as what is wrong with one of a kind is wrong with the others. NaN, both, when the device
-// cannot tell. NOMEM only.
-HR_MUST_CHECK hr_status cost_step_range(const device_ops *device, void *context, const program *p,
-                                        double *low_seconds, double *high_seconds, hr_err *err);
 
 #endif

@@ -39,7 +39,35 @@ static void compare_all(hr_fit_found *f)
         f->ways[k].on_frontier = !is_beaten(f, k, true);
         f->ways[k].on_same_frontier = !learns(&f->ways[k]) && !is_beaten(f, k, false);
     }
-    qsort(f->ways, f->count, sizeof *f->ways, by_peak);
+}
+
+// Whether what comes nearest is the answer, and this is of it.
+static bool is_of_nearest(const hr_fit_found *f, const hr_fit_way *w)
+{
+    return (w->on_same_frontier && hr_fit_fastest(f, false) == NULL) ||
+           (w->on_frontier && hr_fit_fastest(f, true) == NULL);
+}
+
+// What is the answer is planned to the byte; what then takes its place, too.
+static hr_status plan_nearest(const hr_planner *planner, const hr_knobs *knobs, hr_fit_found *f, hr_err *err)
+{
+    bool any = true;
+    while (any) {
+        compare_all(f);
+        any = false;
+        for (uint32_t k = 0; k < f->count; k++) {
+            hr_fit_way *w = &f->ways[k];
+            hr_knobs turned;
+            if (w->point.plan.is_at_least && is_of_nearest(f, w)) {
+                HR_TRY(hr_fit_knobs(knobs, &w->point, &turned, err));
+                HR_TRY(hr_planner_plan(planner, &turned, &w->point.plan, err));
+                w->missing_bytes = hr_whatif_missing_bytes(&w->point.plan);
+                f->plans++;
+                any = true;
+            }
+        }
+    }
+    return HR_OK;
 }
 
 static void add(hr_fit_found *f, const hr_knobs *knobs, const hr_fit_point *point)
@@ -82,8 +110,9 @@ hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const
         return refused.status;
     }
     out->asked = out->ways[0].point.plan;
+    HR_TRY(plan_nearest(planner, knobs, out, err));
+    qsort(out->ways, out->count, sizeof *out->ways, by_peak);
     out->seconds = 1e-9 * (double)(clock_now_ns() - begin_ns);
-    compare_all(out);
     return HR_OK;
 }
 
@@ -112,6 +141,7 @@ static const hr_field way_fields[] = {
     HR_FIELD(hr_fit_way, changes, "changes", TEXT),
     HR_FIELD(hr_fit_way, point.plan.peak_in_use_bytes, "peak_in_use_bytes", BYTES),
     HR_FIELD(hr_fit_way, missing_bytes, "missing_bytes", BYTES),
+    HR_FIELD(hr_fit_way, point.plan.is_at_least, "missing_at_least", FLAG),
     HR_FIELD(hr_fit_way, point.plan.step_seconds, "step_seconds", REAL),
     HR_FIELD(hr_fit_way, point.plan.step_seconds_low, "step_seconds_low", REAL),
     HR_FIELD(hr_fit_way, point.plan.step_seconds_high, "step_seconds_high", REAL),

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "insight/fit_turns.h"
+#include "insight/planner.h"
 
 enum {
     NODES_MAX = 8192, // combinations that were looked at, refused ones too
@@ -45,7 +46,9 @@ struct fit_search {
     node nodes[NODES_MAX];
     int16_t slots[SLOTS]; // by hash; 0: empty, otherwise 1 + node
     int count, points;
-    int goal_at; // of the next one
+    uint64_t
+        nearest_bytes[2]; // of what learns the same, of all: the least that is missing; 0: something fits
+    int goal_at;          // of the next one
     goal goal;
     int place, centre; // the best so far, and whose turns are being tried
     int kicks[KICKS], kick_count, kick_at;
@@ -65,6 +68,7 @@ hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish, bool
     s->knobs = *knobs;
     s->wish = *wish;
     s->normalises_batches = normalises_batches;
+    s->nearest_bytes[0] = s->nearest_bytes[1] = UINT64_MAX;
     return HR_OK;
 }
 
@@ -300,6 +304,34 @@ static void measure(node *n, const hr_whatif *plan)
     n->seconds = isnan(plan->step_seconds) ? 0 : plan->step_seconds;
 }
 
+static void note_nearest(fit_search *s, const node *n)
+{
+    const uint64_t over_bytes = n->fits ? 0 : n->over_bytes;
+    for (int k = learns(s, &n->c); k < 2; k++) {
+        s->nearest_bytes[k] = over_bytes < s->nearest_bytes[k] ? over_bytes : s->nearest_bytes[k];
+    }
+}
+
+// What may be nearer than all before it is planned to the byte, so that the nearest is: with what others miss at least, none
+// of them is nearer.
+static bool may_be_nearest(const fit_search *s, const node *n)
+{
+    return n->over_bytes < s->nearest_bytes[1] || (!learns(s, &n->c) && n->over_bytes < s->nearest_bytes[0]);
+}
+
+static void plan_turned(fit_search *s, const hr_planner *planner, const hr_knobs *knobs, node *n,
+                        hr_whatif *plan)
+{
+    if (planner_plan_roughly(planner, knobs, plan, NULL) != HR_OK) {
+        return;
+    }
+    measure(n, plan);
+    if (plan->is_at_least && may_be_nearest(s, n) && hr_planner_plan(planner, knobs, plan, NULL) == HR_OK) {
+        measure(n, plan);
+    }
+    note_nearest(s, n);
+}
+
 static fit_search_result begin(fit_search *s, const hr_planner *planner, hr_err *err)
 {
     node n = {.c = fit_as_asked()};
@@ -308,6 +340,7 @@ static fit_search_result begin(fit_search *s, const hr_planner *planner, hr_err 
         return FIT_SEARCH_REFUSED;
     }
     measure(&n, &s->pending.plan);
+    note_nearest(s, &n);
     keep(s, &n);
     s->points = 1;
     s->has_pending = begin_goal(s);
@@ -332,9 +365,7 @@ fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, h
         *point = s->pending;
         return FIT_SEARCH_LAST;
     }
-    if (hr_planner_plan(planner, &knobs, &found.plan, NULL) == HR_OK) {
-        measure(&n, &found.plan);
-    }
+    plan_turned(s, planner, &knobs, &n, &found.plan);
     keep(s, &n);
     if (!n.planned || is_same(&n, &s->nodes[s->centre])) {
         return FIT_SEARCH_WORKED;

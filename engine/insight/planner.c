@@ -116,7 +116,9 @@ static hr_status fill(hr_whatif *out, const play_case *c, const play_result *pla
     out->fits = played->fits;
     out->limit_bytes = hr_limit_is_none(c->failed_bytes) ? 0 : c->failed_bytes;
     out->missing_bytes = 0;
-    if (!played->fits) {
+    if (!played->fits && out->is_at_least) {
+        out->missing_bytes = program_peak_bytes(p) - c->failed_bytes;
+    } else if (!played->fits) {
         HR_TRY(find_missing(c, &played->oom, &out->missing_bytes, err));
     }
     out->peak_in_use_bytes = played->fits ? played->peak.in_use_bytes : out->limit_bytes + out->missing_bytes;
@@ -124,6 +126,11 @@ static hr_status fill(hr_whatif *out, const play_case *c, const play_result *pla
     out->saved_for_backward_bytes = p->saved_for_backward_bytes;
     return HR_OK;
 }
+
+// How a plan is made: with estimates in a slow device's place; without a play where it is plain that it does not fit.
+typedef struct haste {
+    bool estimates, roughly;
+} haste;
 
 // A step as it would be played; `c` points into it.
 typedef struct compiled {
@@ -213,16 +220,34 @@ static void fill_host(const hr_model *model, const play_case *c, hr_whatif *out)
     out->stall = time_plan_stall(&outlook.input, out->step_seconds);
 }
 
-static hr_status plan_compiled(const play_case *c, hr_whatif *out, hr_err *err)
+// Whether it asks for more at its peak than there is, so that no allocator can hold it.
+static bool is_out_of_reach(const play_case *c)
 {
-    play_result played;
+    const allocator_config config = play_allocator_config(c->knobs, c->failed_bytes);
+    return program_peak_bytes(c->programs[0]) > play_backing_bytes(&config);
+}
+
+static hr_status play_compiled(const play_case *c, bool roughly, hr_whatif *out, hr_err *err)
+{
+    play_result played = {.fits = false};
+    if (roughly && is_out_of_reach(c)) {
+        out->is_at_least = true;
+        return fill(out, c, &played, err);
+    }
     HR_TRY(play_programs(c->device, c->device_context, c->knobs, c->failed_bytes, c->programs, c->count,
                          c->steps, &played, err));
-    HR_TRY(fill(out, c, &played, err));
-    const program *p = c->programs[0];
-    HR_TRY(cost_step_seconds(c->device, c->device_context, p, &out->step_seconds, err));
-    return cost_step_range(c->device, c->device_context, p, &out->step_seconds_low, &out->step_seconds_high,
-                           err);
+    return fill(out, c, &played, err);
+}
+
+static hr_status plan_compiled(const play_case *c, bool roughly, hr_whatif *out, hr_err *err)
+{
+    cost_times times;
+    HR_TRY(play_compiled(c, roughly, out, err));
+    HR_TRY(cost_step_times(c->device, c->device_context, c->programs[0], &times, err));
+    out->step_seconds = times.seconds;
+    out->step_seconds_low = times.low_seconds;
+    out->step_seconds_high = times.high_seconds;
+    return HR_OK;
 }
 
 hr_status planner_normalises_batches(const hr_planner *planner, const hr_knobs *knobs, bool *out, hr_err *err)
@@ -255,7 +280,7 @@ hr_status planner_answering_knobs(const hr_knobs *knobs, hr_knobs *out, hr_err *
 }
 
 // A run is refused too where they do not fit.
-static hr_status plan_answers(const compiled *step, bool in_a_hurry, hr_whatif *out, hr_err *err)
+static hr_status plan_answers(const compiled *step, haste how, hr_whatif *out, hr_err *err)
 {
     hr_knobs knobs;
     compiled s;
@@ -264,7 +289,7 @@ static hr_status plan_answers(const compiled *step, bool in_a_hurry, hr_whatif *
         return HR_OK;
     }
     HR_TRY(planner_answering_knobs(step->c.knobs, &knobs, err));
-    HR_TRY(compile_valid(step->planner, &knobs, in_a_hurry, &s, err));
+    HR_TRY(compile_valid(step->planner, &knobs, how.estimates, &s, err));
     hr_status status = play_programs(s.c.device, s.c.device_context, &knobs, s.c.failed_bytes, s.programs, 1,
                                      PLAY_STEPS, &played, err);
     hr_whatif answers = {.fits = true};
@@ -280,16 +305,16 @@ static hr_status plan_answers(const compiled *step, bool in_a_hurry, hr_whatif *
     return status;
 }
 
-static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, bool in_a_hurry, hr_whatif *out,
+static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, haste how, hr_whatif *out,
                            bool *estimated, hr_err *err)
 {
     compiled s;
     *out = (hr_whatif){0};
     *estimated = false;
-    HR_TRY(compile(planner, knobs, in_a_hurry, &s, err));
-    hr_status status = plan_compiled(&s.c, out, err);
+    HR_TRY(compile(planner, knobs, how.estimates, &s, err));
+    hr_status status = plan_compiled(&s.c, how.roughly, out, err);
     if (status == HR_OK) {
-        status = plan_answers(&s, in_a_hurry, out, err);
+        status = plan_answers(&s, how, out, err);
     }
     fill_host(s.model, &s.c, out);
     *estimated = s.estimates.count > 0;
@@ -300,13 +325,19 @@ static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, boo
 hr_status planner_estimate(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, bool *estimated,
                            hr_err *err)
 {
-    return plan_with(planner, knobs, true, out, estimated, err);
+    return plan_with(planner, knobs, (haste){.estimates = true}, out, estimated, err);
+}
+
+hr_status planner_plan_roughly(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
+{
+    bool estimated;
+    return plan_with(planner, knobs, (haste){.roughly = true}, out, &estimated, err);
 }
 
 hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
 {
     bool estimated;
-    return plan_with(planner, knobs, false, out, &estimated, err);
+    return plan_with(planner, knobs, (haste){.estimates = false}, out, &estimated, err);
 }
 
 hr_status hr_planner_turn(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id, const char *value,

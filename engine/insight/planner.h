@@ -14,6 +14,11 @@ HR_MUST_CHECK hr_status planner_estimate(const hr_planner *planner, const hr_kno
 HR_MUST_CHECK hr_status planner_estimate_step_plan(const hr_planner *planner, const hr_knobs *knobs,
                                                    hr_step_plan *out, bool *estimated, hr_err *err);
 
+// hr_planner_plan, sooner where it does not fit: what asks for more than there is is not played, missing_bytes are by what it asks
+// for, and is_at_least says so.
+HR_MUST_CHECK hr_status planner_plan_roughly(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out,
+                                             hr_err *err);
+
 // The knobs of the forward pass in which a teacher answers (compress.distill_cache): the same kernels, and nothing that only
 // training needs.
 HR_MUST_CHECK hr_status planner_answering_knobs(const hr_knobs *knobs, hr_knobs *out, hr_err *err);

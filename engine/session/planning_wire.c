@@ -103,6 +103,7 @@ static void put_plan(wire_out *o, const hr_whatif *w)
     wire_put_u64(o, w->saved_for_backward_bytes);
     wire_put_u64(o, w->peak_in_use_bytes);
     wire_put_u64(o, w->missing_bytes);
+    wire_put_u32(o, w->is_at_least);
     wire_put(o, &w->step_seconds, sizeof w->step_seconds);
     wire_put(o, &w->step_seconds_low, sizeof w->step_seconds_low);
     wire_put(o, &w->step_seconds_high, sizeof w->step_seconds_high);
@@ -127,6 +128,7 @@ static void get_plan(wire_in *in, hr_whatif *w)
     w->saved_for_backward_bytes = wire_get_u64(in);
     w->peak_in_use_bytes = wire_get_u64(in);
     w->missing_bytes = wire_get_u64(in);
+    w->is_at_least = get_flag(in);
     get_time(in, &w->step_seconds);
     get_time(in, &w->step_seconds_low);
     get_time(in, &w->step_seconds_high);

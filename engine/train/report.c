@@ -177,8 +177,12 @@ static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
         r->step.seconds = median_seconds(e);
         return HR_OK;
     }
-    HR_TRY(cost_step_seconds(b->device, b->context, p, &r->step.seconds, err));
-    return cost_step_range(b->device, b->context, p, &r->step.seconds_low, &r->step.seconds_high, err);
+    cost_times times;
+    HR_TRY(cost_step_times(b->device, b->context, p, &times, err));
+    r->step.seconds = times.seconds;
+    r->step.seconds_low = times.low_seconds;
+    r->step.seconds_high = times.high_seconds;
+    return HR_OK;
 }
 
 static int by_bytes(const void *a, const void *b)

@@ -167,6 +167,37 @@ START_TEST(the_fastest_that_fits_is_the_fastest_there_is)
 }
 END_TEST
 
+// Where nothing fits, no search for a limit was made of most: the nearest is none the less what a plan of it says, and no way's plan is
+// nearer; nor is anything that is on a frontier only said to miss so much at least.
+START_TEST(where_nothing_fits_the_nearest_is_the_nearest)
+{
+    static question q;
+    static hr_fit_found g;
+    hr_err err = {0};
+    uint64_t nearest_bytes = UINT64_MAX, planned_bytes = UINT64_MAX;
+    open_question(&q, (uint64_t)_i);
+    q.wish.permission = (hr_fit_permission)(_i % HR_PERMISSION_COUNT);
+    ck_assert_int_eq(hr_knobs_set_pair(&q.asked, "device.vram=64KiB", NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, NULL, NULL, &g, &err), HR_OK);
+    for (uint32_t k = 0; k < g.count; k++) {
+        const hr_fit_way *w = &g.ways[k];
+        hr_knobs turned;
+        hr_whatif plan;
+        ck_assert(!w->point.plan.fits);
+        ck_assert(!w->point.plan.is_at_least || !(w->on_frontier || w->on_same_frontier));
+        nearest_bytes = w->missing_bytes < nearest_bytes ? w->missing_bytes : nearest_bytes;
+        ck_assert_int_eq(hr_fit_knobs(&q.asked, &w->point, &turned, NULL), HR_OK);
+        if (k % 5 == 0 || !w->point.plan.is_at_least) {
+            ck_assert_int_eq(hr_planner_plan(q.planner, &turned, &plan, NULL), HR_OK);
+            ck_assert(w->point.plan.is_at_least || plan.missing_bytes == w->missing_bytes);
+            planned_bytes = plan.missing_bytes < planned_bytes ? plan.missing_bytes : planned_bytes;
+        }
+    }
+    ck_assert_uint_eq(nearest_bytes, planned_bytes);
+    hr_planner_close(q.planner);
+}
+END_TEST
+
 static bool end_at_third(void *context)
 {
     return ++*(int *)context < 3;
@@ -193,6 +224,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, the_frontier_of_a_search_is_that_of_every_combination, 0, CASES);
     tcase_add_loop_test(tc, the_fastest_that_fits_is_the_fastest_there_is, 0, CASES);
+    tcase_add_loop_test(tc, where_nothing_fits_the_nearest_is_the_nearest, 0, HEADROOM_SANITIZED ? 1 : 6);
     tcase_add_test(tc, a_search_ends_when_it_is_told_to);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -88,6 +88,7 @@ static uint32_t mask_count(void)
 START_TEST(without_groups_the_mask_and_the_memory_count)
 {
     ck_assert_uint_eq(hr_machine_cores(), mask_count());
+    ck_assert_uint_eq(machine_cores_lately(), mask_count());
     ck_assert_uint_eq(hr_machine_memory_bytes(), 16 * HR_GIB);
     ck_assert_uint_eq(hr_machine_available_bytes(), 8 * HR_GIB);
     ck_assert_uint_eq(machine_share_bytes(), 204 * 64 * HR_MIB); // 12.8 GiB in whole 64 MiB

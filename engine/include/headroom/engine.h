@@ -137,6 +137,7 @@ typedef struct hr_whatif {
     uint64_t static_bytes, saved_for_backward_bytes;
     uint64_t peak_in_use_bytes; // when it fits on the device; otherwise limit + missing bytes
     uint64_t missing_bytes; // from the limit to the smallest that was tried and holds it with this allocator
+    bool is_at_least;       // of a search: no limit was tried, only what is asked for: it may miss more
     double step_seconds;    // simulated; NaN when the device cannot tell: no card, no calibration
     double step_seconds_low,
         step_seconds_high;       // between which it lies as a rule; NaN when the device cannot tell
