@@ -16,9 +16,9 @@
 #define CHECKPOINT_ENDS UINT32_C(0x40000000)
 
 // Adds to `out`, which is empty, the ways that are found, the cheapest first, each lower than the one before it. may_drop, [tensors]:
-// what can be made again at all. NOMEM only.
+// what can be made again at all. The budget is only noted (at_most_bytes). NOMEM only.
 HR_MUST_CHECK hr_status evictions_find(const draft *d, uint32_t forward_count, const bool *may_drop,
-                                       checkpoint_ways *out, hr_err *err);
+                                       uint64_t budget_bytes, checkpoint_ways *out, hr_err *err);
 
 // The draft's instructions become those of the way. self, [tensors]: all HR_NO_ID, written to. NOMEM only.
 HR_MUST_CHECK hr_status evictions_replay(draft *d, const checkpoint_way *way, uint32_t *self, hr_err *err);

@@ -27,10 +27,11 @@ struct checkpoint_ways {
     arena memory;
     checkpoint_way way[CHECKPOINT_WAYS_MOST];
     uint32_t count;
-    uint32_t level; // from which more are found
-    bool lowest;    // asked for: those that need least, whatever the budget
-    bool by_value;  // asked for: ways of instructions, in place of segments
-    bool done;      // there are no more
+    uint32_t level;         // from which more are found
+    bool lowest;            // asked for: those that need least, whatever the budget
+    bool by_value;          // asked for: ways of instructions, in place of segments
+    bool done;              // there are no more
+    uint64_t at_most_bytes; // what shows more is far above the budget
 };
 
 // Empties it, and it goes on from its level.
@@ -40,5 +41,9 @@ void checkpoint_ways_deinit(checkpoint_ways *w);
 // than the budget are left out. NOMEM only.
 HR_MUST_CHECK hr_status checkpoint_ways_find(const draft *d, const segments *s, uint64_t budget_bytes,
                                              checkpoint_ways *out, hr_err *err);
+
+// What a draft may show at most of a way that can keep the budget. It is more than what is needed by no more than a seventh, and less
+// than it by what stays and by workspaces; where activations go to the host it is more by any amount.
+uint64_t checkpoint_ways_at_most(const draft *d, uint64_t budget_bytes);
 
 #endif

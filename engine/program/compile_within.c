@@ -131,11 +131,15 @@ static hr_status try_way(attempt *a, const checkpoint_way *way, program **out, h
     return HR_OK;
 }
 
-// The ways of instructions that cost no more than `cost`, the cheapest first.
-static hr_status try_finer(attempt *a, uint64_t cost, program **out, hr_err *err)
+// The ways of instructions that cost no more than `cost`, the cheapest first. What is far above the budget waits until all else failed.
+static hr_status try_finer(attempt *a, uint64_t cost, bool far, program **out, hr_err *err)
 {
-    while (*out == NULL && a->at < a->finer->count && a->finer->way[a->at].cost <= cost) {
-        HR_TRY(try_way(a, &a->finer->way[a->at++], out, err));
+    const checkpoint_ways *w = a->finer;
+    while (*out == NULL && a->at < w->count && w->way[a->at].cost <= cost) {
+        const checkpoint_way *way = &w->way[a->at++];
+        if ((way->peak_bytes > w->at_most_bytes) == far) {
+            HR_TRY(try_way(a, way, out, err));
+        }
     }
     return HR_OK;
 }
@@ -155,6 +159,11 @@ static hr_status find_ways(const attempt *a, checkpoint_ways *ways, hr_err *err)
 // Levels between may need more than the lowest do, and a way that is left out as far above the budget may be within it after all.
 static hr_status try_lowest(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
 {
+    a->at = 0;
+    HR_TRY(try_finer(a, UINT64_MAX, true, out, err));
+    if (*out != NULL) {
+        return HR_OK;
+    }
     checkpoint_ways_deinit(ways);
     ways->lowest = true;
     HR_TRY(find_ways(a, ways, err));
@@ -174,13 +183,13 @@ static hr_status try_ladder(attempt *a, checkpoint_ways *ways, program **out, hr
         checkpoint_ways_deinit(ways);
         HR_TRY(find_ways(a, ways, err));
         for (uint32_t k = 0; k < ways->count && *out == NULL; k++) {
-            HR_TRY(try_finer(a, ways->way[k].cost, out, err));
+            HR_TRY(try_finer(a, ways->way[k].cost, false, out, err));
             if (*out == NULL) {
                 HR_TRY(try_way(a, &ways->way[k], out, err));
             }
         }
     }
-    HR_TRY(try_finer(a, UINT64_MAX, out, err));
+    HR_TRY(try_finer(a, UINT64_MAX, false, out, err));
     if (*out == NULL) {
         take_cut(a, out);
     }

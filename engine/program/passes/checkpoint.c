@@ -423,7 +423,7 @@ static hr_status find_ways(draft *d, const plan *p, uint64_t budget_bytes, hr_er
     }
     hr_status status = HR_OK;
     if (d->ways->by_value) {
-        status = evictions_find(d, p->forward_count, droppable, d->ways, err);
+        status = evictions_find(d, p->forward_count, droppable, budget_bytes, d->ways, err);
         hr_free(droppable);
         return status;
     }

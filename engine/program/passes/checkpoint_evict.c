@@ -289,13 +289,15 @@ static hr_status go_through(evictor *e, uint64_t budget, bool *ends, hr_err *err
 static hr_status add_way(evictor *e, checkpoint_ways *out, hr_err *err)
 {
     uint32_t at = 0;
-    while (at < out->count && out->way[at].cost <= e->spent) {
+    while (at < out->count && out->way[at].cost < e->spent) {
         at++;
     }
-    if (e->spent == 0 || (at > 0 && out->way[at - 1].peak_bytes <= e->peak_bytes)) {
+    const bool as_low = at > 0 && out->way[at - 1].peak_bytes <= e->peak_bytes;
+    const bool same =
+        at < out->count && out->way[at].cost == e->spent && out->way[at].peak_bytes <= e->peak_bytes;
+    if (e->spent == 0 || as_low || same) {
         return HR_OK;
     }
-    at -= at > 0 && out->way[at - 1].cost == e->spent;
     uint32_t kept = at;
     while (kept < out->count && out->way[kept].peak_bytes >= e->peak_bytes) {
         kept++;
@@ -334,14 +336,15 @@ static hr_status find_by(evictor *e, int rule, checkpoint_ways *out, hr_err *err
     return HR_OK;
 }
 
-hr_status evictions_find(const draft *d, uint32_t forward_count, const bool *may_drop, checkpoint_ways *out,
-                         hr_err *err)
+hr_status evictions_find(const draft *d, uint32_t forward_count, const bool *may_drop, uint64_t budget_bytes,
+                         checkpoint_ways *out, hr_err *err)
 {
     evictor e;
     hr_status status = evictor_init(&e, d, forward_count, may_drop, err);
     for (int rule = 0; rule < RULES && status == HR_OK; rule++) {
         status = find_by(&e, rule, out, err);
     }
+    out->at_most_bytes = checkpoint_ways_at_most(d, budget_bytes);
     out->done = true;
     evictor_deinit(&e);
     return status;

@@ -255,9 +255,7 @@ static hr_status find_next(finder *f, uint64_t at_most, hr_err *err)
     return HR_OK;
 }
 
-// What the draft shows is more than what is needed by no more than a seventh, and less than it by what stays and by workspaces.
-// Where activations go to the host it is more by any amount.
-static uint64_t at_most(const draft *d, uint64_t budget_bytes)
+uint64_t checkpoint_ways_at_most(const draft *d, uint64_t budget_bytes)
 {
     uint64_t stays = 0;
     if (hr_knob_is(d->knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on")) {
@@ -286,7 +284,7 @@ hr_status checkpoint_ways_find(const draft *d, const segments *s, uint64_t budge
         measure_all(&f);
         status = nodes <= FEW_NODES ? find_all(&f, err)
                  : out->lowest      ? find_lowest(&f, err)
-                                    : find_next(&f, at_most(d, budget_bytes), err);
+                                    : find_next(&f, checkpoint_ways_at_most(d, budget_bytes), err);
     }
     hr_free(f.needs);
     hr_free(f.edges);
