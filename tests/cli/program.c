@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -21,6 +22,12 @@ enum { WORDS_TEXT_MAX = 2048, HOME_TEXT_MAX = 64, SETTINGS_MAX = 8 };
 static const char passive[] = "OMP_WAIT_POLICY=passive";
 
 static char home[HOME_TEXT_MAX];
+static const char *used = HEADROOM_PROGRAM;
+
+void program_use(const char *path)
+{
+    used = path;
+}
 
 const char *program_home(void)
 {
@@ -61,10 +68,9 @@ static char *contents(int file)
 static void split(char *words, char *argv[PROGRAM_MAX_WORDS + 2])
 {
     int count = 0;
-    char program[] = HEADROOM_PROGRAM;
-    static char kept[sizeof program];
-    memcpy(kept, program, sizeof program);
-    argv[count++] = kept;
+    static char kept[PATH_MAX];
+    ck_assert_uint_lt(strlen(used), sizeof kept);
+    argv[count++] = strcpy(kept, used);
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " ")) {
         ck_assert_int_le(count, PROGRAM_MAX_WORDS);
         argv[count++] = word;

@@ -15,6 +15,8 @@ typedef struct outcome {
 
 enum { PROGRAM_MAX_WORDS = 48 };
 
+// Another program than HEADROOM_PROGRAM from now on; `path` is kept.
+void program_use(const char *path);
 // Runs `headroom` with blank-separated words ("plan demo --json"). Asserts that it could be started.
 outcome program_run(const char *words);
 // As program_run, with more in its environment, line by line ("LD_DEBUG=files"), and OpenMP left as the program sets it.
