@@ -48,9 +48,9 @@ static int get_name(lua_State *L)
 
 static int refuse_write(lua_State *L)
 {
-    return luaL_error(L,
-                      "hr is read-only: '%s' cannot be set; knobs are turned as hr.knobs.group.key = value",
-                      luaL_tolstring(L, 2, NULL));
+    return script_error(L,
+                        "hr is read-only: '%s' cannot be set; knobs are turned as hr.knobs.group.key = value",
+                        luaL_tolstring(L, 2, NULL));
 }
 
 static int hr_to_text(lua_State *L)

@@ -34,7 +34,7 @@ int script_preset(lua_State *L)
     hr_knobs knobs;
     const char *name = luaL_checkstring(L, 1);
     if (s->engine != NULL) {
-        return luaL_error(L, "hr.preset within a run: the model cannot change between two steps");
+        return script_error(L, "hr.preset within a run: the model cannot change between two steps");
     }
     script_begin_engine(s);
     hr_status status = open_preset(s, name, &preset, &knobs, &err);
@@ -43,6 +43,7 @@ int script_preset(lua_State *L)
         hr_preset_close(preset);
         return script_raise(L, &err);
     }
+    script_drop_training(s);
     hr_preset_close(s->preset);
     s->preset = preset;
     s->preset_number++;

@@ -30,13 +30,13 @@ static int64_t parse_text(lua_State *L, const char *text)
 {
     uint64_t bytes = 0;
     if (!hr_bytes_parse(text, &bytes) || bytes > INT64_MAX) {
-        (void)luaL_error(L, "'%s' is not a size such as \"512MiB\" or \"3GiB\"", text);
+        (void)script_error(L, "'%s' is not a size such as \"512MiB\" or \"3GiB\"", text);
     }
     return (int64_t)bytes;
 }
 
 // An operand: hr.bytes, a whole number, or a text.
-static int64_t to_bytes(lua_State *L, int index)
+int64_t script_to_bytes(lua_State *L, int index)
 {
     int64_t bytes = 0;
     int whole = 0;
@@ -48,8 +48,8 @@ static int64_t to_bytes(lua_State *L, int index)
     }
     bytes = lua_tointegerx(L, index, &whole);
     if (!whole) {
-        (void)luaL_error(L, "a size is a whole number of bytes or a text such as \"3GiB\", had %s",
-                         luaL_tolstring(L, index, NULL));
+        (void)script_error(L, "a size is a whole number of bytes or a text such as \"3GiB\", had %s",
+                           luaL_tolstring(L, index, NULL));
     }
     return bytes;
 }
@@ -57,7 +57,7 @@ static int64_t to_bytes(lua_State *L, int index)
 int script_bytes(lua_State *L)
 {
     luaL_checkany(L, 1);
-    script_push_bytes(L, to_bytes(L, 1));
+    script_push_bytes(L, script_to_bytes(L, 1));
     return 1;
 }
 
@@ -66,7 +66,7 @@ int script_bytes(lua_State *L)
 static int push_checked(lua_State *L, bool overflows, int64_t bytes)
 {
     if (overflows) {
-        return luaL_error(L, "the size does not fit 63 bits");
+        return script_error(L, "the size does not fit 63 bits");
     }
     script_push_bytes(L, bytes);
     return 1;
@@ -75,20 +75,20 @@ static int push_checked(lua_State *L, bool overflows, int64_t bytes)
 static int add(lua_State *L)
 {
     int64_t sum = 0;
-    bool overflows = __builtin_add_overflow(to_bytes(L, 1), to_bytes(L, 2), &sum);
+    bool overflows = __builtin_add_overflow(script_to_bytes(L, 1), script_to_bytes(L, 2), &sum);
     return push_checked(L, overflows, sum);
 }
 
 static int subtract(lua_State *L)
 {
     int64_t difference = 0;
-    bool overflows = __builtin_sub_overflow(to_bytes(L, 1), to_bytes(L, 2), &difference);
+    bool overflows = __builtin_sub_overflow(script_to_bytes(L, 1), script_to_bytes(L, 2), &difference);
     return push_checked(L, overflows, difference);
 }
 
 static int negate(lua_State *L)
 {
-    int64_t bytes = to_bytes(L, 1);
+    int64_t bytes = script_to_bytes(L, 1);
     return push_checked(L, bytes == INT64_MIN, bytes == INT64_MIN ? 0 : -bytes);
 }
 
@@ -96,9 +96,9 @@ static int negate(lua_State *L)
 static int multiply(lua_State *L)
 {
     int size_index = luaL_testudata(L, 1, bytes_type) != NULL ? 1 : 2;
-    int64_t bytes = to_bytes(L, size_index);
+    int64_t bytes = script_to_bytes(L, size_index);
     if (lua_type(L, 3 - size_index) != LUA_TNUMBER) {
-        return luaL_error(L, "a size is multiplied by a number, had %s", luaL_typename(L, 3 - size_index));
+        return script_error(L, "a size is multiplied by a number, had %s", luaL_typename(L, 3 - size_index));
     }
     int whole = 0;
     int64_t product = lua_tointegerx(L, 3 - size_index, &whole);
@@ -115,29 +115,29 @@ static int multiply(lua_State *L)
 static int divide(lua_State *L)
 {
     if (lua_type(L, 2) != LUA_TNUMBER) {
-        lua_pushnumber(L, (double)to_bytes(L, 1) / (double)to_bytes(L, 2));
+        lua_pushnumber(L, (double)script_to_bytes(L, 1) / (double)script_to_bytes(L, 2));
         return 1;
     }
-    double real = floor((double)to_bytes(L, 1) / lua_tonumber(L, 2));
+    double real = floor((double)script_to_bytes(L, 1) / lua_tonumber(L, 2));
     bool fits = real >= -0x1p62 && real <= 0x1p62;
     return push_checked(L, !fits, fits ? (int64_t)real : 0);
 }
 
 static int is_equal(lua_State *L)
 {
-    lua_pushboolean(L, to_bytes(L, 1) == to_bytes(L, 2));
+    lua_pushboolean(L, script_to_bytes(L, 1) == script_to_bytes(L, 2));
     return 1;
 }
 
 static int is_less(lua_State *L)
 {
-    lua_pushboolean(L, to_bytes(L, 1) < to_bytes(L, 2));
+    lua_pushboolean(L, script_to_bytes(L, 1) < script_to_bytes(L, 2));
     return 1;
 }
 
 static int is_at_most(lua_State *L)
 {
-    lua_pushboolean(L, to_bytes(L, 1) <= to_bytes(L, 2));
+    lua_pushboolean(L, script_to_bytes(L, 1) <= script_to_bytes(L, 2));
     return 1;
 }
 
@@ -146,7 +146,7 @@ static int is_at_most(lua_State *L)
 static int to_text(lua_State *L)
 {
     char text[HR_BYTES_TEXT_MAX];
-    int64_t bytes = to_bytes(L, 1);
+    int64_t bytes = script_to_bytes(L, 1);
     uint64_t size = bytes < 0 ? UINT64_C(0) - (uint64_t)bytes : (uint64_t)bytes;
     lua_pushfstring(L, "%s%s", bytes < 0 ? "-" : "", hr_bytes_human(size, text));
     return 1;
@@ -164,9 +164,9 @@ static int get_field(lua_State *L)
 {
     const char *name = lua_tostring(L, 2);
     if (name == NULL || strcmp(name, "bytes") != 0) {
-        return luaL_error(L, "a size has one field, .bytes, had '%s'", luaL_tolstring(L, 2, NULL));
+        return script_error(L, "a size has one field, .bytes, had '%s'", luaL_tolstring(L, 2, NULL));
     }
-    lua_pushinteger(L, to_bytes(L, 1));
+    lua_pushinteger(L, script_to_bytes(L, 1));
     return 1;
 }
 

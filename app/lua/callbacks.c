@@ -1,148 +1,192 @@
 // SPDX-License-Identifier: Apache-2.0
 // hr.on: events of the engine are collected while it works, and the recipe's functions are called between two of its
-// steps, so that a knob they turn holds from the next step on.
-#include <math.h>
+// advances, so that a knob they turn holds from the next step on. before_update alone comes from within a step.
+//
+// registry[address of an event's row] = list of handlers; a list is never changed but replaced, so that one that is walked
+// stays whole.
 #include <string.h>
 
+#include "headroom/words.h"
+
+#include "app/lua/events.h"
+#include "app/lua/fields.h"
 #include "app/lua/script.h"
 
-static const char handlers_key[] = "headroom.handlers"; // in the registry: event → list of functions
+typedef struct handler {
+    script_event event;
+    bool off;
+    uint64_t above_bytes; // of alloc
+} handler;                // its user value is the function
 
-static const char *const event_names[] = {"step", "epoch", "oom", NULL};
+static const char handler_type[] = "hr.handler";
 
-// hr.on(event, fn): another function for the event; nil instead of a function takes all of them away.
-int script_on(lua_State *L)
+// ---- the lists ------------------------------------------------------------------------------------------------------
+
+static void push_list(lua_State *L, script_event event)
 {
-    const char *event = event_names[luaL_checkoption(L, 1, NULL, event_names)];
-    bool clear = lua_isnil(L, 2);
-    if (!clear) {
-        luaL_checktype(L, 2, LUA_TFUNCTION);
+    (void)lua_rawgetp(L, LUA_REGISTRYINDEX, &script_event_rows[event]);
+}
+
+// Every handler of the event that is on, in their order, and `more` at the end where it is an index; replaces the list.
+static void renew_list(lua_State *L, script_event event, int more)
+{
+    script *s = script_of(L);
+    lua_Integer count = 0;
+    uint64_t least = UINT64_MAX;
+    lua_newtable(L);
+    push_list(L, event);
+    const lua_Integer old = lua_istable(L, -1) ? (lua_Integer)lua_rawlen(L, -1) : 0;
+    for (lua_Integer k = 1; k <= old + (more != 0); k++) {
+        if (k <= old) {
+            lua_rawgeti(L, -1, k);
+        } else {
+            lua_pushvalue(L, more);
+        }
+        const handler *h = lua_touserdata(L, -1);
+        if (h->off) {
+            lua_pop(L, 1);
+            continue;
+        }
+        least = h->above_bytes < least ? h->above_bytes : least;
+        lua_rawseti(L, -3, ++count);
     }
-    (void)luaL_getsubtable(L, LUA_REGISTRYINDEX, handlers_key);
-    if (clear) {
-        lua_pushnil(L);
-        lua_setfield(L, -2, event);
-        return 0;
+    lua_pop(L, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &script_event_rows[event]);
+    s->listens = count > 0 ? s->listens | 1U << event : s->listens & ~(1U << event);
+    if (event == SCRIPT_EVENT_ALLOC) {
+        s->alloc_above = least;
     }
-    (void)luaL_getsubtable(L, -1, event);
-    lua_pushvalue(L, 2);
-    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+static int turn_off(lua_State *L)
+{
+    handler *h = luaL_checkudata(L, 1, handler_type);
+    if (!h->off) {
+        h->off = true;
+        renew_list(L, h->event, 0);
+    }
     return 0;
 }
 
-void script_collect_event(void *context, const hr_event *event)
+static void turn_all_off(lua_State *L, script_event event)
 {
-    script *s = context;
-    bool wanted =
-        event->kind == HR_EVENT_STEP || event->kind == HR_EVENT_EPOCH || event->kind == HR_EVENT_EVAL;
-    s->trained = s->trained || event->kind == HR_EVENT_STEP;
-    s->saved_steps = event->kind == HR_EVENT_SAVED ? event->u.note.count : s->saved_steps;
-    if (wanted && s->event_count < SCRIPT_EVENTS_MAX) {
-        s->events[s->event_count++] = *event;
+    push_list(L, event);
+    const lua_Integer count = lua_istable(L, -1) ? (lua_Integer)lua_rawlen(L, -1) : 0;
+    for (lua_Integer k = 1; k <= count; k++) {
+        lua_rawgeti(L, -1, k);
+        ((handler *)lua_touserdata(L, -1))->off = true;
+        lua_pop(L, 1);
     }
+    lua_pop(L, 1);
+    renew_list(L, event, 0);
 }
 
-// Calls every function for `event` with the table on top of the stack, and takes the table away. Returns whether one
-// of them returned something true. A handler list that changes meanwhile holds from the next event on.
-static bool call_handlers(lua_State *L, const char *event)
+// ---- hr.on ----------------------------------------------------------------------------------------------------------
+
+static script_event event_named(lua_State *L, const char *name)
 {
-    int argument = lua_gettop(L);
-    bool agreed = false;
-    (void)luaL_getsubtable(L, LUA_REGISTRYINDEX, handlers_key);
-    if (lua_getfield(L, -1, event) == LUA_TTABLE) {
-        lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
-        for (lua_Integer k = 1; k <= count; k++) {
-            lua_rawgeti(L, argument + 2, k);
-            lua_pushvalue(L, argument);
-            lua_call(L, 1, 1);
-            agreed = lua_toboolean(L, -1) || agreed;
-            lua_pop(L, 1);
+    const char *names[SCRIPT_EVENT_COUNT];
+    for (int k = 0; k < SCRIPT_EVENT_COUNT; k++) {
+        names[k] = script_event_rows[k].name;
+        if (strcmp(names[k], name) == 0) {
+            return (script_event)k;
         }
     }
-    lua_settop(L, argument - 1);
+    (void)script_raise_unknown(L, "there is no event '%s'", name, names, SCRIPT_EVENT_COUNT);
+    return SCRIPT_EVENT_COUNT;
+}
+
+static uint64_t above_option(lua_State *L, script_event event)
+{
+    if (lua_isnoneornil(L, 3)) {
+        return 0;
+    }
+    luaL_checktype(L, 3, LUA_TTABLE);
+    lua_pushnil(L);
+    while (lua_next(L, 3) != 0) {
+        if (event != SCRIPT_EVENT_ALLOC || lua_type(L, -2) != LUA_TSTRING ||
+            strcmp(lua_tostring(L, -2), "above") != 0) {
+            (void)script_error(L, "hr.on has one option, above of \"alloc\", had '%s' of \"%s\"",
+                               luaL_tolstring(L, -2, NULL), script_event_rows[event].name);
+        }
+        lua_pop(L, 1);
+    }
+    (void)lua_getfield(L, 3, "above");
+    const int64_t bytes = lua_isnil(L, -1) ? 0 : script_to_bytes(L, lua_gettop(L));
+    lua_pop(L, 1);
+    return bytes < 0 ? 0 : (uint64_t)bytes;
+}
+
+int script_on(lua_State *L)
+{
+    const script_event event = event_named(L, luaL_checkstring(L, 1));
+    luaL_checkany(L, 2);
+    if (lua_isnil(L, 2)) {
+        turn_all_off(L, event);
+        return 0;
+    }
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    const uint64_t above = above_option(L, event);
+    handler *h = lua_newuserdatauv(L, sizeof *h, 1);
+    *h = (handler){.event = event, .above_bytes = above};
+    lua_pushvalue(L, 2);
+    lua_setiuservalue(L, -2, 1);
+    luaL_setmetatable(L, handler_type);
+    renew_list(L, event, lua_gettop(L));
+    return 1;
+}
+
+static int handler_to_text(lua_State *L)
+{
+    const handler *h = luaL_checkudata(L, 1, handler_type);
+    lua_pushfstring(L, "hr.on(\"%s\", …)%s", script_event_rows[h->event].name, h->off ? ", off" : "");
+    return 1;
+}
+
+void script_open_callbacks(lua_State *L)
+{
+    static const luaL_Reg methods[] = {{"off", turn_off}, {NULL, NULL}};
+    (void)luaL_newmetatable(L, handler_type);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, handler_to_text);
+    lua_setfield(L, -2, "__tostring");
+    lua_pushstring(L, handler_type);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 1);
+}
+
+// ---- calling --------------------------------------------------------------------------------------------------------
+
+// Stack: …, event's table, list. Calls handler k, unless it is off or wants larger ones; whether it returned true.
+static bool call_one(lua_State *L, lua_Integer k, uint64_t bytes)
+{
+    const int table = lua_gettop(L) - 1;
+    lua_rawgeti(L, -1, k);
+    const handler *h = lua_touserdata(L, -1);
+    bool agreed = false;
+    if (!h->off && bytes >= h->above_bytes) {
+        (void)lua_getiuservalue(L, -1, 1);
+        lua_pushvalue(L, table);
+        lua_call(L, 1, 1);
+        agreed = lua_toboolean(L, -1);
+    }
+    lua_settop(L, table + 1);
     return agreed;
 }
 
-static void set_real(lua_State *L, const char *name, double value)
+bool script_call_handlers(lua_State *L, script_event event, uint64_t bytes)
 {
-    if (isfinite(value)) {
-        lua_pushnumber(L, value);
-        lua_setfield(L, -2, name);
+    const int table = lua_gettop(L);
+    bool agreed = false;
+    luaL_checkstack(L, 8, "callbacks within callbacks");
+    push_list(L, event);
+    const lua_Integer count = lua_istable(L, -1) ? (lua_Integer)lua_rawlen(L, -1) : 0;
+    for (lua_Integer k = 1; k <= count; k++) {
+        agreed = call_one(L, k, bytes) || agreed;
     }
-}
-
-static void set_integer(lua_State *L, const char *name, uint64_t value)
-{
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, name);
-}
-
-static void set_bytes(lua_State *L, const char *name, uint64_t bytes)
-{
-    script_push_bytes(L, (int64_t)bytes);
-    lua_setfield(L, -2, name);
-}
-
-static void deliver_step(lua_State *L, const hr_event *event)
-{
-    const hr_event_step *step = &event->u.step;
-    lua_newtable(L);
-    set_integer(L, "step", event->step);
-    set_real(L, "loss", step->loss);
-    set_integer(L, "samples", step->samples);
-    set_real(L, "seconds", (double)step->duration_ns * 1e-9);
-    set_real(L, "wait_seconds", (double)step->wait_ns * 1e-9);
-    set_bytes(L, "peak_in_use_bytes", step->peak_in_use_bytes);
-    set_bytes(L, "floor_in_use_bytes", step->floor_in_use_bytes);
-    (void)call_handlers(L, "step");
-}
-
-// `evaluation` is NULL when none followed the epoch.
-static void deliver_epoch(lua_State *L, script *s, const hr_event_step *evaluation)
-{
-    if (!s->epoch_ended) {
-        return;
-    }
-    s->epoch_ended = false;
-    lua_newtable(L);
-    set_integer(L, "epoch", s->epoch.u.note.count);
-    set_integer(L, "step", s->epoch.step);
-    set_real(L, "loss", hr_engine_loss(s->engine));
-    if (evaluation != NULL) {
-        set_real(L, "eval_loss", evaluation->loss);
-        set_real(L, "eval_accuracy", evaluation->accuracy);
-    }
-    (void)call_handlers(L, "epoch");
-}
-
-static void deliver(lua_State *L, script *s, const hr_event *event)
-{
-    if (event->kind == HR_EVENT_EPOCH) {
-        s->epoch = *event;
-        s->epoch_ended = true;
-    } else if (event->kind == HR_EVENT_EVAL) {
-        deliver_epoch(L, s, &event->u.step);
-    } else {
-        deliver_epoch(L, s, NULL);
-        deliver_step(L, event);
-    }
-}
-
-void script_deliver_events(lua_State *L, bool last)
-{
-    script *s = script_of(L);
-    for (unsigned k = 0; k < s->event_count; k++) {
-        hr_event event = s->events[k];
-        deliver(L, s, &event);
-    }
-    s->event_count = 0;
-    if (last) {
-        deliver_epoch(L, s, NULL);
-    }
-}
-
-bool script_deliver_oom(lua_State *L, const hr_report_oom *oom)
-{
-    script_push_oom(L, oom);
-    return call_handlers(L, "oom");
+    lua_settop(L, table);
+    script_end_event(L, event);
+    lua_settop(L, table - 1);
+    return agreed;
 }

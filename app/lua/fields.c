@@ -7,7 +7,6 @@
 
 #include "headroom/category.h"
 #include "headroom/event.h"
-#include "headroom/words.h"
 
 #include "app/lua/script.h"
 
@@ -29,7 +28,7 @@ void script_push_bytes_or_nil(lua_State *L, uint64_t bytes)
     }
 }
 
-static void push_real(lua_State *L, double value)
+void script_push_real(lua_State *L, double value)
 {
     if (isfinite(value)) {
         lua_pushnumber(L, value);
@@ -66,7 +65,7 @@ static void push_pairs(lua_State *L, const char *pairs)
     }
 }
 
-static void push_by_category(lua_State *L, const uint64_t *by_category)
+void script_push_by_category(lua_State *L, const uint64_t *by_category)
 {
     lua_newtable(L);
     for (int k = 0; k < HR_CATEGORY_COUNT; k++) {
@@ -87,13 +86,7 @@ static int raise_unknown_field(lua_State *L, const hr_field *fields, const char 
             names[count++] = f->name;
         }
     }
-    const char *near = hr_word_nearest(name, names, count);
-    hr_err err = {0};
-    (void)HR_FAIL(&err, LUA, "no field of a result is called '%.64s' here%s%s%s", name,
-                  near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
-                  near == NULL ? "" : "'?");
-    hr_err_try(&err, "%s", near == NULL ? "for name in pairs(result) do print(name) end" : "headroom terms");
-    return script_raise(L, &err);
+    return script_raise_unknown(L, "no field of a result is called '%s' here", name, names, count);
 }
 
 // __index of a result: what does not apply is nil, what it never has is a mistake.
@@ -162,7 +155,7 @@ static void push_number(lua_State *L, const hr_field *f, const void *at)
         script_push_count(L, *(const uint64_t *)at);
         break;
     default:
-        push_real(L, *(const double *)at);
+        script_push_real(L, *(const double *)at);
     }
 }
 
@@ -180,7 +173,7 @@ static void push_field(lua_State *L, const hr_field *f, const void *record, cons
         push_records(L, f, record, report);
         break;
     case HR_FIELD_BY_CATEGORY:
-        push_by_category(L, at);
+        script_push_by_category(L, at);
         break;
     case HR_FIELD_PAIRS:
         push_pairs(L, at);

@@ -11,6 +11,8 @@
 
 void script_push_bytes_or_nil(lua_State *L, uint64_t bytes); // HR_NONE: nil
 void script_push_count(lua_State *L, uint64_t count);        // HR_NONE: nil
+void script_push_real(lua_State *L, double value);           // not finite: nil
+void script_push_by_category(lua_State *L, const uint64_t *by_category);
 // Into the table on top of the stack. `report` answers what applies; NULL where no row asks.
 void script_set_fields(lua_State *L, const hr_field *fields, const void *record, const hr_report *report);
 // Reading a name that no row of `fields` has from the table on top of the stack is an error at the recipe's line.

@@ -148,6 +148,21 @@ static hr_status join(const char *folder, const char *path, char out[SCRIPT_PATH
     return length < SCRIPT_PATH_MAX ? HR_OK : HR_FAIL(err, READ, "%.200s…: the path is too long", path);
 }
 
+static hr_status join_out(const char *path, char out[SCRIPT_PATH_MAX], hr_err *err)
+{
+    static const char prefix[] = OUT_FOLDER "/";
+    const bool has_prefix = strncmp(path, prefix, sizeof prefix - 1) == 0;
+    return join(has_prefix ? "." : OUT_FOLDER, path, out, err);
+}
+
+// What a recipe wrote under this name.
+static bool was_written(const char *path, char out[SCRIPT_PATH_MAX])
+{
+    struct stat info;
+    return join_out(path, out, NULL) == HR_OK && lstat(OUT_FOLDER, &info) == 0 && S_ISDIR(info.st_mode) &&
+           access(out, F_OK) == 0 && lies_below(out, OUT_FOLDER);
+}
+
 hr_status script_readable_path(const script *s, const char *path, char out[SCRIPT_PATH_MAX], hr_err *err)
 {
     if (script_was_typed(s, path)) {
@@ -155,6 +170,9 @@ hr_status script_readable_path(const script *s, const char *path, char out[SCRIP
     }
     if (climbs(path)) {
         return refuse(path, "its own folder", err);
+    }
+    if (was_written(path, out)) {
+        return HR_OK;
     }
     HR_TRY(join(s->folder, path, out, err));
     return lies_below(out, s->folder) ? HR_OK : refuse(path, "its own folder", err);
@@ -181,15 +199,13 @@ static hr_status make_out_folder(hr_err *err)
 
 hr_status script_writable_path(const script *s, const char *path, char out[SCRIPT_PATH_MAX], hr_err *err)
 {
-    static const char prefix[] = OUT_FOLDER "/";
     if (script_was_typed(s, path)) {
         return join(".", path, out, err);
     }
     if (climbs(path)) {
         return refuse(path, "./" OUT_FOLDER, err);
     }
-    bool has_prefix = strncmp(path, prefix, sizeof prefix - 1) == 0;
-    HR_TRY(join(has_prefix ? "." : OUT_FOLDER, path, out, err));
+    HR_TRY(join_out(path, out, err));
     HR_TRY(make_out_folder(err));
     char folder[SCRIPT_PATH_MAX];
     (void)snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(out, '/') - out), out);

@@ -116,13 +116,13 @@ static void value_text(lua_State *L, int index, const hr_knob_row *row, char tex
         string = lua_tolstring(L, index, &length);
         break;
     default:
-        (void)luaL_error(L, "%s takes a number, a text or a boolean, had a %s", row->key,
-                         luaL_typename(L, index));
+        (void)script_error(L, "%s takes a number, a text or a boolean, had a %s", row->key,
+                           luaL_typename(L, index));
         return;
     }
     if (length >= HR_KNOB_TEXT_MAX || strlen(string) < length) {
-        (void)luaL_error(L, "%s takes a text of at most %d characters without zeros", row->key,
-                         HR_KNOB_TEXT_MAX - 1);
+        (void)script_error(L, "%s takes a text of at most %d characters without zeros", row->key,
+                           HR_KNOB_TEXT_MAX - 1);
     }
     (void)snprintf(text, HR_KNOB_TEXT_MAX, "%s", string);
 }
@@ -219,6 +219,7 @@ static hr_status set_text(script *s, hr_knobs *knobs, const hr_knob_row *row, ch
     if (knobs != &s->knobs || s->engine == NULL) {
         return hr_knobs_set(knobs, row->id, text, err);
     }
+    HR_TRY(script_may_ask(s, err));
     hr_command command = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = row->id};
     memcpy(command.text, text, sizeof command.text);
     HR_TRY(hr_engine_command(s->engine, &command, err));
@@ -240,14 +241,14 @@ static void turn(lua_State *L, hr_knobs *knobs, const hr_knob_row *row)
 static void turn_group(lua_State *L, hr_knobs *knobs, const char *group)
 {
     if (!lua_istable(L, -1)) {
-        (void)luaL_error(L, "'%s' is a group of knobs: needed a table such as {key = value}, had a %s", group,
-                         luaL_typename(L, -1));
+        (void)script_error(L, "'%s' is a group of knobs: needed a table such as {key = value}, had a %s",
+                           group, luaL_typename(L, -1));
     }
     lua_pushnil(L);
     while (lua_next(L, -2) != 0) {
         if (lua_type(L, -2) != LUA_TSTRING) {
-            (void)luaL_error(L, "'%s' is a group of knobs: its keys are names, had a %s", group,
-                             luaL_typename(L, -2));
+            (void)script_error(L, "'%s' is a group of knobs: its keys are names, had a %s", group,
+                               luaL_typename(L, -2));
         }
         turn(L, knobs, find_in_group(L, group, lua_tostring(L, -2)));
         lua_pop(L, 1);
@@ -280,7 +281,7 @@ void script_apply_overrides(lua_State *L, int index, const char *const *skip, hr
     lua_pushnil(L);
     while (lua_next(L, -2) != 0) {
         if (lua_type(L, -2) != LUA_TSTRING) {
-            (void)luaL_error(L, "options have names, such as {steps = 10}, had a %s", luaL_typename(L, -2));
+            (void)script_error(L, "options have names, such as {steps = 10}, had a %s", luaL_typename(L, -2));
         }
         if (!is_among(lua_tostring(L, -2), skip)) {
             turn_named(L, knobs, lua_tostring(L, -2));

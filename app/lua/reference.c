@@ -4,6 +4,7 @@
 
 #include "app/lua/api.h"
 #include "app/lua/described.h"
+#include "app/lua/events.h"
 
 // A cell of a table: a bar would end it.
 static void print_cell(FILE *to, const char *text)
@@ -95,6 +96,32 @@ static void print_results(FILE *to)
     print_fields(to, "", hr_report_fields());
 }
 
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+static void print_events(FILE *to)
+{
+    fputs("## Events\n\n"
+          "Of `hr.on`. What an event does not have at the moment is nil; a name that is not here is an "
+          "error.\n\n",
+          to);
+    for (int k = 0; k < SCRIPT_EVENT_COUNT; k++) {
+        const script_event_row *row = &script_event_rows[k];
+        fprintf(to, "### \"%s\"\n\n%s\n\n", row->name, row->line);
+        if (row->fields == NULL) {
+            fputs("Its fields are those of `result.oom`.\n\n", to);
+            continue;
+        }
+        fputs("| field | type | meaning |\n|---|---|---|\n", to);
+        print_list(to, row->fields);
+        fputc('\n', to);
+    }
+    fputs("Every event but `oom` also has, looked up when it is read and only while the callback runs:\n\n"
+          "| field | type | meaning |\n|---|---|---|\n",
+          to);
+    print_list(to, script_now_fields);
+    fputc('\n', to);
+}
+
 void lua_script_print_reference(FILE *to)
 {
     size_t count = 0;
@@ -113,5 +140,6 @@ void lua_script_print_reference(FILE *to)
     for (size_t k = 0; k < count; k++) {
         print_name(to, &rows[k]);
     }
+    print_events(to);
     print_results(to);
 }

@@ -225,12 +225,12 @@ static void read_knobs(lua_State *L, hr_knobs *knobs)
     script_apply_overrides(L, 2, replay_options, knobs);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         if (!hr_replay_knob_applies((hr_knob_id)id) && is_turned(knobs, (hr_knob_id)id)) {
-            (void)luaL_error(L, "%s changes nothing in a replay", hr_knob_rows(NULL)[id].key);
+            (void)script_error(L, "%s changes nothing in a replay", hr_knob_rows(NULL)[id].key);
         }
     }
     if (says_kind(L)) {
-        (void)luaL_error(L,
-                         "a replay's allocators are named by allocators = {\"bfc\", …}, had allocator.kind");
+        (void)script_error(
+            L, "a replay's allocators are named by allocators = {\"bfc\", …}, had allocator.kind");
     }
 }
 
@@ -284,8 +284,8 @@ static void knobs_at(lua_State *L, lua_Integer k, const hr_knobs *turned, hr_kno
 {
     char kind[KIND_MAX];
     if (lua_geti(L, 3, k) != LUA_TSTRING) {
-        (void)luaL_error(L, "allocators is a list of names, such as {\"bfc\", \"static\"}, had a %s in it",
-                         luaL_typename(L, -1));
+        (void)script_error(L, "allocators is a list of names, such as {\"bfc\", \"static\"}, had a %s in it",
+                           luaL_typename(L, -1));
     }
     (void)snprintf(kind, sizeof kind, "%s", lua_tostring(L, -1));
     lua_pop(L, 1);
@@ -307,7 +307,7 @@ static void check_heard(lua_State *L, const hr_knobs *turned)
     }
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
         if (!heard[id] && is_turned(turned, (hr_knob_id)id)) {
-            (void)luaL_error(L, "%s: none of these allocators listens to it", hr_knob_rows(NULL)[id].key);
+            (void)script_error(L, "%s: none of these allocators listens to it", hr_knob_rows(NULL)[id].key);
         }
     }
 }

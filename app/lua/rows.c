@@ -10,6 +10,10 @@ static const lua_script_field fit_options[] = {
     {"keep", "string", "what may not change: \"batch,precision\", a group or a key; without it all but the optimizer may"},
     {NULL, NULL, NULL},
 };
+static const lua_script_field on_options[] = {
+    {"above", "hr.Size", "of \"alloc\": the smallest request that is told of"},
+    {NULL, NULL, NULL},
+};
 static const lua_script_field plan_options[] = {
     {"steps", "integer", "that are planned; 3 without it, behind which nothing changes any more"},
     {NULL, NULL, NULL},
@@ -21,6 +25,7 @@ static const lua_script_field replay_options[] = {
 static const lua_script_field run_options[] = {
     {"steps", "integer", "training steps to do from here; train.steps without it"},
     {"until_oom", "boolean", "out of memory is how the run may end, and no error"},
+    {"fresh", "boolean", "begin anew, from new weights"},
     {NULL, NULL, NULL},
 };
 
@@ -43,6 +48,10 @@ static const script_api_row rows[] = {
      "local cap = hr.bytes(\"3GiB\")\n"
      "assert(cap - \"1GiB\" == hr.bytes(\"2GiB\") and cap > 1024 and cap.bytes == 3 << 30)",
      script_bytes},
+    {"eval", "", "", "table",
+     "evaluates the samples that are held out with the weights at hand: eval_loss, eval_accuracy, samples", NULL,
+     "hr.preset \"demo\"\nhr.knobs.batch.size = 100\nhr.run{steps = 1}\nassert(hr.eval().samples > 0)",
+     script_eval},
     {"expect", "condition, message", "condition: any, message?: string", "any",
      "ends the recipe with exit code 1 when the condition is false or nil; gives the condition", NULL,
      DEMO "hr.expect(hr.plan().fits, \"the demo fits its card\")",
@@ -63,14 +72,20 @@ static const script_api_row rows[] = {
      DEMO "hr.knobs.batch.size = 64\nhr.knobs.device.vram = \"48MiB\"\n"
      "assert(hr.knobs.device.vram == hr.bytes(\"48MiB\"))",
      script_push_knobs},
+    {"load", "path", "path: string", "",
+     "the next run, or this one from its next step on, goes on from a save: train.resume is the knob", NULL,
+     "hr.preset \"demo\"\nhr.knobs.batch.size = 8\nhr.run{steps = 2}\nhr.save(\"second.safetensors\")\n"
+     "hr.run{steps = 1}\nhr.load(\"second.safetensors\")\nassert(hr.run{steps = 1}.train.steps == 3)",
+     script_load},
     {"note", "text", "text: any", "",
      "a line on stderr, or in the log of the workbench", NULL,
      "hr.note(\"half way\")",
      script_note},
-    {"on", "event, function", "event: string, fn: function|nil", "",
-     "calls the function with a table at every \"step\", \"epoch\" or \"oom\" of hr.run; an oom function that turns a knob "
-     "and returns true lets the run go on; nil takes the event's functions away", NULL,
-     DEMO "hr.on(\"step\", function(s) assert(s.step > 0 and s.peak_in_use_bytes > \"1MiB\") end)\nhr.run{steps = 3}",
+    {"on", "event, function, options", "event: hr.EventName, fn: function|nil, options?: hr.on.Options", "hr.Handler",
+     "calls the function with a table at every such event of the training (the events are below); what it gives takes the "
+     "function away again with h:off(), and nil in the function's place takes all of the event's away", on_options,
+     DEMO "local h = hr.on(\"step\", function(s) assert(s.step > 0 and s.peak_in_use_bytes > \"1MiB\") end)\n"
+     "hr.run{steps = 3}\nh:off()",
      script_on},
     {"plan", "{steps = N, knob = value, …}", "options?: hr.plan.Options", "hr.Result",
      "what a run with these knobs would take, to the byte, without running; result.fits is false when it would not fit",
@@ -95,10 +110,16 @@ static const script_api_row rows[] = {
      "everywhere", NULL,
      "local a, b = hr.rng(7), hr.rng(7)\nassert(a() == b() and a(6) == b(6) and a(10, 20) >= 10)",
      script_rng},
-    {"run", "{steps = N, until_oom = boolean, knob = value, …}", "options?: hr.run.Options", "hr.Result",
-     "trains from new weights; out of memory is an error, with until_oom it is how the run may end", run_options,
-     DEMO "local result = hr.run{steps = 5}\nassert(result.train.steps == 5)",
+    {"run", "{steps = N, until_oom = boolean, fresh = boolean, knob = value, …}", "options?: hr.run.Options", "hr.Result",
+     "trains, and goes on with the weights of the run before, from new ones at first; steps and losses of the result are those "
+     "of the whole training. Out of memory is an error, with until_oom it is how the run may end", run_options,
+     DEMO "hr.run{steps = 5}\nhr.knobs.batch.size = 64\nassert(hr.run{steps = 5}.train.steps == 10)\n"
+     "assert(hr.run{steps = 5, fresh = true}.train.steps == 5)",
      script_run},
+    {"save", "path", "path: string", "string",
+     "writes the training, weights and all, to a file below ./headroom-out, and gives its path", NULL,
+     "hr.preset \"demo\"\nhr.knobs.batch.size = 8\nhr.run{steps = 1}\nhr.save(\"first.safetensors\")",
+     script_save},
     {"stop", "", "", "",
      "ends the run after the step whose callback calls it", NULL,
      DEMO "hr.on(\"step\", function(s) if s.step == 2 then hr.stop() end end)\n"

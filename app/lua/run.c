@@ -7,7 +7,7 @@
 enum { PLAN_STEPS = 3 }; // with every slot allocated at build a heap repeats at the second step boundary
 
 static const char *const plan_options[] = {"steps", NULL};
-static const char *const run_options[] = {"steps", "until_oom", NULL};
+static const char *const run_options[] = {"steps", "until_oom", "fresh", NULL};
 
 // ---- options --------------------------------------------------------------------------------------------------------
 
@@ -21,7 +21,7 @@ static uint64_t steps_option(lua_State *L, uint64_t otherwise)
     int whole = 0;
     lua_Integer steps = lua_tointegerx(L, -1, &whole);
     if (!whole || steps < 1) {
-        (void)luaL_error(L, "steps needs a whole number from 1, had %s", luaL_tolstring(L, -1, NULL));
+        (void)script_error(L, "steps needs a whole number from 1, had %s", luaL_tolstring(L, -1, NULL));
     }
     lua_pop(L, 1);
     return (uint64_t)steps;
@@ -45,32 +45,10 @@ void script_read_options(lua_State *L, const char *const *names, hr_knobs *knobs
     script_apply_overrides(L, 1, names, knobs);
 }
 
-static void create_engine(lua_State *L, const hr_knobs *knobs, const hr_engine_options *options,
-                          hr_engine **out)
-{
-    script *s = script_of(L);
-    hr_err err = {0};
-    script_begin_engine(s);
-    hr_engine_destroy(*out);
-    *out = NULL;
-    hr_status status = hr_engine_create(s->preset, knobs, options, out, &err);
-    script_end_engine(s);
-    if (status != HR_OK) {
-        (void)script_raise(L, &err);
-    }
-}
-
 static void command(lua_State *L, hr_engine *engine, hr_command_kind kind, uint64_t count)
 {
-    script *s = script_of(L);
-    hr_err err = {0};
-    hr_command c = {.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count};
-    script_begin_engine(s);
-    hr_status status = hr_engine_command(engine, &c, &err);
-    script_end_engine(s);
-    if (status != HR_OK) {
-        (void)script_raise(L, &err);
-    }
+    script_command(L, engine,
+                   &(hr_command){.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count});
 }
 
 static void take_report(lua_State *L, hr_engine *engine)
@@ -95,7 +73,7 @@ int script_plan(lua_State *L)
     bool idle = false;
     hr_engine_options options = {.plan_only = true};
     script_read_options(L, plan_options, &knobs);
-    create_engine(L, &knobs, &options, &s->planner);
+    script_create_engine(L, &knobs, &options, &s->planner);
     command(L, s->planner, HR_COMMAND_RUN, steps_option(L, PLAN_STEPS));
     while (!idle) {
         script_begin_engine(s);
@@ -117,7 +95,7 @@ int script_end_run(lua_State *L)
 {
     script *s = script_of(L);
     if (s->engine == NULL) {
-        return luaL_error(L, "hr.stop ends a run from within its callbacks, and nothing runs");
+        return script_error(L, "hr.stop ends a run from within its callbacks, and nothing runs");
     }
     s->wants_stop = true;
     return 0;
@@ -132,7 +110,7 @@ static bool survives_oom(lua_State *L, bool may_end)
         if (hr_engine_get_state(s->engine) == HR_ENGINE_RUNNING) {
             return true;
         }
-        (void)luaL_error(
+        (void)script_error(
             L, "an oom callback returned true but turned no knob: it would run out of memory again");
     }
     if (!may_end) {
@@ -141,11 +119,23 @@ static bool survives_oom(lua_State *L, bool may_end)
     return false;
 }
 
+// Steps count from where the save ends that the first build read, which the engine counts from its beginning.
+static void count_from_save(lua_State *L)
+{
+    script *s = script_of(L);
+    if (s->built && s->wanted_steps > 0) {
+        command(L, s->engine, HR_COMMAND_RUN, s->wanted_steps);
+        s->wanted_steps = 0;
+    }
+}
+
 // Everything between two advances: callbacks, stops, an out-of-memory. Whether the run goes on.
 static bool goes_on(lua_State *L, bool idle, bool until_oom)
 {
     script *s = script_of(L);
+    script_raise_from_step(L);
     script_deliver_events(L, idle);
+    count_from_save(L);
     hr_engine_state state = hr_engine_get_state(s->engine);
     if (state == HR_ENGINE_OOM) {
         return survives_oom(L, until_oom);
@@ -169,11 +159,15 @@ static int drive(lua_State *L)
     bool until_oom = lua_toboolean(L, -1);
     bool idle = false;
     lua_settop(L, 1);
+    script_deliver_train(L, false);
     do {
+        script_deliver_begins(L);
         script_begin_engine(s);
         hr_engine_advance(s->engine, &idle);
         script_end_engine(s);
     } while (goes_on(L, idle, until_oom));
+    script_deliver_events(L, true); // a stop may have saved
+    script_deliver_train(L, true);
     take_report(L, s->engine);
     script_push_report(L, &s->report);
     return 1;
@@ -223,46 +217,69 @@ static void keep(script *s)
     }
 }
 
-static bool goes_on_rounds(void *context, uint32_t done, uint32_t rounds)
+static void reset_run(lua_State *L)
 {
-    (void)done;
-    (void)rounds;
-    return !script_is_interrupted(context);
+    script *s = script_of(L);
+    s->event_count = 0;
+    s->saved_steps = 0;
+    s->kept[0] = '\0';
+    s->trained = s->wants_stop = s->epoch_ended = s->built = s->raised_in_step = false;
+    s->begun_step = 0;
+    s->driving = L;
+}
+
+static bool flag_option(lua_State *L, const char *name)
+{
+    (void)lua_getfield(L, 1, name);
+    const bool given = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return given;
+}
+
+// A save that will be read first says where it ends only then.
+static bool resumes(const script *s)
+{
+    return s->takes_save && hr_knob_text(hr_engine_knobs(s->training), HR_KNOB_TRAIN_RESUME)[0] != '\0';
+}
+
+// The training stays; what broke off is paused, so that nothing but the next run goes on with it.
+static void end_run(script *s, bool fine)
+{
+    const hr_command pause = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_PAUSE};
+    script_begin_engine(s);
+    if (!fine) {
+        keep(s);
+    }
+    const hr_status paused = hr_engine_command(s->engine, &pause, NULL); // which is never refused
+    (void)paused;
+    s->engine = NULL;
+    s->driving = NULL;
+    script_end_engine(s);
 }
 
 int script_run(lua_State *L)
 {
     script *s = script_of(L);
     hr_knobs knobs;
-    hr_engine_options options = {
-        .sink = script_collect_event, .sink_context = s, .goes_on = goes_on_rounds, .goes_on_context = s};
     if (s->engine != NULL) {
-        return luaL_error(L, "hr.run within a callback of hr.run: one run at a time");
+        return script_error(L, "hr.run within a callback of hr.run: one run at a time");
+    }
+    const bool fresh = lua_istable(L, 1) && flag_option(L, "fresh");
+    if (fresh) { // a save that was loaded is no beginning
+        s->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){0};
     }
     script_read_options(L, run_options, &knobs);
-    uint64_t steps = steps_to_run(L, &knobs);
-    s->event_count = 0;
-    s->saved_steps = 0;
-    s->trained = false;
-    s->kept[0] = '\0';
-    s->wants_stop = s->epoch_ended = false;
-    create_engine(L, &knobs, &options, &s->engine);
+    const uint64_t steps = steps_to_run(L, &knobs);
+    const bool counts = steps_option(L, 0) > 0;
+    reset_run(L);
+    script_take_training(L, &knobs, fresh);
+    s->wanted_steps = counts && resumes(s) ? steps : 0;
+    command(L, s->training, HR_COMMAND_RUN, steps);
+    s->engine = s->training;
     lua_pushcfunction(L, script_take_trace);
     lua_pushcfunction(L, drive);
     lua_pushvalue(L, 1);
-    hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN, .count = steps};
-    hr_err err = {0};
-    hr_status started = hr_engine_command(s->engine, &run, &err);
-    int status = started == HR_OK ? lua_pcall(L, 1, 1, 2) : LUA_OK;
-    script_begin_engine(s);
-    if (status != LUA_OK) {
-        keep(s);
-    }
-    hr_engine_destroy(s->engine);
-    s->engine = NULL;
-    script_end_engine(s);
-    if (started != HR_OK) {
-        return script_raise(L, &err);
-    }
+    const int status = lua_pcall(L, 1, 1, 2);
+    end_run(s, status == LUA_OK);
     return status == LUA_OK ? 1 : lua_error(L);
 }

@@ -25,14 +25,26 @@ static void raise_again_if_stopped(lua_State *L)
     }
 }
 
-// Stack: true, results… or true, error.
+// Lua says where a wrong argument was given by its caller, and pcall(hr.run, 3) has none.
+static void place_error(lua_State *L)
+{
+    if (lua_type(L, -1) == LUA_TSTRING && strncmp(lua_tostring(L, -1), "bad argument", 12) == 0) {
+        script_push_where(L);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+}
+
+// Stack: true, results… or true, error. `context`: a function of C was called.
 static int finish_pcall(lua_State *L, int status, lua_KContext context)
 {
-    (void)context;
     if (status == LUA_OK || status == LUA_YIELD) {
         return lua_gettop(L);
     }
     raise_again_if_stopped(L);
+    if (context != 0) {
+        place_error(L);
+    }
     lua_pushboolean(L, false);
     lua_insert(L, -2);
     return 2;
@@ -43,7 +55,8 @@ static int safe_pcall(lua_State *L)
     luaL_checkany(L, 1);
     lua_pushboolean(L, true);
     lua_insert(L, 1);
-    return finish_pcall(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, finish_pcall), 0);
+    const lua_KContext of_c = lua_iscfunction(L, 2);
+    return finish_pcall(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, of_c, finish_pcall), of_c);
 }
 
 // Stack: handler, false, results… or handler, false, error.

@@ -49,6 +49,7 @@ static int open_everything(lua_State *L)
     script_open_sandbox(L);
     script_open_bytes(L);
     script_open_knobs(L);
+    script_open_callbacks(L);
     script_open_api(L);
     return 0;
 }
@@ -78,7 +79,8 @@ void script_close(script *s)
     if (s->L != NULL) {
         lua_close(s->L);
     }
-    hr_engine_destroy(s->engine);
+    hr_engine_destroy(s->training);
+    free(s->events);
     hr_engine_destroy(s->planner);
     hr_report_deinit(&s->report);
     hr_replay_result_deinit(&s->replayed);

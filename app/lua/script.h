@@ -22,12 +22,13 @@
 #include "headroom/engine.h"
 #include "headroom/replay.h"
 
+#include "app/lua/events.h"
+
 enum {
     SCRIPT_TEXT_MAX = 1024,
     SCRIPT_PATH_MAX = 1024,
     SCRIPT_FRAMES_MAX = 8, // of a traceback
     SCRIPT_FRAME_MAX = 160,
-    SCRIPT_EVENTS_MAX = 16, // between two advances of the engine
     SCRIPT_SOURCE_BYTES_MAX = 1 << 20,
 };
 
@@ -93,16 +94,30 @@ typedef struct script {
     hr_preset *preset;               // NULL before hr.preset
     unsigned preset_number;          // how many were opened
     hr_knobs knobs;                  // the recipe's; while a run goes on, the engine's are the ones seen
-    hr_engine *engine;               // of the run under way, NULL otherwise
+    hr_engine *training;             // goes on from one hr.run to the next; NULL before the first
+    hr_engine *engine;               // the same while a run is under way, NULL otherwise
     hr_engine *planner;              // of the last hr.plan
     bool wants_stop;                 // hr.stop
     uint64_t saved_steps;            // of the last save of this run; 0: none
     bool trained;                    // this run has done a step
     char kept[HR_ERR_TEXT_MAX + 80]; // the last line, once a run has failed: what is kept of it; ""
-    hr_event events[SCRIPT_EVENTS_MAX];
-    unsigned event_count;
-    bool epoch_ended; // and what comes after it is not known yet
+    hr_event *events;                // since the last advance of the engine, owned
+    unsigned event_count, event_room;
+    bool lost_events;     // there was no room for one
+    uint32_t listens;     // bit k: somebody does to event k (events.h)
+    uint64_t alloc_above; // the smallest allocation that one of them wants
+    bool epoch_ended;     // and what comes after it is not known yet
     hr_event epoch;
+    bool epoch_begins;         // with the next step
+    uint64_t begun_step;       // the last that step_begin told of
+    bool takes_save;           // train.resume of the training was not read before this run
+    bool built;                // since it was set to false
+    bool evaluated;            // the same, and
+    hr_event_step evaluation;  // what came of it
+    uint64_t wanted_steps;     // of a run, from where a save that it resumes ends; 0: that is settled
+    lua_State *driving;        // on which the run under way was called
+    bool in_step;              // a callback runs within a step: the engine cannot be asked for anything
+    bool raised_in_step;       // and it failed: registry[address of this]
     hr_report report;          // being turned into a table
     hr_replay *replay;         // of the last hr.replay, and
     hr_replay_result replayed; // the run of it that is being turned into a table
@@ -159,6 +174,11 @@ void script_trace_stack(lua_State *L, script_trace *trace);
 int script_take_trace(lua_State *L);
 // Pushes "recipe.lua:12: " for the innermost Lua function, or "".
 void script_push_where(lua_State *L);
+// luaL_error with the place of the innermost Lua function, which need not be the caller: pcall(hr.run, 3).
+int script_error(lua_State *L, const char *format, ...);
+// LUA error: `format` with `name` in it, what was meant, and all that there are.
+int script_raise_unknown(lua_State *L, const char *format, const char *name, const char *const *names,
+                         size_t count);
 // Raises an engine's error at the recipe's line; remembers its status and its `try:` line.
 int script_raise(lua_State *L, const hr_err *err);
 // The whole message for a failed script_run_source (its error object lies on top of the stack), with source lines,
@@ -175,8 +195,8 @@ const script_source *script_find_source(const script *s, const char *name);
 int script_load_source(lua_State *L, const script_source *source);
 // Whether the person typed this word behind the recipe's name.
 bool script_was_typed(const script *s, const char *word);
-// Turns a path as the recipe says it into one that it may read: below its own folder, or word for word an
-// argument that the person typed.
+// Turns a path as the recipe says it into one that it may read: what lies below ./headroom-out under that name, else below
+// its own folder; or word for word an argument that the person typed.
 HR_MUST_CHECK hr_status script_readable_path(const script *s, const char *path, char out[SCRIPT_PATH_MAX],
                                              hr_err *err);
 // The same for writing: below ./headroom-out, which is made.
@@ -209,6 +229,7 @@ uint64_t script_clock_ns(void); // monotonic
 void script_open_bytes(lua_State *L);
 void script_push_bytes(lua_State *L, int64_t bytes);
 bool script_is_bytes(lua_State *L, int index, int64_t *bytes); // an hr.bytes value
+int64_t script_to_bytes(lua_State *L, int index);              // the same, a whole number or a text. Raises
 int script_bytes(lua_State *L);
 
 // knobs.c
@@ -241,6 +262,22 @@ int script_plan(lua_State *L);
 int script_run(lua_State *L);
 int script_on(lua_State *L);
 int script_end_run(lua_State *L); // hr.stop
+// LUA error within a step, where the engine cannot be asked for anything.
+HR_MUST_CHECK hr_status script_may_ask(const script *s, hr_err *err);
+
+// training.c: the engine that outlives hr.run
+// It is there, with these knobs: a new one where there is none or `fresh` is asked for. Raises.
+void script_take_training(lua_State *L, const hr_knobs *knobs, bool fresh);
+void script_drop_training(script *s); // by hr.preset
+// One call of the engine between script_begin_engine and script_end_engine. Raises.
+void script_command(lua_State *L, hr_engine *engine, const hr_command *command);
+void script_create_engine(lua_State *L, const hr_knobs *knobs, const hr_engine_options *options,
+                          hr_engine **out);
+int script_save(lua_State *L);
+int script_load(lua_State *L);
+int script_eval(lua_State *L);
+// LUA error within a step, where the engine cannot be asked for anything.
+HR_MUST_CHECK hr_status script_may_ask(const script *s, hr_err *err);
 
 // fit.c
 int script_fit(lua_State *L);
@@ -249,10 +286,26 @@ int script_fit(lua_State *L);
 int script_replay(lua_State *L);
 
 // callbacks.c
+void script_open_callbacks(lua_State *L);
+static inline bool script_listens(const script *s, script_event event)
+{
+    return (s->listens >> event & 1U) != 0;
+}
+// Calls what hr.on registered with the table on top of the stack, and takes that away. Whether one returned something true.
+// `bytes`: of an allocation.
+bool script_call_handlers(lua_State *L, script_event event, uint64_t bytes);
+
+// deliver.c
 void script_collect_event(void *context, const hr_event *event); // an hr_event_sink
 // Calls what hr.on registered for the events collected since.
 void script_deliver_events(lua_State *L, bool last); // last: the run ends here
 // Out of memory: whether a callback turned a knob and said to go on.
 bool script_deliver_oom(lua_State *L, const hr_report_oom *oom);
+void script_deliver_train(lua_State *L, bool end);
+void script_deliver_begins(lua_State *L); // of the epoch and of the step, where one is next
+// The table on top of the stack is kept by the recipe perhaps: what is of the moment of its event is no more in it.
+void script_end_event(lua_State *L, script_event event);
+void script_tell_update(void *context);    // hr_engine_options.before_update
+void script_raise_from_step(lua_State *L); // what a callback raised there
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "app/lua/api.h"
 #include "app/lua/described.h"
+#include "app/lua/events.h"
 
 static void print_field(FILE *to, const char *name, const char *type, const char *line)
 {
@@ -96,6 +97,47 @@ static void print_knobs(FILE *to)
     fputs("---@field [string] any\n\n", to);
 }
 
+// ---- events -------------------------------------------------------------------------------------------------------
+
+static void print_event_class(FILE *to, const script_event_row *row)
+{
+    fprintf(to, "---@class hr.event.%s: hr.Now\n", row->name);
+    for (const lua_script_field *f = row->fields; f->name != NULL; f++) {
+        fprintf(to, "---@field %s %s %s\n", f->name, f->type, f->line);
+    }
+    fputc('\n', to);
+}
+
+static void print_events(FILE *to)
+{
+    fputs("---@alias hr.EventName", to);
+    for (int k = 0; k < SCRIPT_EVENT_COUNT; k++) {
+        fprintf(to, "%s'\"%s\"'", k > 0 ? "|" : " ", script_event_rows[k].name);
+    }
+    fputs("\n\n---@class hr.Now\n", to);
+    for (const lua_script_field *f = script_now_fields; f->name != NULL; f++) {
+        fprintf(to, "---@field %s %s %s\n", f->name, f->type, f->line);
+    }
+    fputc('\n', to);
+    for (int k = 0; k < SCRIPT_EVENT_COUNT; k++) {
+        if (script_event_rows[k].fields != NULL) {
+            print_event_class(to, &script_event_rows[k]);
+        }
+    }
+    fputs("---@class hr.Handler\nlocal Handler = {}\n--- The function is not called any more.\n"
+          "function Handler:off() end\n\n",
+          to);
+}
+
+static void print_overloads(FILE *to, const char *name)
+{
+    for (int k = 0; k < SCRIPT_EVENT_COUNT && strcmp(name, "on") == 0; k++) {
+        const script_event_row *row = &script_event_rows[k];
+        fprintf(to, "---@overload fun(event: '\"%s\"', fn: fun(e: %s%s): any): hr.Handler\n", row->name,
+                row->fields == NULL ? "hr.Result.oom" : "hr.event.", row->fields == NULL ? "" : row->name);
+    }
+}
+
 // ---- names --------------------------------------------------------------------------------------------------------
 
 // "event: string, fn: function" as a line each, and the names alone.
@@ -132,6 +174,7 @@ static void print_name(FILE *to, const script_api_row *row)
     if (row->result[0] != '\0') {
         fprintf(to, "---@return %s\n", row->result);
     }
+    print_overloads(to, row->name);
     fprintf(to, "function hr.%s(%s) end\n\n", row->name, names);
 }
 
@@ -154,6 +197,7 @@ void lua_script_print_stub(FILE *to)
     print_basic_types(to);
     print_class(to, "hr.Result", hr_report_fields());
     print_knobs(to);
+    print_events(to);
     for (size_t k = 0; k < count; k++) {
         if (rows[k].options != NULL) {
             print_options(to, &rows[k]);

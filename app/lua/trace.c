@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where in the recipe something happens: the Lua functions on the stack, without the C functions between them.
+#include <stdarg.h>
 #include <string.h>
+
+#include "headroom/words.h"
 
 #include "app/lua/script.h"
 
@@ -84,4 +87,41 @@ int script_raise(lua_State *L, const hr_err *err)
     lua_concat(L, 2);
     (void)snprintf(s->raised_text, sizeof s->raised_text, "%s", lua_tostring(L, -1));
     return lua_error(L);
+}
+
+int script_error(lua_State *L, const char *format, ...)
+{
+    va_list values;
+    script_push_where(L);
+    va_start(values, format);
+    lua_pushvfstring(L, format, values);
+    va_end(values);
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
+int script_raise_unknown(lua_State *L, const char *format, const char *name, const char *const *names,
+                         size_t count)
+{
+    hr_err err = {0};
+    char shown[80];
+    luaL_Buffer text;
+    const char *near = hr_word_nearest(name, names, count);
+    (void)snprintf(shown, sizeof shown, "%.64s", name);
+    luaL_buffinit(L, &text);
+    lua_pushfstring(L, format, shown);
+    luaL_addvalue(&text);
+    if (near != NULL) {
+        lua_pushfstring(L, " — did you mean '%s'?", near);
+        luaL_addvalue(&text);
+    }
+    luaL_addstring(&text, near != NULL ? " There are " : "; there are ");
+    for (size_t k = 0; k < count; k++) {
+        luaL_addstring(&text, k > 0 ? ", " : "");
+        luaL_addstring(&text, names[k]);
+    }
+    luaL_pushresult(&text);
+    (void)HR_FAIL(&err, LUA, "%s", lua_tostring(L, -1));
+    hr_err_try(&err, "'%s'%s", near != NULL ? near : names[0], near != NULL ? "" : ", or another of these");
+    return script_raise(L, &err);
 }

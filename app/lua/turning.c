@@ -49,6 +49,7 @@ static hr_status turn_to(script *s, const hr_knobs *wanted, const hr_knobs *know
         other[id] = !is_same(wanted, known, id);
     }
     if (s->engine != NULL) {
+        HR_TRY(script_may_ask(s, err));
         hr_knobs all = *hr_engine_knobs(s->engine);
         for (int id = 0; id < HR_KNOB_COUNT; id++) {
             all.value[id] = other[id] ? wanted->value[id] : all.value[id];
@@ -122,8 +123,8 @@ static void apply_pair(lua_State *L, int index, hr_knobs *knobs)
     const char *pair = lua_type(L, index) == LUA_TSTRING ? lua_tolstring(L, index, &length) : NULL;
     const char *equals = pair == NULL ? NULL : strchr(pair, '=');
     if (equals == NULL) {
-        (void)luaL_error(L, "hr.apply takes a fix, or a list of \"key=value\", had %s in it",
-                         luaL_tolstring(L, index, NULL));
+        (void)script_error(L, "hr.apply takes a fix, or a list of \"key=value\", had %s in it",
+                           luaL_tolstring(L, index, NULL));
         return;
     }
     lua_createtable(L, 0, 1);
@@ -145,7 +146,8 @@ int script_apply(lua_State *L)
     knobs[0] = knobs[1] = *script_current_knobs(L);
     const lua_Integer count = (lua_Integer)lua_rawlen(L, list);
     if (count == 0) {
-        return luaL_error(L, "hr.apply takes a fix such as result.oom.fixes[1], or a list of \"key=value\"");
+        return script_error(L,
+                            "hr.apply takes a fix such as result.oom.fixes[1], or a list of \"key=value\"");
     }
     for (lua_Integer k = 1; k <= count; k++) {
         lua_rawgeti(L, list, k);

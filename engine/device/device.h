@@ -85,6 +85,8 @@ typedef struct step_io {
     void *context;
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds); // hr_engine_options.goes_on; may be NULL
     void *goes_on_context;
+    void (*before_update)(void *context); // hr_engine_options.before_update; may be NULL
+    void *before_update_context;
     double loss;      // out: READ_LOSS adds loss_weight * weight * loss; the caller begins with 0
     double by_labels; // out: of it READ_OF_LABELS
     double distance;  // out: of it READ_OF_TEACHER

@@ -668,13 +668,25 @@ static void stand_at(const executor *x, uint32_t n)
     }
 }
 
+// Whether the update begins here, and was told.
+static bool tell_update(const instr *i, const step_io *io)
+{
+    if (i->phase != HR_PHASE_UPDATE) {
+        return false;
+    }
+    io->before_update(io->before_update_context);
+    return true;
+}
+
 // *n is where it stopped when it fails.
 static hr_status run_all(executor *x, bound *b, uint32_t *n, step_io *io, hr_err *err)
 {
+    bool told = io->before_update == NULL;
     HR_TRY(begin_round(x, b, 0, io, err));
     for (; *n < b->p->instr_count; ++*n) {
         stand_at(x, *n);
         x->lasts = x->lasts || *n >= b->first_lasting;
+        told = told || tell_update(&b->p->instrs[*n], io);
         HR_TRY(run_one(x, b, n, io, err));
     }
     return x->device == NULL || x->device->end_step == NULL

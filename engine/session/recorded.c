@@ -300,6 +300,8 @@ static hr_status command(void *self, const hr_command *what, hr_err *err)
         return turn(e, what, err);
     case HR_COMMAND_SAVE:
         return HR_FAIL(err, STATE, "a recorded step has no weights: there is nothing to save");
+    case HR_COMMAND_EVALUATE:
+        return HR_FAIL(err, STATE, "a recorded step has no weights: there is nothing to evaluate");
     case HR_COMMAND_RANKS:
         return HR_FAIL(err, STATE, "a recorded step has no weights: there are no ranks of them");
     case HR_COMMAND_STOP:

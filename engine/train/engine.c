@@ -49,6 +49,8 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
     if (options != NULL) {
         e->goes_on = options->goes_on;
         e->goes_on_context = options->goes_on_context;
+        e->before_update = options->before_update;
+        e->before_update_context = options->before_update_context;
     }
     e->keeps_failure_heap = options != NULL && options->keeps_failure_heap;
     (void)trace_attach(&e->bus, failure_heap_sink, e);
@@ -259,6 +261,21 @@ static hr_status tell_ranks(hr_engine *e, const char *layer, hr_err *err)
     return status;
 }
 
+static hr_status evaluate(hr_engine *e, hr_err *err)
+{
+    if (e->plan_only || hr_knob_is(&e->knobs, HR_KNOB_DEVICE_KIND, "plan")) {
+        (void)HR_FAIL(err, STATE, "a plan computes nothing that could be evaluated");
+        hr_err_try(err, "-s device.kind=cpu");
+        return HR_STATE;
+    }
+    e->needs_build = e->needs_build || e->state == HR_ENGINE_OOM || e->state == HR_ENGINE_FAILED;
+    e->eval.wanted = true;
+    e->eval.asked_in =
+        e->state == HR_ENGINE_RUNNING || e->state == HR_ENGINE_PAUSED ? e->state : HR_ENGINE_IDLE;
+    engine_set_state(e, HR_ENGINE_RUNNING, "an evaluation");
+    return HR_OK;
+}
+
 hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
 {
     switch ((hr_command_kind)c->kind) {
@@ -276,6 +293,8 @@ hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
         return c->text[0] != '\0' ? save_as(e, c->text, err) : save_if_wanted(e, err);
     case HR_COMMAND_RANKS:
         return tell_ranks(e, c->text, err);
+    case HR_COMMAND_EVALUATE:
+        return evaluate(e, err);
     case HR_COMMAND_KEEP:
         return HR_OK;
     case HR_COMMAND_STOP:
@@ -311,6 +330,10 @@ static hr_status work(hr_engine *e, hr_err *err)
 {
     if (e->needs_build) {
         return engine_rebuild(e, err);
+    }
+    if (e->eval.wanted && !e->eval.running) {
+        engine_begin_wanted_evaluation(e);
+        return HR_OK;
     }
     if (e->eval.running) {
         return engine_evaluate_batch(e, err);

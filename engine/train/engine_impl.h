@@ -20,6 +20,8 @@ enum { ENGINE_DURATIONS = 1024 };
 // An evaluation under way or ended.
 typedef struct evaluation {
     bool running;
+    bool wanted; // by HR_COMMAND_EVALUATE, in state `asked_in`: it begins before anything else
+    hr_engine_state asked_in;
     bool ever;
     double loss_sum;
     uint64_t correct, samples, count;
@@ -51,6 +53,8 @@ struct hr_engine {
     const build *refused; // whose dry run does not fit, while the stream is told of it
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds); // hr_engine_options
     void *goes_on_context;
+    void (*before_update)(void *context); // hr_engine_options
+    void *before_update_context;
     char times_file[HR_KNOB_TEXT_MAX]; // hr_engine_options; "": nothing is timed
     bool needs_build;                  // a knob that is not hot changed, or there was no build yet
     bool needs_pipeline;               // a knob of the pipeline changed
@@ -116,6 +120,7 @@ HR_MUST_CHECK hr_status engine_try_rebuild(hr_engine *e, hr_err *err);
 // step.c
 HR_MUST_CHECK hr_status engine_train_step(hr_engine *e, hr_err *err);
 void engine_begin_evaluation(hr_engine *e);
+void engine_begin_wanted_evaluation(hr_engine *e); // or says that nothing is held out
 HR_MUST_CHECK hr_status engine_evaluate_batch(hr_engine *e, hr_err *err);
 
 // health.c: after a step, what loss scaling did and which layers float16 would not hold, as events.

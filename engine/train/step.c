@@ -60,6 +60,29 @@ void engine_begin_evaluation(hr_engine *e)
     e->eval.before = *executor_ledger(e->build->x);
 }
 
+// Back to where it was asked for: nothing more is trained than was before.
+static void return_to_asker(hr_engine *e)
+{
+    e->eval.wanted = false;
+    if (e->eval.asked_in == HR_ENGINE_IDLE) {
+        e->target_steps = e->steps;
+        engine_set_state(e, HR_ENGINE_IDLE, "evaluated");
+    } else if (e->eval.asked_in == HR_ENGINE_PAUSED) {
+        engine_set_state(e, HR_ENGINE_PAUSED, "");
+    }
+}
+
+void engine_begin_wanted_evaluation(hr_engine *e)
+{
+    const bool resident = hr_knob_is(&e->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
+    if (e->build->arithmetic && !resident && pipeline_get_info(e->data)->eval_samples > 0) {
+        engine_begin_evaluation(e);
+        return;
+    }
+    trace_note(&e->bus, HR_EVENT_LOG, 0, "no samples are held out: nothing to evaluate");
+    return_to_asker(e);
+}
+
 static void end_epoch(hr_engine *e)
 {
     trace_note(&e->bus, HR_EVENT_EPOCH, e->position.epoch, "");
@@ -160,7 +183,10 @@ static hr_status run_step(hr_engine *e, build_program which, step_io *io, data_p
 
 static hr_status play_step(hr_engine *e, hr_err *err)
 {
-    step_io io = {.goes_on = e->goes_on, .goes_on_context = e->goes_on_context};
+    step_io io = {.goes_on = e->goes_on,
+                  .goes_on_context = e->goes_on_context,
+                  .before_update = e->before_update,
+                  .before_update_context = e->before_update_context};
     HR_TRY(run_step(e, BUILD_TRAIN, &io, e->position, err));
     const program *p = e->build->programs[BUILD_TRAIN];
     finish_step(e, &io, (uint64_t)p->batch * p->rounds, executor_simulated_ns(e->build->x), 0);
@@ -225,7 +251,9 @@ hr_status engine_train_step(hr_engine *e, hr_err *err)
                   .next_round = next_round,
                   .context = &rounds,
                   .goes_on = e->goes_on,
-                  .goes_on_context = e->goes_on_context};
+                  .goes_on_context = e->goes_on_context,
+                  .before_update = e->before_update,
+                  .before_update_context = e->before_update_context};
     if (e->needs_seek) {
         HR_TRY(engine_seek_data(e, err));
     }
@@ -270,6 +298,9 @@ static void end_evaluation(hr_engine *e)
         e, HR_EVENT_EVAL,
         &(hr_event_step){
             .loss = v->loss, .accuracy = v->accuracy, .samples = v->samples, .count = (uint32_t)v->count++});
+    if (v->wanted) {
+        return_to_asker(e);
+    }
 }
 
 static void note_evaluating(hr_engine *e, bool evaluates)

@@ -92,4 +92,37 @@ static inline void recipe_expect_failure(const char *text, int code, const char 
     recipe_check(text, &test_limits, code, sentence);
 }
 
+// The reference device computes: losses, epochs, evaluations and saves come from it.
+static const char small_preset[] = "device: {kind: reference, vram: 8MiB}\n"
+                                   "batch: {size: 2}\n"
+                                   "pipeline: {shuffle: 8}\n"
+                                   "model:\n"
+                                   "  name: small\n"
+                                   "  input: {shape: [32, 32, 3]}\n"
+                                   "  classes: 10\n"
+                                   "  loss: softmax_cross_entropy\n"
+                                   "  layers:\n"
+                                   "    - {kind: max_pool, size: 8, stride: 8}\n"
+                                   "    - {kind: flatten}\n"
+                                   "    - {kind: dense, units: 10}\n";
+
+// With small.yaml beside it, and with the recipe's folder as the current one: ./headroom-out lies there.
+static inline void recipe_check_small(const char *text, int code, const char *sentence)
+{
+    recipe_run r;
+    recipe_make(&r);
+    recipe_put(&r, "small.yaml", small_preset, strlen(small_preset));
+    recipe_put(&r, "recipe.lua", text, strlen(text));
+    ck_assert_int_eq(chdir(r.folder), 0);
+    recipe_start(&r, 0, NULL, &test_limits);
+    ck_assert_msg(r.code == code && strstr(r.notes, sentence) != NULL,
+                  "%s\n-- code %d, wanted %d and '%s'\n%s%s", text, r.code, code, sentence, r.out, r.notes);
+    recipe_drop(&r);
+}
+
+static inline void recipe_expect_fine_small(const char *text)
+{
+    recipe_check_small(text, 0, "");
+}
+
 #endif

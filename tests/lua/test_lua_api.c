@@ -283,7 +283,7 @@ START_TEST(a_run_is_what_the_plan_said)
 {
     recipe_expect_fine(PLAN "for _, mode in ipairs{'eager', 'graph'} do\n"
                             "  hr.knobs.execution.mode = mode\n"
-                            "  local plan, run = hr.plan(), hr.run{steps = 3}\n"
+                            "  local plan, run = hr.plan(), hr.run{steps = 3, fresh = true}\n"
                             "  for name, value in pairs(plan.memory) do\n"
                             "    assert(type(value) == 'table' or value == run.memory[name], name)\n"
                             "  end\n"
@@ -383,58 +383,34 @@ START_TEST(after_a_failed_callback_the_next_run_is_whole)
                             "assert(not ok and e[1] == 'mine')\n"
                             "hr.on('step', nil)\n"
                             "hr.knobs.batch.size = 16\n"
-                            "assert(hr.knobs.batch.size == 16 and hr.run{steps = 3}.train.steps == 3)\n"
+                            "assert(hr.knobs.batch.size == 16 and hr.run{steps = 3}.train.steps == 4)\n"
                             "local co = coroutine.wrap(function() return hr.run{steps = 2}.train.steps end)\n"
-                            "assert(co() == 2)\n");
+                            "assert(co() == 6)\n");
 }
 END_TEST
 
-// The reference device computes: losses, epochs and evaluations come from it.
-static const char small_preset[] = "device: {kind: reference, vram: 8MiB}\n"
-                                   "batch: {size: 2}\n"
-                                   "pipeline: {shuffle: 8}\n"
-                                   "model:\n"
-                                   "  name: small\n"
-                                   "  input: {shape: [32, 32, 3]}\n"
-                                   "  classes: 10\n"
-                                   "  loss: softmax_cross_entropy\n"
-                                   "  layers:\n"
-                                   "    - {kind: max_pool, size: 8, stride: 8}\n"
-                                   "    - {kind: flatten}\n"
-                                   "    - {kind: dense, units: 10}\n";
-
-static void run_small(const char *text)
-{
-    recipe_run r;
-    recipe_make(&r);
-    recipe_put(&r, "small.yaml", small_preset, strlen(small_preset));
-    recipe_put(&r, "recipe.lua", text, strlen(text));
-    recipe_start(&r, 0, NULL, &test_limits);
-    ck_assert_msg(r.code == 0, "%s", r.notes);
-    recipe_drop(&r);
-}
-
 START_TEST(a_run_that_computes_has_losses_and_a_hash)
 {
-    run_small("hr.preset 'small.yaml'\n"
-              "local losses = {}\n"
-              "hr.on('step', function(s) losses[s.step] = s.loss assert(s.seconds > 0) end)\n"
-              "local r = hr.run{steps = 8}\n"
-              "assert(#losses == 8 and losses[1] == r.train.loss_first and losses[8] == r.train.loss_last)\n"
-              "assert(#r.train.weights_sha256 == 64 and r.train.data == 'generated')\n"
-              "assert(r.step.seconds_source == 'measured' and #r.host.stages > 0)\n"
-              "hr.on('step', nil)\n"
-              "assert(hr.run{steps = 8}.train.weights_sha256 == r.train.weights_sha256)\n"
-              "hr.on('step', function(s) if s.step == 4 then hr.knobs.batch.size = 4 end end)\n"
-              "local turned = hr.run{steps = 8}\n"
-              "assert(turned.train.weights_sha256 ~= r.train.weights_sha256 and turned.train.steps == 8)\n"
-              "assert(turned.train.loss_first == r.train.loss_first)\n");
+    recipe_expect_fine_small(
+        "hr.preset 'small.yaml'\n"
+        "local losses = {}\n"
+        "hr.on('step', function(s) losses[s.step] = s.loss assert(s.seconds > 0) end)\n"
+        "local r = hr.run{steps = 8}\n"
+        "assert(#losses == 8 and losses[1] == r.train.loss_first and losses[8] == r.train.loss_last)\n"
+        "assert(#r.train.weights_sha256 == 64 and r.train.data == 'generated')\n"
+        "assert(r.step.seconds_source == 'measured' and #r.host.stages > 0)\n"
+        "hr.on('step', nil)\n"
+        "assert(hr.run{steps = 8, fresh = true}.train.weights_sha256 == r.train.weights_sha256)\n"
+        "hr.on('step', function(s) if s.step == 4 then hr.knobs.batch.size = 4 end end)\n"
+        "local turned = hr.run{steps = 8, fresh = true}\n"
+        "assert(turned.train.weights_sha256 ~= r.train.weights_sha256 and turned.train.steps == 8)\n"
+        "assert(turned.train.loss_first == r.train.loss_first)\n");
 }
 END_TEST
 
 START_TEST(an_epoch_callback_comes_with_its_evaluation)
 {
-    run_small(
+    recipe_expect_fine_small(
         "hr.preset 'small.yaml'\n"
         "local epochs = {}\n"
         "hr.on('epoch', function(e) epochs[#epochs + 1] = e hr.stop() end)\n"

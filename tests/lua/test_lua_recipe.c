@@ -123,7 +123,7 @@ START_TEST(what_fits_on_no_such_card_is_an_error)
 }
 END_TEST
 
-static const char small_preset[] = "device: {kind: reference, vram: 768KiB}\n"
+static const char capped_preset[] = "device: {kind: reference, vram: 768KiB}\n"
                                    "pipeline: {shuffle: 0}\n"
                                    "model:\n"
                                    "  name: small\n"
@@ -140,7 +140,7 @@ START_TEST(it_trains)
     char path[160];
     recipe_run r;
     recipe_make(&r);
-    recipe_put(&r, "small.yaml", small_preset, strlen(small_preset));
+    recipe_put(&r, "small.yaml", capped_preset, strlen(capped_preset));
     (void)snprintf(path, sizeof path, "%s/small.yaml", r.folder);
     (void)snprintf(r.file, sizeof r.file, "scripts/recipes/largest_batch.lua");
     char steps[] = "train.steps=40";

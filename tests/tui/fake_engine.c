@@ -182,6 +182,7 @@ static void take_commands(hr_session *h)
             fake_put_note(h, HR_EVENT_SAVED, 0, c->text);
             break;
         case HR_COMMAND_KEEP:
+        case HR_COMMAND_EVALUATE:
         case HR_COMMAND_COUNT:
             break;
         case HR_COMMAND_RANKS:

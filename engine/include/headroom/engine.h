@@ -52,6 +52,7 @@ typedef enum hr_command_kind {
     HR_COMMAND_KEEP,  // of a session: its autosave is brought up to date now; an engine alone has none
     HR_COMMAND_QUIT,  // STOP, and the loop around the engine ends
     HR_COMMAND_RANKS, // text: a layer's name. Events RANK follow at once, up to its full rank
+    HR_COMMAND_EVALUATE, // what is held out, before anything else, as at the end of an epoch; then as it was before
     HR_COMMAND_COUNT
 } hr_command_kind;
 
@@ -81,6 +82,10 @@ typedef struct hr_engine_options {
     // step is left there and has never been, unless it has changed already what training goes on from (running statistics).
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds);
     void *goes_on_context; // borrowed until destroy
+    // When a step's gradients are there and nothing has been updated; may be NULL, must not call the engine. Once a step,
+    // before the first instruction of phase update, which comes early with optimizer.fused_backward.
+    void (*before_update)(void *context);
+    void *before_update_context; // borrowed until destroy
 } hr_engine_options;
 
 // Copies what it needs of the preset. Nothing is built until the first advance in RUNNING. WRITE error when train.save
@@ -112,6 +117,25 @@ const hr_knobs *hr_engine_knobs(const hr_engine *engine);
 typedef struct hr_heap hr_heap;
 const hr_heap *hr_engine_failure_heap(const hr_engine *engine);
 uint64_t hr_engine_steps(const hr_engine *engine);
+
+// Where a training stands between two advances. What is not known, because nothing is built, is HR_NONE or NaN.
+typedef enum hr_engine_next {
+    HR_ENGINE_WAITS, // not running
+    HR_ENGINE_BUILDS,
+    HR_ENGINE_EVALUATES, // a batch
+    HR_ENGINE_TRAINS,    // a step
+    HR_ENGINE_ENDS,      // the epoch, or the run
+} hr_engine_next;
+typedef struct hr_engine_now {
+    hr_engine_next next;  // what an advance would do
+    uint64_t epoch;       // epochs of data that have ended
+    double learning_rate; // of the next update
+    double loss_scale;    // after the last step; NaN: none is used
+    uint64_t in_use_bytes, pool_bytes, largest_free_bytes;
+    double fragmentation;
+    uint64_t by_category[HR_CATEGORY_COUNT]; // requested bytes
+} hr_engine_now;
+void hr_engine_look(const hr_engine *engine, hr_engine_now *now);
 // Losses of the last training step, NaN before the first.
 double hr_engine_loss(const hr_engine *engine);
 

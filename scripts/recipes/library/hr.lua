@@ -382,8 +382,93 @@
 ---@field train hr.Knobs.train
 ---@field [string] any
 
+---@alias hr.EventName '"alloc"'|'"before_update"'|'"epoch"'|'"epoch_begin"'|'"evaluation"'|'"nonfinite"'|'"oom"'|'"rebuild"'|'"save"'|'"scale"'|'"step"'|'"step_begin"'|'"train_begin"'|'"train_end"'
+
+---@class hr.Now
+---@field learning_rate number of the next update
+---@field loss_scale number|nil of the last step; nil where none is used
+---@field in_use_bytes hr.Bytes|nil bytes of the chunks handed out, rounding included
+---@field pool_bytes hr.Bytes|nil bytes that the allocator holds from the device, used or not
+---@field largest_free_bytes hr.Bytes|nil the largest free piece of the pool
+---@field fragmentation number|nil share of the pool's free bytes that are not in the largest piece
+---@field by_category table<string, hr.Bytes> requested bytes, for each category
+
+---@class hr.event.alloc: hr.Now
+---@field step integer training steps done before it
+---@field requested_bytes hr.Bytes bytes that the program asked for
+---@field allocated_bytes hr.Bytes bytes of the chunk that it got
+---@field category string of the tensor: weights, activations, …
+---@field phase string forward, backward, update, build
+---@field in_use_bytes hr.Bytes behind it
+---@field pool_bytes hr.Bytes behind it
+
+---@class hr.event.before_update: hr.Now
+---@field step integer number of the step, from 1 on
+
+---@class hr.event.epoch: hr.Now
+---@field epoch integer epochs that have ended
+---@field step integer training steps done
+---@field loss number|nil of the last step
+---@field eval_loss number|nil on what is held out
+---@field eval_accuracy number|nil on what is held out
+
+---@class hr.event.epoch_begin: hr.Now
+---@field step integer training steps done
+
+---@class hr.event.evaluation: hr.Now
+---@field step integer training steps done
+---@field eval_loss number|nil on what is held out
+---@field eval_accuracy number|nil on what is held out
+---@field samples integer that were evaluated
+
+---@class hr.event.nonfinite: hr.Now
+---@field step integer number of the step
+---@field loss number of the step: may be infinite or not a number
+---@field skipped boolean its update did not happen, as a gradient was not finite (precision.loss_scale)
+
+---@class hr.event.rebuild: hr.Now
+---@field step integer training steps done
+---@field instructions integer of the step program that is new
+
+---@class hr.event.save: hr.Now
+---@field step integer training steps done
+---@field path string of the file; a long one is cut
+
+---@class hr.event.scale: hr.Now
+---@field step integer number of the step
+---@field skipped_steps integer steps that updated nothing, because a gradient was not finite
+
+---@class hr.event.step: hr.Now
+---@field step integer number of the step, from 1 on
+---@field loss number|nil nil where nothing is computed, or when it is not finite
+---@field samples integer of the step
+---@field seconds number that it took; simulated on the device plan
+---@field wait_seconds number of them, waiting for data
+---@field examples_per_second number|nil training samples a second
+---@field peak_in_use_bytes hr.Bytes largest in use within the step
+---@field floor_in_use_bytes hr.Bytes smallest in use within the step
+
+---@class hr.event.step_begin: hr.Now
+---@field step integer number of the step, from 1 on
+
+---@class hr.event.train_begin: hr.Now
+---@field step integer training steps done before
+
+---@class hr.event.train_end: hr.Now
+---@field step integer training steps done
+---@field loss number|nil of the last step
+
+---@class hr.Handler
+local Handler = {}
+--- The function is not called any more.
+function Handler:off() end
+
 ---@class hr.fit.Options
 ---@field keep? string what may not change: "batch,precision", a group or a key; without it all but the optimizer may
+---@field [string] any a knob, or a group of knobs
+
+---@class hr.on.Options
+---@field above? hr.Size of "alloc": the smallest request that is told of
 ---@field [string] any a knob, or a group of knobs
 
 ---@class hr.plan.Options
@@ -397,6 +482,7 @@
 ---@class hr.run.Options
 ---@field steps? integer training steps to do from here; train.steps without it
 ---@field until_oom? boolean out of memory is how the run may end, and no error
+---@field fresh? boolean begin anew, from new weights
 ---@field [string] any a knob, or a group of knobs
 
 ---@class hr
@@ -419,6 +505,10 @@ hr.args = nil
 ---@return hr.Bytes
 function hr.bytes(size) end
 
+---evaluates the samples that are held out with the weights at hand: eval_loss, eval_accuracy, samples
+---@return table
+function hr.eval() end
+
 ---ends the recipe with exit code 1 when the condition is false or nil; gives the condition
 ---@param condition any
 ---@param message? string
@@ -439,14 +529,34 @@ function hr.has(name) end
 ---@type hr.Knobs
 hr.knobs = nil
 
+---the next run, or this one from its next step on, goes on from a save: train.resume is the knob
+---@param path string
+function hr.load(path) end
+
 ---a line on stderr, or in the log of the workbench
 ---@param text any
 function hr.note(text) end
 
----calls the function with a table at every "step", "epoch" or "oom" of hr.run; an oom function that turns a knob and returns true lets the run go on; nil takes the event's functions away
----@param event string
+---calls the function with a table at every such event of the training (the events are below); what it gives takes the function away again with h:off(), and nil in the function's place takes all of the event's away
+---@param event hr.EventName
 ---@param fn function|nil
-function hr.on(event, fn) end
+---@param options? hr.on.Options
+---@return hr.Handler
+---@overload fun(event: '"alloc"', fn: fun(e: hr.event.alloc): any): hr.Handler
+---@overload fun(event: '"before_update"', fn: fun(e: hr.event.before_update): any): hr.Handler
+---@overload fun(event: '"epoch"', fn: fun(e: hr.event.epoch): any): hr.Handler
+---@overload fun(event: '"epoch_begin"', fn: fun(e: hr.event.epoch_begin): any): hr.Handler
+---@overload fun(event: '"evaluation"', fn: fun(e: hr.event.evaluation): any): hr.Handler
+---@overload fun(event: '"nonfinite"', fn: fun(e: hr.event.nonfinite): any): hr.Handler
+---@overload fun(event: '"oom"', fn: fun(e: hr.Result.oom): any): hr.Handler
+---@overload fun(event: '"rebuild"', fn: fun(e: hr.event.rebuild): any): hr.Handler
+---@overload fun(event: '"save"', fn: fun(e: hr.event.save): any): hr.Handler
+---@overload fun(event: '"scale"', fn: fun(e: hr.event.scale): any): hr.Handler
+---@overload fun(event: '"step"', fn: fun(e: hr.event.step): any): hr.Handler
+---@overload fun(event: '"step_begin"', fn: fun(e: hr.event.step_begin): any): hr.Handler
+---@overload fun(event: '"train_begin"', fn: fun(e: hr.event.train_begin): any): hr.Handler
+---@overload fun(event: '"train_end"', fn: fun(e: hr.event.train_end): any): hr.Handler
+function hr.on(event, fn, options) end
 
 ---what a run with these knobs would take, to the byte, without running; result.fits is false when it would not fit
 ---@param options? hr.plan.Options
@@ -469,10 +579,15 @@ function hr.replay(trace, options) end
 ---@return fun(low?: integer, high?: integer): number
 function hr.rng(seed) end
 
----trains from new weights; out of memory is an error, with until_oom it is how the run may end
+---trains, and goes on with the weights of the run before, from new ones at first; steps and losses of the result are those of the whole training. Out of memory is an error, with until_oom it is how the run may end
 ---@param options? hr.run.Options
 ---@return hr.Result
 function hr.run(options) end
+
+---writes the training, weights and all, to a file below ./headroom-out, and gives its path
+---@param path string
+---@return string
+function hr.save(path) end
 
 ---ends the run after the step whose callback calls it
 function hr.stop() end
