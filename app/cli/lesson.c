@@ -25,14 +25,6 @@ void lessons_list_names(void (*see)(const char *name, void *context), void *cont
     hr_lesson_list_free(entries);
 }
 
-static bool goes_on(void *unused)
-{
-    (void)unused;
-    return !interrupt_seen();
-}
-
-const hr_lesson_watch lesson_until_signal = {.goes_on = goes_on};
-
 hr_status lesson_open(const char *word, hr_lesson **out, hr_err *err)
 {
     char *problems = NULL;

@@ -11,7 +11,6 @@
 void lessons_list_names(void (*see)(const char *name, void *context), void *context);
 // Opens one; what is wrong with its file goes to stderr line by line, the first of it is *err.
 HR_MUST_CHECK hr_status lesson_open(const char *word, hr_lesson **out, hr_err *err);
-extern const hr_lesson_watch lesson_until_signal;
 
 // Does the lesson at the terminal, or with commands that come on stdin. *passed: its goals were reached, now or in an earlier
 // session. *next: its learner wants the one behind it.

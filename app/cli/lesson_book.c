@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/cli/lesson.h"
+#include "app/cli/lesson_show.h"
 
 static hr_status print_pages(const hr_lesson_texts *pages, const hr_lesson_runs *runs, hr_err *err)
 {

@@ -9,9 +9,18 @@
 #include "headroom/card.h"
 #include "headroom/units.h"
 
+#include "app/cli/interrupt.h"
 #include "app/cli/say.h"
 
 enum { BANDS_SHOWN = 3 };
+
+static bool goes_on(void *unused)
+{
+    (void)unused;
+    return !interrupt_seen();
+}
+
+const hr_lesson_watch lesson_until_signal = {.goes_on = goes_on};
 
 hr_status lesson_show_page(const char *page, const hr_lesson_runs *runs, hr_err *err)
 {

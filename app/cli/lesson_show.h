@@ -5,6 +5,9 @@
 
 #include "headroom/lesson.h"
 
+// For hr_lesson_begin.
+extern const hr_lesson_watch lesson_until_signal;
+
 // With its figures, and an empty line behind it.
 HR_MUST_CHECK hr_status lesson_show_page(const char *page, const hr_lesson_runs *runs, hr_err *err);
 void lesson_show_goals(const hr_lesson_about *about);

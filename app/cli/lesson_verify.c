@@ -7,6 +7,7 @@
 
 #include "app/cli/interrupt.h"
 #include "app/cli/lesson.h"
+#include "app/cli/lesson_show.h"
 
 typedef struct proof {
     const hr_lesson *lesson;
@@ -138,10 +139,10 @@ static hr_status check_fewer_steps(proof *p, hr_err *err)
 {
     hr_lesson_verdict v;
     hr_lesson_events *events = &runs_of(p)->seen[0]->events;
-    const uint64_t steps = events->steps;
-    events->steps = p->about->steps - 1;
+    const uint64_t steps = events->done;
+    events->done = p->about->steps - 1;
     const hr_status status = hr_lesson_judge(p->lesson, runs_of(p), &v, err);
-    events->steps = steps;
+    events->done = steps;
     if (status == HR_OK && v.passed) {
         breaks(p, "doing less passes: a step less");
     }

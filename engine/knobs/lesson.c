@@ -108,11 +108,21 @@ static size_t columns_of(const char *line, size_t bytes)
     return columns;
 }
 
+static void check_quotes(reading *r, const yaml_node *node)
+{
+    hr_err err = {0};
+    if (node->kind == YAML_SCALAR && lesson_check_page(node->text, r->names, r->name_count, &err) != HR_OK) {
+        report(r, node, &err);
+    }
+}
+
 // As it stands; with its figures filled in it is looked at by `headroom lesson verify`.
 static void check_page(reading *r, const yaml_node *node)
 {
     unsigned lines = 0;
-    hr_err err = {0};
+    if (node->kind != YAML_SCALAR) {
+        return;
+    }
     for (const char *at = node->text; *at != '\0'; lines++) {
         const size_t bytes = strcspn(at, "\n");
         if (columns_of(at, bytes) > HR_LESSON_PAGE_COLUMNS && memchr(at, '{', bytes) == NULL) {
@@ -126,9 +136,7 @@ static void check_page(reading *r, const yaml_node *node)
         yaml_problem(r->file, node->line, node->column, "a page has at most %d lines, had %u",
                      HR_LESSON_PAGE_LINES, lines);
     }
-    if (lesson_check_page(node->text, r->names, r->name_count, &err) != HR_OK) {
-        report(r, node, &err);
-    }
+    check_quotes(r, node);
 }
 
 static void take_pages(reading *r, const yaml_node *node, hr_lesson_texts *out)
@@ -300,7 +308,7 @@ static void take_question(reading *r, const yaml_node *node, hr_lesson_question 
          child = child->next) {
         if (strcmp(child->key, "question") == 0) {
             out->question = take_text(r, child);
-            check_page(r, child);
+            check_quotes(r, child);
         } else if (strcmp(child->key, "choices") == 0) {
             take_texts(r, child, &out->choices);
         } else if (strcmp(child->key, "answer") == 0) {

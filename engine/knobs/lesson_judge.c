@@ -141,7 +141,7 @@ static void guard_steps(const hr_lesson *lesson, const hr_lesson_seen *now, hr_l
         if (row != NULL) {
             text_copy(row->have, sizeof row->have, hr_oom_cause_name(now->report.oom.cause));
         }
-    } else if (now->events.steps < lesson->about.steps) {
+    } else if (now->events.done < lesson->about.steps) {
         (void)snprintf(want, sizeof want, "it does %u steps", lesson->about.steps);
         (void)add_row(v, want, false, true);
     }

@@ -188,9 +188,10 @@ static bool read_knob(const hr_lesson_seen *seen, const char *key, hr_lesson_val
     if (row == NULL || seen == NULL) {
         return row != NULL;
     }
-    if (row->type == HR_KNOB_INT && hr_knob_is_set(&seen->knobs, row->id)) {
+    const bool has_value = hr_knob_is_set(&seen->knobs, row->id) || row->preset_default[0] != '\0';
+    if (row->type == HR_KNOB_INT && has_value) {
         *out = lesson_real(HR_LESSON_COUNT, (double)hr_knob_int(&seen->knobs, row->id));
-    } else if (row->type == HR_KNOB_REAL) {
+    } else if (row->type == HR_KNOB_REAL && has_value) {
         *out = lesson_real(HR_LESSON_REAL, hr_knob_real(&seen->knobs, row->id));
     } else if (row->type == HR_KNOB_BYTES) {
         *out = whole_value(HR_LESSON_BYTES, hr_knob_bytes(&seen->knobs, row->id, HR_NONE));
@@ -215,6 +216,8 @@ static bool read_event(const hr_lesson_seen *seen, const char *name, hr_lesson_v
         *out = whole_value(HR_LESSON_COUNT, e->steps);
     } else if (strcmp(name, "allocations") == 0) {
         *out = whole_value(HR_LESSON_COUNT, e->allocations);
+    } else if (strcmp(name, "lost_loss") == 0) {
+        *out = whole_value(HR_LESSON_COUNT, e->lost_loss);
     } else if (strcmp(name, "growth_bytes") == 0) {
         *out = lesson_real(HR_LESSON_BYTES, growth_of(e));
     } else {

@@ -49,6 +49,7 @@ static hr_status play(const hr_lesson *lesson, const hr_preset *preset, const hr
     const hr_engine_options options = {.plan_only = plans, .sink = hear, .sink_context = &l};
     HR_TRY(hr_engine_create(preset, knobs, &options, &engine, err));
     hr_status status = advance(engine, lesson->about.steps, watch, err);
+    out->events.done = hr_engine_steps(engine);
     status = status == HR_OK ? hr_engine_report(engine, &out->report, err) : status;
     hr_engine_destroy(engine);
     return status;

@@ -150,6 +150,8 @@ START_TEST(conditions_say_what_runs_are)
     ck_assert(holds(table, "half.events.steps = 2"));
     ck_assert(holds(table, "half.events.growth_bytes = 0"));
     ck_assert(holds(table, "half.events.allocations > 10"));
+    ck_assert(holds(table, "half.events.lost_loss = 0"));
+    ck_assert(holds(table, "knobs.batch.accumulate + 0 = 1")); // a default is a number, too
     // what is not known fulfils nothing
     ck_assert(!holds(table, "half.train.loss_last < 1"));
     ck_assert(!holds(table, "half.train.loss_last >= 1"));
@@ -204,10 +206,10 @@ START_TEST(doing_less_does_not_pass)
     // a goal that holds does not help a run that ended early
     hr_lesson_verdict v;
     ck_assert(passes(lesson, table, "batch.size=128 batch.accumulate=2", NULL));
-    hr_lesson_table_runs(table)->seen[0]->events.steps--;
+    hr_lesson_table_runs(table)->seen[0]->events.done--;
     ck_assert_int_eq(hr_lesson_judge(lesson, hr_lesson_table_runs(table), &v, NULL), HR_OK);
     ck_assert(!v.passed);
-    hr_lesson_table_runs(table)->seen[0]->events.steps++;
+    hr_lesson_table_runs(table)->seen[0]->events.done++;
     hr_lesson_table_runs(table)->seen[0]->events.lost_loss = true;
     ck_assert_int_eq(hr_lesson_judge(lesson, hr_lesson_table_runs(table), &v, NULL), HR_OK);
     ck_assert(!v.passed);
