@@ -6,8 +6,8 @@
 
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "insight/fit_ahead.h"
 #include "insight/fit_turns.h"
-#include "insight/planner.h"
 
 enum {
     NODES_MAX = 8192, // combinations that were looked at, refused ones too
@@ -53,6 +53,7 @@ struct fit_search {
     int place, centre; // the best so far, and whose turns are being tried
     int kicks[KICKS], kick_count, kick_at;
     int dimension, word; // the next turn of the centre
+    fit_ahead *ahead;
     bool has_pending;
     hr_fit_point pending; // found, but perhaps the last
 };
@@ -69,12 +70,20 @@ hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish, bool
     s->wish = *wish;
     s->normalises_batches = normalises_batches;
     s->nearest_bytes[0] = s->nearest_bytes[1] = UINT64_MAX;
-    return HR_OK;
+    const hr_status status = fit_ahead_create(wish->threads, &s->ahead, err);
+    if (status != HR_OK) {
+        hr_free(s);
+        *out = NULL;
+    }
+    return status;
 }
 
 void fit_search_destroy(fit_search *s)
 {
-    hr_free(s);
+    if (s != NULL) {
+        fit_ahead_destroy(s->ahead);
+        hr_free(s);
+    }
 }
 
 // ---- what was tried -------------------------------------------------------------------------------------------
@@ -274,25 +283,6 @@ static bool move_on(fit_search *s)
     return true;
 }
 
-// The next combination that was not tried, and its knobs; one that is refused is noted and passed over. False: there is none.
-static bool next_candidate(fit_search *s, node *n, hr_knobs *knobs, hr_fit_point *point)
-{
-    while (s->count < NODES_MAX) {
-        *n = (node){.planned = false};
-        if (!next_turn(s, &n->c)) {
-            if (!move_on(s) && !begin_goal(s)) {
-                return false;
-            }
-        } else if (find(s, &n->c) < 0) {
-            if (fit_turn(&s->knobs, &n->c, knobs, point->knobs, sizeof point->knobs)) {
-                return true;
-            }
-            keep(s, n);
-        }
-    }
-    return false;
-}
-
 // ---- plans ----------------------------------------------------------------------------------------------------
 
 static void measure(node *n, const hr_whatif *plan)
@@ -312,22 +302,71 @@ static void note_nearest(fit_search *s, const node *n)
     }
 }
 
-// What may be nearer than all before it is planned to the byte, so that the nearest is: with what others miss at least, none
-// of them is nearer.
-static bool may_be_nearest(const fit_search *s, const node *n)
+// What may be nearer than all before it is planned to the byte, so that the nearest is: others miss at least as much.
+static uint64_t nearer_than(const fit_search *s, const fit_combination *c)
 {
-    return n->over_bytes < s->nearest_bytes[1] || (!learns(s, &n->c) && n->over_bytes < s->nearest_bytes[0]);
+    const uint64_t same_bytes = learns(s, c) ? 0 : s->nearest_bytes[0], any_bytes = s->nearest_bytes[1];
+    return same_bytes > any_bytes ? same_bytes : any_bytes;
 }
 
-static void plan_turned(fit_search *s, const hr_planner *planner, const hr_knobs *knobs, node *n,
-                        hr_whatif *plan)
+// Places the next combination that was not tried; one that is refused is noted and passed over. False: the centre has none left.
+static bool place_next(fit_search *s, fit_candidate *to)
 {
-    if (planner_plan_roughly(planner, knobs, plan, NULL) != HR_OK) {
+    node n = {.planned = false};
+    while (next_turn(s, &n.c)) {
+        if (find(s, &n.c) >= 0) {
+            continue;
+        }
+        if (fit_turn(&s->knobs, &n.c, &to->knobs, to->point.knobs, sizeof to->point.knobs)) {
+            to->c = n.c;
+            to->point.normalises_batches = s->normalises_batches;
+            to->exact_below_bytes = nearer_than(s, &n.c);
+            return true;
+        }
+        keep(s, &n);
+    }
+    return false;
+}
+
+// As many as there is room for of one place's: where to stand next depends on what they come to.
+static void place_turns(fit_search *s)
+{
+    fit_candidate *to;
+    while (fit_ahead_left(s->ahead) + (uint32_t)s->count < NODES_MAX &&
+           (to = fit_ahead_place(s->ahead)) != NULL) {
+        if (!place_next(s, to)) {
+            fit_ahead_drop(s->ahead);
+            return;
+        }
+    }
+}
+
+// The next combination, planned. NULL: there is none.
+static const fit_candidate *next_candidate(fit_search *s, const hr_planner *planner)
+{
+    bool goes_on = true;
+    while (goes_on && fit_ahead_left(s->ahead) == 0 && s->count < NODES_MAX) {
+        place_turns(s);
+        if (fit_ahead_left(s->ahead) > 0) {
+            fit_ahead_plan(s->ahead, planner);
+        } else {
+            goes_on = move_on(s) || begin_goal(s);
+        }
+    }
+    return fit_ahead_next(s->ahead);
+}
+
+static void take_plan(fit_search *s, const fit_candidate *c, node *n, hr_fit_point *found)
+{
+    *n = (node){.c = c->c};
+    *found = c->point;
+    if (!c->planned) {
         return;
     }
-    measure(n, plan);
-    if (plan->is_at_least && may_be_nearest(s, n) && hr_planner_plan(planner, knobs, plan, NULL) == HR_OK) {
-        measure(n, plan);
+    measure(n, &found->plan);
+    if (c->has_exact && n->over_bytes < nearer_than(s, &n->c)) {
+        found->plan = c->exact;
+        measure(n, &found->plan);
     }
     note_nearest(s, n);
 }
@@ -356,16 +395,16 @@ fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, h
                                      hr_err *err)
 {
     node n;
-    hr_knobs knobs;
-    hr_fit_point found = {.knobs = "", .normalises_batches = s->normalises_batches};
+    hr_fit_point found;
     if (!s->has_pending) {
         return begin(s, planner, err);
     }
-    if (s->points == HR_FIT_POINTS_MAX || !next_candidate(s, &n, &knobs, &found)) {
+    const fit_candidate *c = s->points < HR_FIT_POINTS_MAX ? next_candidate(s, planner) : NULL;
+    if (c == NULL) {
         *point = s->pending;
         return FIT_SEARCH_LAST;
     }
-    plan_turned(s, planner, &knobs, &n, &found.plan);
+    take_plan(s, c, &n, &found);
     keep(s, &n);
     if (!n.planned || is_same(&n, &s->nodes[s->centre])) {
         return FIT_SEARCH_WORKED;

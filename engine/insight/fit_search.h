@@ -34,7 +34,7 @@ typedef enum fit_search_result {
 HR_MUST_CHECK hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish,
                                           bool normalises_batches, fit_search **out, hr_err *err);
 void fit_search_destroy(fit_search *s); // NULL is fine
-// Makes one plan at most.
+// Makes as many plans at once as its threads have use for, in one of several calls.
 fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, hr_fit_point *point,
                                      hr_err *err);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where questions are answered, one plan at a time, in one order: what the planner process does between two looks at
-// its socket, and what an in-process hr_planning does when it is asked for an answer. No thread, no clock.
+// its socket, and what an in-process hr_planning does when it is asked for an answer. No clock; threads of its own only while a
+// search for what fits makes its plans side by side.
 #ifndef SESSION_PLANNER_QUEUE_H
 #define SESSION_PLANNER_QUEUE_H
 
@@ -33,7 +34,7 @@ typedef enum planning_work {
     PLANNING_ANSWERED, // *answer is the next one, the caller's to deinit
 } planning_work;
 
-// Makes one plan at most.
+// Makes one plan at most; of a search as many as it makes at once.
 planning_work planner_queue_work(planner_queue *d, hr_answer *answer);
 
 #endif

@@ -198,6 +198,46 @@ START_TEST(where_nothing_fits_the_nearest_is_the_nearest)
 }
 END_TEST
 
+static void assert_same_way(const hr_fit_way *a, const hr_fit_way *b)
+{
+    const hr_whatif *x = &a->point.plan, *y = &b->point.plan;
+    const double one[] = {x->step_seconds, x->step_seconds_low, x->step_seconds_high};
+    const double other[] = {y->step_seconds, y->step_seconds_low, y->step_seconds_high};
+    ck_assert_str_eq(a->point.knobs, b->point.knobs);
+    ck_assert_str_eq(a->changes, b->changes);
+    ck_assert_uint_eq(x->peak_in_use_bytes, y->peak_in_use_bytes);
+    ck_assert_uint_eq(a->missing_bytes, b->missing_bytes);
+    ck_assert(x->fits == y->fits && x->is_at_least == y->is_at_least && a->on_frontier == b->on_frontier &&
+              a->on_same_frontier == b->on_same_frontier);
+    ck_assert_mem_eq(one, other, sizeof one);
+}
+
+// To the byte, but for the time that it took.
+START_TEST(a_search_is_the_same_for_any_number_of_threads)
+{
+    static question q;
+    static hr_fit_found one, more;
+    static const char *const limits[] = {"none", "24MiB", "256KiB"};
+    char limit[48];
+    open_question(&q, 40 + (uint64_t)_i);
+    q.wish.permission = HR_PERMIT_OPTIMIZER;
+    (void)snprintf(limit, sizeof limit, "device.vram=%s", limits[_i]);
+    ck_assert_int_eq(hr_knobs_set_pair(&q.asked, limit, NULL), HR_OK);
+    q.wish.threads = 1;
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, NULL, NULL, &one, NULL), HR_OK);
+    for (uint32_t threads = 2; threads <= 4; threads += 2) {
+        q.wish.threads = threads;
+        ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, NULL, NULL, &more, NULL), HR_OK);
+        ck_assert_uint_eq(more.count, one.count);
+        ck_assert_uint_eq(more.plans, one.plans);
+        for (uint32_t k = 0; k < one.count; k++) {
+            assert_same_way(&more.ways[k], &one.ways[k]);
+        }
+    }
+    hr_planner_close(q.planner);
+}
+END_TEST
+
 static bool end_at_third(void *context)
 {
     return ++*(int *)context < 3;
@@ -225,6 +265,7 @@ int main(void)
     tcase_add_loop_test(tc, the_frontier_of_a_search_is_that_of_every_combination, 0, CASES);
     tcase_add_loop_test(tc, the_fastest_that_fits_is_the_fastest_there_is, 0, CASES);
     tcase_add_loop_test(tc, where_nothing_fits_the_nearest_is_the_nearest, 0, HEADROOM_SANITIZED ? 1 : 6);
+    tcase_add_loop_test(tc, a_search_is_the_same_for_any_number_of_threads, 0, HEADROOM_SANITIZED ? 1 : 3);
     tcase_add_test(tc, a_search_ends_when_it_is_told_to);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -29,6 +29,7 @@ typedef enum hr_fit_permission {
 typedef struct hr_fit_wish {
     hr_fit_permission permission;
     bool keeps[HR_KNOB_COUNT]; // these stay as they are
+    uint32_t threads;          // that plan; 0: as many as there are processors. The answer is the same
 } hr_fit_wish;
 
 // What Fit needs before it turns this knob: NOTHING for all that leave alone what is learned.
@@ -89,7 +90,7 @@ typedef struct hr_fit_found {
     double seconds;                     // that they took
 } hr_fit_found;
 
-// The whole search on the caller's thread. `goes_on` (NULL: to the end) is asked after every point; what was found until it says no
+// The whole search; it returns when its threads have ended. `goes_on` (NULL: to the end) is asked after every point; what was found until it says no
 // is there. The errors of hr_planner_plan; NOMEM.
 HR_MUST_CHECK hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs,
                                        const hr_fit_wish *wish, bool (*goes_on)(void *context), void *context,
