@@ -105,6 +105,8 @@ HR_MUST_CHECK hr_status draft_count_uses(const draft *d, draft_uses *out, hr_err
 void draft_uses_deinit(draft_uses *u);
 // Is the tensor read once, and by nothing behind the step's instructions?
 bool draft_is_passing(const draft *d, const draft_uses *u, uint32_t tensor_id);
+// Is the instruction at `position` an activation that the one before it, whose result it alone reads, can do, too?
+bool draft_can_fuse(const draft *d, const draft_uses *u, uint32_t position);
 // A tensor that nobody reads or writes, made by a HOLD.
 typedef struct draft_held {
     const char *name; // lives as long as the program

@@ -23,7 +23,9 @@ typedef struct evict_state {
     uint32_t pending; // how often instructions that are about to run read it
     uint32_t place;   // in listed, of one that is alive and droppable
     bool alive;
-    bool held; // by the tape
+    bool held;      // by the tape
+    uint64_t cost;  // of making it again, at least, since the step's latest instruction that ran again
+    uint32_t known; // reruns, when that was found; 0: never
 } evict_state;
 
 typedef struct evictor {
@@ -36,8 +38,9 @@ typedef struct evictor {
     uint32_t *uses;
     uint64_t *cost, *until; // [instructions] of each, and of all before it
     // Of one way:
-    int rule; // what a value is worth (checkpoint_evict.c)
-    uint64_t budget_bytes, live_bytes, peak_bytes;
+    uint32_t quarters; // of the budget that forward is given
+    int rule;          // what a value is worth (checkpoint_evict.c)
+    uint64_t budget_bytes, forward_budget_bytes, live_bytes, peak_bytes;
     uint64_t spent;      // on running again
     evict_state *states; // [values]
     uint32_t *listed;    // the values that may be let go of
@@ -47,6 +50,7 @@ typedef struct evictor {
     uint32_t *stack; // [instructions]
     uint32_t *seen;  // [instructions] looks: met in the latest look
     uint32_t looks;
+    uint32_t reruns;     // how many instructions ran again, and one
     VEC(uint32_t) steps; // of the way
 } evictor;
 

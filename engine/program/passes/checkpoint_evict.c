@@ -6,9 +6,17 @@
 
 #include "program/evictor.h"
 
-// BY_TIME: a value is worth its bytes and the time until it is read; BY_BYTES: its bytes alone; BY_BOTH: between them.
-enum { BY_TIME, BY_BYTES, BY_BOTH, RULES };
-enum { LEVELS = 64, FORWARDS_MOST = 3 };
+enum { LEVELS = 80, LEVEL = 32, FORWARDS_MOST = 3 };
+
+typedef enum evict_worth { BY_BYTES, BY_SOME_TIME, BY_TIME } evict_worth;
+
+// What is tried under each budget: forward leaves some of it to backward, and a value is worth its bytes, or these by the time until it
+// is read, or by the root of it.
+static const struct {
+    uint32_t quarters; // of the budget in forward
+    evict_worth worth;
+} rules[] = {{4, BY_BYTES}, {4, BY_SOME_TIME}, {4, BY_TIME},  {3, BY_BYTES},    {3, BY_SOME_TIME},
+             {2, BY_BYTES}, {2, BY_SOME_TIME}, {1, BY_BYTES}, {1, BY_SOME_TIME}};
 
 // ---- letting go -------------------------------------------------------------------------------------------------
 
@@ -82,6 +90,18 @@ static uint64_t cost_again(evictor *e, uint32_t v, uint64_t most)
     return sum;
 }
 
+// The same, or something that is not below `most`. What is let go of makes others dearer: a cost that was found is one at least, until
+// something has been made again.
+static double cost_below(evictor *e, uint32_t v, double most)
+{
+    evict_state *s = &e->states[v];
+    if (s->known != e->reruns || (double)s->cost < most) {
+        s->cost = cost_again(e, v, most < 0x1p62 ? (uint64_t)most : UINT64_MAX);
+        s->known = e->reruns;
+    }
+    return (double)s->cost;
+}
+
 // A tape that backward has read from is read to its end.
 static bool may_go(const evictor *e, uint32_t v, uint32_t now)
 {
@@ -92,9 +112,8 @@ static double worth(const evictor *e, uint32_t v, uint32_t now)
 {
     const uint32_t next = next_use(e, v);
     const uint64_t then = e->until[next == HR_NO_ID ? e->d->instrs.count : next];
-    const double time = (double)(then > e->until[now] ? then - e->until[now] : 1),
-                 bytes = (double)e->values[v].bytes;
-    return bytes * (e->rule == BY_BYTES ? 1.0 : e->rule == BY_TIME ? time : sqrt(time));
+    const double time = then > e->until[now] ? (double)(then - e->until[now]) : 1;
+    return (double)e->values[v].bytes * (e->rule == BY_BYTES ? 1 : e->rule == BY_TIME ? time : sqrt(time));
 }
 
 // The value that nobody waits for and costs least for what it is worth; HR_NO_ID: none. `over` is one, too, though the instruction
@@ -110,10 +129,7 @@ static uint32_t choose(evictor *e, uint32_t now, uint32_t over)
         }
         const double value = worth(e, v, now);
         const double most = found == HR_NO_ID ? 0x1p62 : best * value;
-        if ((double)e->cost[e->writer[e->values[v].first_tensor]] >= most) {
-            continue;
-        }
-        const double cost = (double)cost_again(e, v, most < 0x1p62 ? (uint64_t)most : UINT64_MAX);
+        const double cost = cost_below(e, v, most);
         if (cost < most) {
             best = cost / value;
             found = v;
@@ -182,12 +198,13 @@ static uint64_t new_bytes(const evictor *e, const instr *i)
 static hr_status make_room(evictor *e, uint32_t n, uint32_t now, uint32_t *over, hr_err *err)
 {
     const instr *i = &e->d->instrs.data[n];
+    const uint64_t room = now < e->forward_count ? e->forward_budget_bytes : e->budget_bytes;
     await(e, i, false);
     const uint32_t may = find_over(e, i);
     *over = may != HR_NO_ID && dies(e, may) ? may : HR_NO_ID;
     await(e, i, true);
     uint64_t need = new_bytes(e, i) - (*over != HR_NO_ID ? e->values[*over].bytes : 0);
-    while (e->live_bytes + need > e->budget_bytes) {
+    while (e->live_bytes + need > room) {
         const uint32_t v = choose(e, now, *over == HR_NO_ID ? may : HR_NO_ID);
         if (v == HR_NO_ID) {
             break;
@@ -260,6 +277,7 @@ static hr_status make_inputs(evictor *e, uint32_t now, hr_err *err)
         if (e->wanted[n]) {
             e->wanted[n] = false;
             e->spent += e->cost[n];
+            e->reruns++;
             HR_TRY(run(e, n, now, err));
         }
     }
@@ -267,12 +285,12 @@ static hr_status make_inputs(evictor *e, uint32_t now, hr_err *err)
 }
 
 // *ends: at a price that is worth knowing.
-static hr_status go_through(evictor *e, uint64_t budget, bool *ends, hr_err *err)
+static hr_status go_through(evictor *e, bool *ends, hr_err *err)
 {
     const uint64_t most = FORWARDS_MOST * e->until[e->forward_count];
-    e->budget_bytes = budget;
     e->live_bytes = e->peak_bytes = e->spent = 0;
     e->steps.count = e->listed_count = 0;
+    e->reruns = 1;
     memset(e->states, 0, e->value_count * sizeof *e->states);
     memset(e->there, 0, e->d->tensors.count * sizeof *e->there);
     for (uint32_t n = 0; n < e->d->instrs.count && e->spent <= most; n++) {
@@ -320,18 +338,33 @@ static hr_status add_way(evictor *e, checkpoint_ways *out, hr_err *err)
 }
 
 // Under ever smaller budgets, as long as they are about kept.
-static hr_status find_by(evictor *e, int rule, checkpoint_ways *out, hr_err *err)
+static hr_status find_by(evictor *e, uint64_t whole_bytes, checkpoint_ways *out, hr_err *err)
 {
-    bool ends;
-    e->rule = rule;
-    HR_TRY(go_through(e, UINT64_MAX, &ends, err));
-    uint64_t budget = e->peak_bytes;
-    for (uint32_t k = 0; k < LEVELS && ends && e->peak_bytes / 5 * 4 <= budget; k++) {
-        budget -= budget / 32;
-        HR_TRY(go_through(e, budget, &ends, err));
+    bool ends = true;
+    uint64_t budget = whole_bytes;
+    e->peak_bytes = 0;
+    for (uint32_t k = 0; k < LEVELS && ends && e->peak_bytes / 2 < budget; k++) {
+        budget -= budget / LEVEL;
+        e->budget_bytes = budget;
+        e->forward_budget_bytes = budget / 4 * e->quarters;
+        HR_TRY(go_through(e, &ends, err));
         if (ends) {
             HR_TRY(add_way(e, out, err));
         }
+    }
+    return HR_OK;
+}
+
+static hr_status find_all(evictor *e, checkpoint_ways *out, hr_err *err)
+{
+    bool ends;
+    e->budget_bytes = e->forward_budget_bytes = UINT64_MAX;
+    HR_TRY(go_through(e, &ends, err));
+    const uint64_t whole_bytes = e->peak_bytes;
+    for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
+        e->quarters = rules[k].quarters;
+        e->rule = rules[k].worth;
+        HR_TRY(find_by(e, whole_bytes, out, err));
     }
     return HR_OK;
 }
@@ -341,8 +374,8 @@ hr_status evictions_find(const draft *d, uint32_t forward_count, const bool *may
 {
     evictor e;
     hr_status status = evictor_init(&e, d, forward_count, may_drop, err);
-    for (int rule = 0; rule < RULES && status == HR_OK; rule++) {
-        status = find_by(&e, rule, out, err);
+    if (status == HR_OK) {
+        status = find_all(&e, out, err);
     }
     out->at_most_bytes = checkpoint_ways_at_most(d, budget_bytes);
     out->done = true;

@@ -114,14 +114,13 @@ static void find_tape(evictor *e)
     }
 }
 
-static void find_costs(evictor *e)
+static hr_status find_costs(evictor *e, hr_err *err)
 {
+    HR_TRY(draft_costs(e->d, e->cost, err));
     for (uint32_t n = 0; n < e->d->instrs.count; n++) {
-        op_query q;
-        draft_query(e->d, &e->d->instrs.data[n], &q);
-        e->cost[n] = op_flops(&q) + SEGMENT_FLOPS_PER_BYTE * op_bytes_moved(&q);
         e->until[n + 1] = e->until[n] + e->cost[n];
     }
+    return HR_OK;
 }
 
 static bool make_room(evictor *e)
@@ -156,6 +155,5 @@ hr_status evictor_init(evictor *e, const draft *d, uint32_t forward_count, const
     find_values(e, may_drop);
     find_uses(e);
     find_tape(e);
-    find_costs(e);
-    return HR_OK;
+    return find_costs(e, err);
 }

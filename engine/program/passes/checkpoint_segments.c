@@ -176,15 +176,26 @@ static uint32_t overwritten(const segments *s, uint32_t n)
     return fits && from->bytes == to->bytes ? (uint32_t)(from - s->values) : HR_NO_ID;
 }
 
-static void find_costs(segments *s)
+static hr_status find_costs(segments *s, hr_err *err)
 {
     const bool off = hr_knob_is(s->d->knobs, HR_KNOB_EXECUTION_INPLACE, "off");
     for (uint32_t n = 0; n < s->forward_count; n++) {
-        op_query q;
-        draft_query(s->d, &s->d->instrs.data[n], &q);
-        s->cost[n] = op_flops(&q) + SEGMENT_FLOPS_PER_BYTE * op_bytes_moved(&q);
         s->over[n] = off ? HR_NO_ID : overwritten(s, n);
     }
+    return draft_costs(s->d, s->cost, err);
+}
+
+hr_status draft_costs(const draft *d, uint64_t *cost, hr_err *err)
+{
+    draft_uses u;
+    HR_TRY(draft_count_uses(d, &u, err));
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        op_query q;
+        draft_query(d, &d->instrs.data[n], &q);
+        cost[n] = draft_can_fuse(d, &u, n) ? 0 : op_flops(&q) + SEGMENT_FLOPS_PER_BYTE * op_bytes_moved(&q);
+    }
+    draft_uses_deinit(&u);
+    return HR_OK;
 }
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
@@ -323,7 +334,7 @@ static hr_status fill(segments *s, const bool *may_drop, const bool *cheap, hr_e
     share_values(s);
     find_readers(s);
     find_deaths(s);
-    find_costs(s);
+    HR_TRY(find_costs(s, err));
     HR_TRY(find_base(s, err));
     HR_TRY(find_nodes(s, err));
     find_pieces(s);

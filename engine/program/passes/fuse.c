@@ -19,8 +19,13 @@ static hr_act activation_of(hr_op op)
     return HR_ACT_NONE;
 }
 
-static bool can_fuse(const draft *d, const draft_uses *u, const instr *activation, uint32_t position)
+bool draft_can_fuse(const draft *d, const draft_uses *u, uint32_t position)
 {
+    const instr *activation = &d->instrs.data[position];
+    if (activation_of(activation->op) == HR_ACT_NONE || d->pytorch || d->tensorflow ||
+        hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "off")) {
+        return false;
+    }
     const uint32_t middle = activation->in[0], writer = u->writer[middle];
     if (writer == HR_NO_ID || writer >= position || !draft_is_passing(d, u, middle)) {
         return false;
@@ -33,13 +38,10 @@ static bool can_fuse(const draft *d, const draft_uses *u, const instr *activatio
 hr_status pass_fuse(draft *d, hr_err *err)
 {
     draft_uses u;
-    if (d->pytorch || d->tensorflow || hr_knob_is(d->knobs, HR_KNOB_EXECUTION_FUSE, "off")) {
-        return HR_OK;
-    }
     HR_TRY(draft_count_uses(d, &u, err));
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         instr *i = &d->instrs.data[n];
-        if (activation_of(i->op) != HR_ACT_NONE && can_fuse(d, &u, i, n)) {
+        if (draft_can_fuse(d, &u, n)) {
             instr *producer = &d->instrs.data[u.writer[i->in[0]]];
             producer->attr.act = (int32_t)activation_of(i->op);
             producer->out[0] = i->out[0];
