@@ -8,8 +8,9 @@
 #include "base/text.h"
 #include "insight/evidence_heap.h"
 #include "insight/evidence_steps.h"
+#include "insight/near_full.h"
 
-enum { LEAK_STEPS = 3, QUEUE_STEPS = 2 };
+enum { QUEUE_STEPS = 2 };
 
 static hr_status no_memory(hr_err *err)
 {

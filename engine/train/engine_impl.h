@@ -8,6 +8,7 @@
 
 #include "data/pipeline.h"
 #include "insight/host_outlook.h"
+#include "insight/near_full.h"
 #include "model/shelf.h"
 #include "train/build.h"
 #include "train/decompose.h"
@@ -95,6 +96,7 @@ struct hr_engine {
     uint64_t duration_count;
     uint64_t busy_ns; // sum over this counter epoch
     uint64_t heap_hash;
+    near_full near; // of the program that runs
     uint64_t peak_pool_bytes; // over training steps
     evaluation eval;
     decomposed_list decomposed; // of the save that was resumed, layer by layer

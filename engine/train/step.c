@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One training step, one evaluation batch.
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "headroom/units.h"
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -125,6 +129,20 @@ static bool makes_updates(const hr_engine *e)
     return !hr_knob_is(&e->knobs, HR_KNOB_EXECUTION_TAPE, "none");
 }
 
+// Once: what stays of each step will fill the limit soon.
+static void warn_near_full(hr_engine *e, uint64_t limit_bytes)
+{
+    near_full_warning w;
+    char line[HR_EVENT_TEXT_MAX], rise[HR_BYTES_TEXT_MAX];
+    const uint64_t limit = hr_limit_is_none(limit_bytes) ? HR_NONE : limit_bytes;
+    if (near_full_step(&e->near, executor_step_floor_bytes(e->build->x),
+                       executor_step_peak_bytes(e->build->x), limit, &w)) {
+        (void)snprintf(line, sizeof line, "leak, +%s a step: at this rate full in %" PRIu64 " step%s",
+                       hr_bytes_human(w.rise_bytes, rise), w.steps + 1, w.steps == 0 ? "" : "s");
+        trace_note(&e->bus, HR_EVENT_LOG, 1, line);
+    }
+}
+
 // Everything that counts a finished step, and its event.
 static void finish_step(hr_engine *e, const step_io *io, uint64_t samples, uint64_t duration_ns,
                         uint64_t wait_ns)
@@ -144,6 +162,7 @@ static void finish_step(hr_engine *e, const step_io *io, uint64_t samples, uint6
                                .samples = samples,
                                .peak_in_use_bytes = executor_step_peak_bytes(e->build->x),
                                .floor_in_use_bytes = executor_step_floor_bytes(e->build->x)});
+    warn_near_full(e, stats.limit_bytes);
 }
 
 // A plan repeats itself once the heap does: the remaining steps would change nothing.
