@@ -85,7 +85,8 @@ static bool find_unit(const char *name, uint64_t *bytes)
     return false;
 }
 
-bool hr_bytes_parse(const char *text, uint64_t *bytes)
+// *is_whole: no part of a byte was left out.
+static bool read_size(const char *text, uint64_t *bytes, bool *is_whole)
 {
     uint64_t whole, digits, scale, unit, sum, part;
     text = read_digits(text, &whole);
@@ -93,14 +94,32 @@ bool hr_bytes_parse(const char *text, uint64_t *bytes)
     if (text == NULL || strcmp(text, " ") == 0 || !find_unit(text + (*text == ' '), &unit)) {
         return false;
     }
-    if (!hr_mul_bytes(digits, unit, &part) || part % scale != 0) {
+    if (!hr_mul_bytes(digits, unit, &part)) {
         return false;
     }
+    *is_whole = part % scale == 0;
     if (!hr_mul_bytes(whole, unit, &sum) || !hr_add_bytes(sum, part / scale, &sum)) {
         return false;
     }
     *bytes = sum;
     return true;
+}
+
+bool hr_bytes_parse(const char *text, uint64_t *bytes)
+{
+    uint64_t read;
+    bool is_whole;
+    if (!read_size(text, &read, &is_whole) || !is_whole) {
+        return false;
+    }
+    *bytes = read;
+    return true;
+}
+
+bool hr_bytes_parse_below(const char *text, uint64_t *bytes)
+{
+    bool is_whole;
+    return read_size(text, bytes, &is_whole) && !is_whole;
 }
 
 const char *hr_bytes_exact(uint64_t bytes, char text[HR_BYTES_TEXT_MAX])

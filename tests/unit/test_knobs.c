@@ -125,6 +125,8 @@ static const struct {
     {"optimizer.momentum=1", "optimizer.momentum: needs a number from 0 to 0.999999, had '1'"},
     {"device.vram=64MiB", NULL},
     {"device.vram=none", NULL},
+    {"device.vram=1.6GiB",
+     "device.vram: needs a whole number of bytes, and 1.6GiB is 1717986918 and a part of one"},
     {"device.vram=12Gi", "device.vram: needs a size such as 64MiB from 256B to 1024TiB, or none, had '12Gi'"},
     {"device.vram=255", "device.vram: needs a size such as 64MiB from 256B to 1024TiB, or none, had '255'"},
     {"allocator.fraction=0.5", NULL},

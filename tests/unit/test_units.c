@@ -10,6 +10,18 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+START_TEST(a_part_of_a_byte_is_told_from_what_is_no_size)
+{
+    uint64_t bytes = 0;
+    ck_assert(!hr_bytes_parse("1.6GiB", &bytes));
+    ck_assert(hr_bytes_parse_below("1.6GiB", &bytes));
+    ck_assert_uint_eq(bytes, UINT64_C(1717986918));
+    ck_assert(hr_bytes_parse("1.5GiB", &bytes));
+    ck_assert(!hr_bytes_parse_below("1.5GiB", &bytes));
+    ck_assert(!hr_bytes_parse_below("much", &bytes));
+}
+END_TEST
+
 START_TEST(parses_what_people_type)
 {
     static const struct {
@@ -175,6 +187,7 @@ int main(void)
 {
     TCase *tests = tcase_create("units");
     tcase_add_test(tests, parses_what_people_type);
+    tcase_add_test(tests, a_part_of_a_byte_is_told_from_what_is_no_size);
     tcase_add_test(tests, refuses_everything_else_and_changes_nothing);
     tcase_add_test(tests, exact_form_is_short);
     tcase_add_loop_test(tests, exact_form_reads_back, 0, 4);

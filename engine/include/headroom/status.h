@@ -30,7 +30,7 @@
     X(READ, 5, "reading", "ls -l the file")                                                                  \
     X(WRITE, 5, "writing", "df -h, or another folder")                                                       \
     X(SAVE, 5, "save", "-s train.resume= to start anew")                                                     \
-    X(STATE, 1, "engine state", "headroom doctor")                                                           \
+    X(STATE, 1, "request", "headroom doctor")                                                                \
     X(INTERRUPTED, 130, "interrupted", "the same command again")
 
 typedef enum hr_status {
