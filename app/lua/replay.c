@@ -173,7 +173,7 @@ static void push_result(lua_State *L, const hr_replay_result *r)
 // ---- options --------------------------------------------------------------------------------------------------------
 
 // By a scenario's name, or by path from below the recipe's folder, unless the person typed the path.
-static void open_trace(lua_State *L, const char *name)
+void script_open_trace(lua_State *L, const char *name)
 {
     script *s = script_of(L);
     char path[SCRIPT_PATH_MAX];
@@ -353,7 +353,7 @@ int script_replay(lua_State *L)
         luaL_checktype(L, 3, LUA_TTABLE);
         check_heard(L, &turned);
     }
-    open_trace(L, name);
+    script_open_trace(L, name);
     lua_newtable(L);
     push_trace(L, name, script_of(L)->replay);
     lua_setfield(L, -2, "trace");

@@ -282,7 +282,11 @@ HR_MUST_CHECK hr_status script_may_ask(const script *s, hr_err *err);
 // fit.c
 int script_fit(lua_State *L);
 
+// explain.c
+int script_explain(lua_State *L);
+
 // replay.c
+void script_open_trace(lua_State *L, const char *name); // s->replay; raises
 int script_replay(lua_State *L);
 
 // callbacks.c

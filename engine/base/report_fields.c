@@ -357,6 +357,7 @@ static const hr_field oom[] = {
     HR_FIELD(hr_report_oom, in_use_bytes, "in_use_bytes", BYTES),
     HR_FIELD(hr_report_oom, pool_bytes, "pool_bytes", BYTES),
     HR_FIELD(hr_report_oom, limit_bytes, "limit_bytes", BYTES),
+    HR_FIELD(hr_report_oom, needed_bytes, "needed_bytes", BYTES),
     HR_FIELD(hr_report_oom, by_category, "by_category", BY_CATEGORY),
     HR_FIELD(hr_report_oom, hole_count, NULL, COUNT32),
     HR_FIELD(hr_report_oom, hole_bytes, NULL, AMOUNTS),

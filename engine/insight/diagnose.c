@@ -231,15 +231,24 @@ static hr_oom_cause cause_of(const step_needs *needs, const heap_room *room, con
     return cause == HR_OOM_CAPACITY ? HR_OOM_FRAGMENTATION : cause;
 }
 
+static uint64_t needed_of(const step_needs *needs)
+{
+    return needs->limit_bytes > 0 ? needs->limit_bytes : HR_NONE;
+}
+
 void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in_the_way, hr_report_oom *oom)
 {
     const refused r = {oom->tensor, oom->requested_bytes, oom->free_bytes, oom->largest_free_bytes};
     const uint64_t short_bytes =
         needs->asked_bytes > oom->limit_bytes ? needs->asked_bytes - oom->limit_bytes : 0;
+    oom->needed_bytes = needed_of(needs);
     if (needs->shown != NULL && diagnose_evidence(needs->shown, room, short_bytes, oom)) {
         return;
     }
     oom->cause = cause_of(needs, room, oom);
+    if (oom->cause == HR_OOM_LEAK && needs->shown == NULL) {
+        oom->needed_bytes = HR_NONE; // what holds a step is filled later, too
+    }
     if (oom->cause == HR_OOM_PIPELINE) {
         say_ahead(needs, oom);
     } else if (oom->cause == HR_OOM_FRAGMENTATION) {
@@ -259,6 +268,7 @@ void diagnose_oom(const step_needs *needs, const heap_room *room, const char *in
 
 void diagnose_outside(uint64_t context_bytes, uint64_t others_bytes, hr_report_oom *oom)
 {
+    oom->needed_bytes = HR_NONE;
     oom->cause = HR_OOM_OUTSIDE;
     (void)snprintf(
         oom->sentence, sizeof oom->sentence,
@@ -270,6 +280,7 @@ void diagnose_outside(uint64_t context_bytes, uint64_t others_bytes, hr_report_o
 
 void diagnose_block(const step_needs *needs, hr_report_oom *oom)
 {
+    oom->needed_bytes = needed_of(needs);
     if (needs->asked_bytes > oom->limit_bytes && needs->limit_key != NULL) {
         oom->cause = HR_OOM_LIMIT;
         say_own_limit(needs, oom);
@@ -322,7 +333,7 @@ void diagnose_record(const heap_snapshot *p, const oom_evidence *shown, hr_repor
 {
     const heap_room room = heap_room_of(p, NULL, NULL);
     const char *name = intern_text(&p->names, p->refusal.tensor);
-    *oom = (hr_report_oom){.instruction = HR_NO_ID};
+    *oom = (hr_report_oom){.instruction = HR_NO_ID, .needed_bytes = HR_NONE};
     if (!room.any) {
         return;
     }

@@ -49,7 +49,8 @@ void diagnose_host(const host_outlook *outlook, uint64_t limit_bytes, hr_report_
                            .largest_free_bytes = limit_bytes - x.before_bytes,
                            .in_use_bytes = x.before_bytes,
                            .pool_bytes = x.before_bytes,
-                           .limit_bytes = limit_bytes};
+                           .limit_bytes = limit_bytes,
+                           .needed_bytes = outlook->bytes};
     (void)text_copy(oom->tensor, sizeof oom->tensor, x.crossing.name);
     (void)text_copy(oom->instruction_name, sizeof oom->instruction_name, "pipeline");
     if (strcmp(x.largest.name, x.crossing.name) != 0) {

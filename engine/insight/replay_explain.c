@@ -71,7 +71,7 @@ static hr_status explain_retries(hr_replay *replay, const hr_knobs *knobs, hr_re
     if (shown.retries == 0) {
         HR_TRY(replay_retries(replay, knobs, &shown, err));
     }
-    *oom = (hr_report_oom){.instruction = HR_NO_ID};
+    *oom = (hr_report_oom){.instruction = HR_NO_ID, .needed_bytes = HR_NONE};
     if (diagnose_retries(&shown, oom)) {
         diagnose_lines(&shown, &(heap_room){.any = false}, oom);
         return replay_find_fixes(replay, knobs, HR_NONE, oom, err);

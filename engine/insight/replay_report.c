@@ -176,7 +176,8 @@ static void take_failure(const hr_replay_failure *f, hr_report_oom *oom)
                            .largest_free_bytes = f->largest_free_bytes,
                            .in_use_bytes = f->in_use_bytes,
                            .pool_bytes = f->pool_bytes,
-                           .limit_bytes = f->limit_bytes};
+                           .limit_bytes = f->limit_bytes,
+                           .needed_bytes = HR_NONE};
     (void)text_copy(oom->tensor, sizeof oom->tensor, f->name[0] == '\0' ? unnamed : f->name);
     (void)text_copy(oom->instruction_name, sizeof oom->instruction_name, oom->tensor);
 }
@@ -261,6 +262,15 @@ static void begin_report(const hr_knobs *knobs, const char *name, hr_report *out
     (void)text_copy(out->device.card, sizeof out->device.card, hr_knob_text(knobs, HR_KNOB_DEVICE_CARD));
 }
 
+static hr_status find_what_helps(hr_replay *replay, const hr_knobs *knobs, const hr_replay_failure *f,
+                                 hr_report_oom *oom, hr_err *err)
+{
+    uint64_t fits_bytes = 0;
+    HR_TRY(replay_smallest_limit(replay, knobs, f->limit_bytes, &fits_bytes, err));
+    oom->needed_bytes = fits_bytes > 0 ? fits_bytes : HR_NONE;
+    return replay_find_fixes(replay, knobs, fits_bytes, oom, err);
+}
+
 hr_status replay_report_with(hr_replay *replay, const hr_knobs *knobs, const char *name,
                              const hr_report_oom *verdict, hr_report *out, hr_err *err)
 {
@@ -273,8 +283,9 @@ hr_status replay_report_with(hr_replay *replay, const hr_knobs *knobs, const cha
         out->oom = *verdict;
         name_device(&replay->about, replay->about.device, &out->oom);
         // What fits as it is proves nothing of a setting.
-        status =
-            result.memory.failures == 0 ? HR_OK : replay_find_fixes(replay, knobs, HR_NONE, &out->oom, err);
+        status = result.failure_count == 0
+                     ? HR_OK
+                     : find_what_helps(replay, knobs, &result.failures[0], &out->oom, err);
     } else if (status == HR_OK) {
         status = fill_oom(replay, knobs, &result, &out->oom, err);
     }

@@ -664,6 +664,9 @@ static const hr_term terms[] = {
      .line = "until when bytes are needed: always, for backward, for the update; never: fused away; shares: "
              "another's",
      .unit = ""},
+    {.name = "needed_bytes",
+     .line = "the smallest limit that was tried and holds it; null when none does, or it is not known",
+     .unit = "B"},
     {.name = "noise",
      .line = "how much longer than their fastest time instructions took: more than 0.25, and a calibration "
              "is refused",

@@ -53,7 +53,8 @@ static void report_oom(const hr_session *h, hr_report_oom *oom)
                            .largest_free_bytes = h->limit - h->in_use,
                            .in_use_bytes = h->in_use,
                            .pool_bytes = h->pool,
-                           .limit_bytes = h->limit};
+                           .limit_bytes = h->limit,
+                           .needed_bytes = 2 * h->limit};
     snprintf(oom->tensor, sizeof oom->tensor, "%s", h->failing.name);
     for (size_t i = 0; i < h->tensor_count; i++) {
         oom->by_category[h->tensors[i].category] += h->tensors[i].alive ? h->tensors[i].requested_bytes : 0;
