@@ -23,14 +23,15 @@ static hr_status no_memory(hr_err *err)
 typedef struct block_class {
     uint64_t bytes;
     uint32_t name;
-    uint32_t survivors, steady; // steady: of the whole steps behind the first
-    uint32_t steps_with;        // of these steps, those of which some are left
-    uint32_t last_step;         // with survivors
+    uint32_t survivors, first, steady; // first: of the first step; steady: of the whole ones behind it
+    uint32_t steps_with;               // of these steps, those of which some are left
+    uint32_t last_step;                // with survivors
     uint32_t births_step, births,
         first_births;                    // the step of the last birth, how many it had; the step of the first
     uint32_t first_born, last_dead_born; // events
     uint32_t deaths, live, most;         // most: that ever live
-    uint32_t earlier, all;               // that live at the refusal: of the steps before its own; of all
+    uint32_t all;                        // that live at the refusal
+    uint32_t earlier;                    // of these for good, of the steps between the first and its own
     bool crossed,
         ordered; // every death but the first: behind the end of its step; every one in the order of births
     bool single; // at most one birth a step, behind the step of the first
@@ -83,6 +84,7 @@ static block_class *class_of(const record *r, uint64_t bytes, uint32_t name)
 static void count_survivor(const record *r, block_class *c, const survivor *s)
 {
     c->survivors++;
+    c->first += s->step == 0;
     if (s->step == 0 || s->step >= r->steps.count) {
         return;
     }
@@ -163,13 +165,18 @@ static void note_death(block_class *c, uint32_t born, bool crossed)
     c->live--;
 }
 
+// What the first step left may be weights; what goes later is no leak.
 static void note_refusal(record *r, uint32_t step)
 {
     for (uint32_t k = 0; k < r->classes.count; k++) {
-        block_class *c = &r->classes.data[k];
-        const uint32_t own = c->births_step == step ? c->births : 0;
-        c->all = c->live;
-        c->earlier = c->live > own ? c->live - own : 0;
+        r->classes.data[k].all = r->classes.data[k].live;
+    }
+    for (uint32_t k = 0; k < r->survivors.count; k++) {
+        const survivor *s = &r->survivors.data[k];
+        block_class *c = s->step > 0 && s->step < step ? class_of(r, s->bytes, s->name) : NULL;
+        if (c != NULL) {
+            c->earlier++;
+        }
     }
 }
 
@@ -286,6 +293,13 @@ static bool is_leak(const record *r, const block_class *c)
     return r->steps.count > LEAK_STEPS && c->steps_with == r->steps.count - 1;
 }
 
+// As far as the record goes. The first step's may be weights: as much of it as a later step leaves is taken for leaked.
+static uint64_t leaked_in_all(const record *r, const block_class *c)
+{
+    const uint32_t steps = r->steps.count - 1, each = (c->steady + steps - 1) / steps;
+    return c->survivors - c->first + (c->first < each ? c->first : each);
+}
+
 static hr_status find_parts(const record *r, const heap_snapshot *p, oom_evidence *out, hr_err *err)
 {
     quotas leaks = {0}, queues = {0};
@@ -298,7 +312,7 @@ static hr_status find_parts(const record *r, const heap_snapshot *p, oom_evidenc
             out->queue.most_bytes += c->bytes * (c->most - 1);
         } else if (is_leak(r, c)) {
             done = c->earlier == 0 || add_quota(&leaks, r, p, c, c->earlier, &out->leak);
-            out->leak.most_bytes += c->bytes * c->most;
+            out->leak.most_bytes += c->bytes * leaked_in_all(r, c);
             steady_bytes += c->bytes * c->steady; // over the whole steps
         }
     }

@@ -184,6 +184,53 @@ START_TEST(a_cause_that_is_known_is_named_and_what_is_said_to_help_does)
 }
 END_TEST
 
+// Six weights, of each of five steps one block that stays, and one that the next step gives back; all of one size and name.
+static trace leaking_trace(void)
+{
+    enum { WEIGHTS = 6, STEPS = 5, BYTES = 8 * HR_MIB };
+    trace t = {.format = "made"};
+    oom_maker m = {.t = &t};
+    uint64_t before = 0;
+    trace_builder_init(&m.builder, &t);
+    for (int k = 0; k < WEIGHTS; k++) {
+        (void)oom_take(&m, "w", BYTES);
+    }
+    for (int k = 0; k < STEPS; k++) {
+        oom_add(&m, TRACE_STEP, 0, NULL, 0);
+        (void)oom_take(&m, "w", BYTES);
+        if (before != 0) {
+            oom_give(&m, before);
+        }
+        before = oom_take(&m, "w", BYTES);
+    }
+    oom_add(&m, TRACE_STEP, 0, NULL, 0);
+    const uint64_t late = oom_take(&m, "late", 64 * HR_MIB);
+    oom_give(&m, before);
+    oom_give(&m, late);
+    trace_builder_deinit(&m.builder);
+    t.rows = m.row;
+    return t;
+}
+
+START_TEST(a_leak_is_neither_weights_nor_what_goes_later)
+{
+    replay_player p;
+    oom_evidence shown;
+    trace t = leaking_trace();
+    replay_setup setup = {.config = allocator_config_of("caching", 140 * HR_MIB), .keeps_failure_heap = true};
+    ck_assert_int_eq(replay_start(&p, &t, &setup, NULL), HR_OK);
+    ck_assert_int_eq(replay_play(&p, UINT32_MAX, NULL), HR_OK);
+    ck_assert_ptr_nonnull(p.failure_heap);
+    ck_assert_int_eq(evidence_of(&t, 0, p.failures[0].event, p.failure_heap, &shown, NULL), HR_OK);
+    ck_assert_uint_eq(shown.leak.step_bytes, 8 * HR_MIB);
+    ck_assert_uint_eq(shown.leak.blocks, 5);
+    ck_assert_uint_eq(shown.leak.without.held_bytes, 40 * HR_MIB);
+    ck_assert_uint_eq(shown.leak.most_bytes, 48 * HR_MIB); // of the first step as much as of the others
+    replay_close(&p);
+    trace_deinit(&t);
+}
+END_TEST
+
 int main(void)
 {
     hr_preset_search_beside(".");
@@ -191,6 +238,7 @@ int main(void)
     TCase *cases = tcase_create("oom cases");
     tcase_set_timeout(cases, 600);
     tcase_add_test(cases, a_cause_that_is_known_is_named_and_what_is_said_to_help_does);
+    tcase_add_test(cases, a_leak_is_neither_weights_nor_what_goes_later);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
