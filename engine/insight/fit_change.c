@@ -206,6 +206,14 @@ hr_turn_cost hr_turn_cost_of(const hr_knobs *from, const hr_knobs *to, bool norm
     return most;
 }
 
+bool hr_turn_helps(const hr_knobs *knobs, hr_knob_id id)
+{
+    const bool offloads = strncmp(hr_knob_rows(NULL)[id].key, "offload.", strlen("offload.")) == 0;
+    const bool is_host =
+        hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "cpu") || hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "reference");
+    return !offloads || !is_host || hr_knob_is_set(knobs, HR_KNOB_DEVICE_CARD);
+}
+
 const char *hr_turn_words(hr_turn_cost cost, double seconds_before, double seconds,
                           char text[HR_TURN_WORDS_MAX])
 {

@@ -76,7 +76,8 @@ static bool is_kept(const hr_knobs *asked, const hr_fit_wish *wish, int dimensio
     const hr_knob_id id = trades[dimension].id;
     const bool is_bound =
         id == HR_KNOB_ALLOCATOR_KIND && !hr_knob_is(asked, HR_KNOB_EXECUTION_AS, "headroom");
-    return is_bound || wish->keeps[id] || hr_fit_permission_for(id) > wish->permission;
+    return is_bound || wish->keeps[id] || !hr_turn_helps(asked, id) ||
+           hr_fit_permission_for(id) > wish->permission;
 }
 
 int fit_words(const hr_knobs *asked, const hr_fit_wish *wish, int dimension)

@@ -126,8 +126,9 @@ static bool is_hopeless(const search *s, const candidate *c)
 static bool find(search *s, const candidate *c, hr_report_fix *fix)
 {
     hr_knobs knobs;
-    return (c->turns & s->turned) == 0 && !is_hopeless(s, c) && remedy_apply(s->e, c->pairs, &knobs, fix) &&
-           remedy_fits(&s->proof, &knobs, fix);
+    const bool helps = (c->turns & OFFLOAD) == 0 || hr_turn_helps(&s->e->knobs, HR_KNOB_OFFLOAD_OPTIMIZER);
+    return helps && (c->turns & s->turned) == 0 && !is_hopeless(s, c) &&
+           remedy_apply(s->e, c->pairs, &knobs, fix) && remedy_fits(&s->proof, &knobs, fix);
 }
 
 static bool try_candidate(search *s, const candidate *c)

@@ -191,6 +191,43 @@ START_TEST(what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob)
 }
 END_TEST
 
+// Where the device's memory is the host's, nothing is gained by moving it there; a card that is named is another's.
+START_TEST(offloading_is_advised_where_it_leaves_the_device)
+{
+    static const struct {
+        const char *pairs;
+        bool helps;
+    } rows[] = {{"device.kind=reference", false},
+                {"device.kind=cpu", false},
+                {"device.kind=cpu device.card=rtx3060-8g", true},
+                {"device.kind=plan", true}};
+    const hr_engine_options options = {.plan_only = true};
+    hr_preset *demo = NULL;
+    unsigned named = 0;
+    hr_err err = {0};
+    ck_assert_msg(hr_preset_open("demo", false, &demo, NULL, &err) == HR_OK, "%s", err.sentence);
+    for (uint64_t mib = 36; mib <= 40; mib++) {
+        hr_engine *e = NULL;
+        char vram[64];
+        hr_knobs knobs = *hr_preset_knobs(demo);
+        (void)snprintf(vram, sizeof vram, "device.vram=%" PRIu64 "MiB execution.mode=graph", mib);
+        ck_assert_int_eq(hr_knobs_set_pairs(&knobs, rows[_i].pairs, &err), HR_OK);
+        ck_assert_int_eq(hr_knobs_set_pairs(&knobs, vram, &err), HR_OK);
+        ck_assert(hr_turn_helps(&knobs, HR_KNOB_OFFLOAD_ACTIVATIONS) == rows[_i].helps);
+        ck_assert_msg(hr_engine_create(demo, &knobs, &options, &e, &err) == HR_OK, "%s", err.sentence);
+        run_steps(e, 1);
+        hr_report r = report_of(e);
+        for (uint32_t k = 0; k < r.oom.fix_count; k++) {
+            named += strstr(r.oom.fixes[k].knobs, "offload.") != NULL;
+        }
+        hr_report_deinit(&r);
+        hr_engine_destroy(e);
+    }
+    hr_preset_close(demo);
+    ck_assert_msg((named > 0) == rows[_i].helps, "named %u times", named);
+}
+END_TEST
+
 START_TEST(a_card_that_was_divided_too_small_is_put_together_again)
 {
     hr_engine_options options = {.plan_only = true};
@@ -252,11 +289,13 @@ END_TEST
 
 int main(void)
 {
+    hr_preset_search_beside(".");
     Suite *suite = suite_create("remedy");
     TCase *cases = tcase_create("remedy");
     tcase_add_checked_fixture(cases, open_preset, close_preset);
     tcase_add_loop_test(cases, what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob, 0, 5);
     tcase_add_test(cases, a_turn_says_what_it_costs);
+    tcase_add_loop_test(cases, offloading_is_advised_where_it_leaves_the_device, 0, 4);
     tcase_add_test(cases, a_card_that_was_divided_too_small_is_put_together_again);
     tcase_add_test(cases, training_goes_on_with_what_was_named);
     suite_add_tcase(suite, cases);

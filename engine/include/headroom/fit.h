@@ -42,6 +42,9 @@ const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, bool normali
 // What turning from the one to the other costs: of several turns the most. A batch that is split alone costs a model without
 // batch normalisation but the order in which its gradients are summed.
 hr_turn_cost hr_turn_cost_of(const hr_knobs *from, const hr_knobs *to, bool normalises_batches);
+// Whether a turn of this knob is worth advice there: offloading is none where the device's memory is the host's, which a card that
+// is named (device.card) stands for.
+bool hr_turn_helps(const hr_knobs *knobs, hr_knob_id id);
 // In words, with what a step takes more or less: "same numbers, +8 % step time". Times that are not known (NaN) are left out.
 enum { HR_TURN_WORDS_MAX = 80 };
 const char *hr_turn_words(hr_turn_cost cost, double seconds_before, double seconds,

@@ -104,8 +104,8 @@ static int by_peak(const void *left, const void *right)
 static bool helps(const feed *f, hr_knob_id id, int side, uint64_t below_bytes)
 {
     const whatif_cell *cell = feed_whatif(f, id, side);
-    return cell != NULL && !cell->refused && cell->plan.fits && id != HR_KNOB_EXECUTION_TAPE &&
-           cell->plan.peak_in_use_bytes < below_bytes &&
+    return cell != NULL && !cell->refused && cell->plan.fits && hr_turn_helps(&f->knobs, id) &&
+           id != HR_KNOB_EXECUTION_TAPE && cell->plan.peak_in_use_bytes < below_bytes &&
            (below_bytes == UINT64_MAX || strncmp(hr_knob_rows(NULL)[id].key, "device.", 7) != 0);
 }
 
