@@ -32,16 +32,20 @@ static void print_models(const hr_calibration *c)
                m->type, m->steps, m->planned_seconds * 1e3, m->measured_seconds * 1e3,
                m->planned_seconds / m->measured_seconds, m->noise * 100);
     }
-    printf("\n  ratio: planned over measured; noise: how much longer than their fastest time instructions "
-           "took,\n"
-           "  %.0f %% in all\n",
-           c->noise * 100);
+    printf("\n  planned: by the rates of the other models; ratio: planned over measured: half of\n"
+           "  the models are within %.0f %%, four in five within %.0f %%, which plans say as a range\n"
+           "  noise: how much longer than their fastest time instructions took, %.0f %% in all\n",
+           c->error * 100, (c->spread - 1) * 100, c->noise * 100);
 }
 
 static void print_table(const hr_calibration *c)
 {
-    printf("cpu, %s, %" PRIu32 " thread%s: measured in %.1f s\n\n", c->isa, c->threads,
+    printf("cpu, %s, %" PRIu32 " thread%s: measured in %.1f s", c->isa, c->threads,
            c->threads == 1 ? "" : "s", c->seconds);
+    if (c->resumed_count > 0) {
+        printf(", %zu of %zu models before", c->resumed_count, c->model_count);
+    }
+    puts("\n");
     printf("  %-18s %-9s %12s  %-17s  %-17s %s\n", "family", "type", "to start", "arithmetic", "memory",
            "measured on");
     for (size_t k = 0; k < c->row_count; k++) {
@@ -51,8 +55,10 @@ static void print_table(const hr_calibration *c)
         print_rate(r->bytes_per_second, "GB/s");
         printf("  %" PRIu64 " instruction%s\n", r->instructions, r->instructions == 1 ? "" : "s");
     }
-    puts("\n  an instruction takes what it costs to start, and its arithmetic, and its memory; - costs "
-         "nothing\n");
+    printf("\n  an instruction takes what it costs to start, and its arithmetic, and its memory;\n"
+           "  - costs nothing. Kernels that were measured have rates of their own. Every line of a\n"
+           "  listing takes %.0f ns besides.\n\n",
+           c->line_seconds * 1e9);
     print_models(c);
     if (c->kept) {
         printf("  kept in %s: plans for the cpu device now say how long a step takes\n", c->path);
@@ -76,6 +82,11 @@ static void print_json(const hr_calibration *c)
     emit_text(&e, "kept", c->kept ? c->path : NULL);
     emit_text(&e, "refusal", c->refusal[0] != '\0' ? c->refusal : NULL);
     emit_real(&e, "noise", c->noise, EMIT_EXACT);
+    emit_real(&e, "model_error", c->error, EMIT_EXACT);
+    emit_real(&e, "spread", c->spread, EMIT_EXACT);
+    emit_real(&e, "line_seconds", c->line_seconds, EMIT_EXACT);
+    emit_count(&e, "resumed", c->resumed_count);
+    emit_bool(&e, "goes_on", c->goes_on);
     emit_array(&e, "families");
     for (size_t k = 0; k < c->row_count; k++) {
         const hr_calibration_row *r = &c->rows[k];

@@ -170,7 +170,7 @@ typedef struct device_ops {
     void (*outside)(void *context, device_outside *out); // optional
     bool (*facts)(void *context, device_facts *out); // optional; false: no card is there, or it does not say
     // optional, both: does the device know how long instructions take (its card, or a calibration of this machine,
-    // says so), and how long instruction i of p takes; 0 when it does not know, and for what costs nothing. See device/cost.h. Thread-safe.
+    // says so), and how long instruction i of p takes; 0 when it does not know. See device/cost.h. Thread-safe.
     bool (*tells_time)(void *context);
     uint64_t (*duration_ns)(void *context, const program *p, const instr *i);
     // optional: how long the host takes to issue it, which it does ahead of the device. NULL: no time.

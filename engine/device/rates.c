@@ -16,7 +16,29 @@ rate_width rates_width_of(const program *p, const instr *i)
     return dtype == HR_F16 || dtype == HR_BF16 ? RATE_HALF : RATE_FLOAT32;
 }
 
-static const cost_rate *rate_for(const cost_rates *r, cost_family family, rate_width width)
+rate_kinds rates_kinds_of(const program *p, const instr *i)
+{
+    const char *name = op_row_of(i->op)->name, *impl = i->impl == NULL ? "" : i->impl;
+    const uint64_t width = (uint64_t)rates_width_of(p, i) << 1 | (i->attr.groups > 1);
+    const uint64_t operation = hash64(name, strlen(name), width);
+    return (rate_kinds){.kernel = hash64(impl, strlen(impl), operation), .operation = operation};
+}
+
+static const cost_rate *find_kind(const cost_rates *r, uint64_t kind)
+{
+    uint64_t low = 0, high = r->kind_count;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (r->kinds[middle].kind < kind) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < r->kind_count && r->kinds[low].kind == kind ? &r->kinds[low].rate : NULL;
+}
+
+static const cost_rate *rate_of_family(const cost_rates *r, cost_family family, rate_width width)
 {
     const cost_rate *own = r->of[family];
     if (own[width].instructions == 0) {
@@ -25,23 +47,30 @@ static const cost_rate *rate_for(const cost_rates *r, cost_family family, rate_w
     return own[width].instructions > 0 ? &own[width] : &r->of[COST_ELEMENTWISE][RATE_FLOAT32];
 }
 
+const cost_rate *rates_find(const cost_rates *r, cost_family family, rate_width width, rate_kinds kinds)
+{
+    const cost_rate *found = find_kind(r, kinds.kernel);
+    found = found != NULL ? found : find_kind(r, kinds.operation);
+    return found != NULL ? found : rate_of_family(r, family, width);
+}
+
 uint64_t rates_ns(const cost_rates *r, const program *p, const instr *i)
 {
     const cost_family family = cost_family_of(i);
-    if (family == COST_NOTHING) {
-        return 0;
+    double seconds = r->line_seconds;
+    if (family != COST_NOTHING) {
+        const cost_rate *own = rates_find(r, family, rates_width_of(p, i), rates_kinds_of(p, i));
+        seconds += own->start_seconds + (double)i->flops * own->seconds_per_flop +
+                   (double)i->bytes_moved * own->seconds_per_byte;
     }
-    const cost_rate *own = rate_for(r, family, rates_width_of(p, i));
-    return (uint64_t)llround((own->start_seconds + (double)i->flops * own->seconds_per_flop +
-                              (double)i->bytes_moved * own->seconds_per_byte) *
-                             1e9);
+    return (uint64_t)llround(seconds * 1e9);
 }
 
 // ---- the file -------------------------------------------------------------------------------------------------
 //
 // head, then `count` records.
 
-enum { RECORDS_MAX = 256 };
+enum { RECORDS_MAX = 64 };
 
 typedef struct rates_head {
     char magic[16];
@@ -54,7 +83,7 @@ typedef struct rates_record {
     cost_rates rates;
 } rates_record;
 
-static const char magic[16] = "headroom.rates1";
+static const char magic[16] = "headroom.rates2";
 
 bool rates_path(char *path, size_t size)
 {
@@ -67,15 +96,23 @@ static bool is_sound(double seconds, double most)
     return isfinite(seconds) && seconds >= 0 && seconds <= most;
 }
 
+static bool is_sound_rate(const cost_rate *one)
+{
+    return is_sound(one->start_seconds, 1e-2) && is_sound(one->seconds_per_flop, 1e-3) &&
+           is_sound(one->seconds_per_byte, 1e-3);
+}
+
 static bool are_sound(const cost_rates *r)
 {
-    bool sound = true;
+    bool sound = is_sound(r->line_seconds, 1e-2) && is_sound(r->spread, 1e3) && r->spread >= 1 &&
+                 r->kind_count <= RATE_KINDS_MAX;
     for (int f = 0; f < COST_FAMILY_COUNT; f++) {
         for (int w = 0; w < RATE_WIDTHS; w++) {
-            const cost_rate *one = &r->of[f][w];
-            sound = sound && is_sound(one->start_seconds, 1e-2) && is_sound(one->seconds_per_flop, 1e-3) &&
-                    is_sound(one->seconds_per_byte, 1e-3);
+            sound = sound && is_sound_rate(&r->of[f][w]);
         }
+    }
+    for (uint64_t k = 0; sound && k < r->kind_count; k++) {
+        sound = is_sound_rate(&r->kinds[k].rate) && (k == 0 || r->kinds[k - 1].kind < r->kinds[k].kind);
     }
     return sound;
 }

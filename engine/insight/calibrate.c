@@ -1,141 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration: small programs on the cpu device, every instruction timed, and the rates of each family fitted to the
-// medians. What is run are programs as any others, so that reorders, casts and workspaces cost what they cost.
+// Calibration: small programs on the cpu device, every instruction timed, and the rates of each kernel and family fitted to the
+// quartiles. What is run are programs as any others, so that reorders, casts and workspaces cost what they cost.
 #include "insight/calibrate.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
-#include "base/host_mem.h"
-#include "base/text.h"
-#include "base/vec.h"
+#include "base/file.h"
+#include "insight/calibrate_part.h"
 #include "insight/rate_fit.h"
 
 enum { HURRIED_SHARE = 8 }; // of a batch, where the whole would take too long
-
-// ---- what is run ----------------------------------------------------------------------------------------------
-
-static const char images[] =
-    "model:\n"
-    "  name: images\n"
-    "  input: {shape: [32, 32, 3]}\n"
-    "  classes: 10\n"
-    "  loss: softmax_cross_entropy\n"
-    "  layers:\n"
-    "    - {name: stem, kind: conv2d, filters: 32, kernel: 3, padding: 1}\n"
-    "    - {name: stem_bn, kind: batch_norm, activation: relu}\n"
-    "    - {name: same, kind: conv2d, filters: 32, kernel: 3, padding: 1}\n"
-    "    - {name: same_bn, kind: batch_norm}\n"
-    "    - {name: sum, kind: add, inputs: [stem_bn, previous], activation: relu}\n"
-    "    - {name: pool, kind: max_pool, size: 2}\n"
-    "    - {name: wide, kind: conv2d, filters: 96, kernel: 3, padding: 1}\n"
-    "    - {name: wide_bn, kind: batch_norm, activation: relu}\n"
-    "    - {name: down, kind: conv2d, filters: 128, kernel: 3, stride: 2, padding: 1}\n"
-    "    - {name: down_bn, kind: batch_norm, activation: relu}\n"
-    "    - {name: mix, kind: conv2d, filters: 256, kernel: 1}\n"
-    "    - {name: mix_bn, kind: batch_norm, activation: relu}\n"
-    "    - {name: last, kind: conv2d, filters: 128, kernel: 3, padding: 1}\n"
-    "    - {name: last_act, kind: gelu}\n"
-    "    - {kind: global_avg_pool}\n"
-    "    - {kind: dense, units: 10}\n";
-
-// Many channels on small maps: large weights, and little room for tiles.
-static const char deep[] = "model:\n"
-                           "  name: deep\n"
-                           "  input: {shape: [28, 28, 64]}\n"
-                           "  classes: 10\n"
-                           "  loss: softmax_cross_entropy\n"
-                           "  layers:\n"
-                           "    - {kind: conv2d, filters: 128, kernel: 3, padding: 1}\n"
-                           "    - {kind: batch_norm, activation: relu}\n"
-                           "    - {kind: conv2d, filters: 256, kernel: 3, stride: 2, padding: 1}\n"
-                           "    - {kind: batch_norm, activation: relu}\n"
-                           "    - {kind: conv2d, filters: 256, kernel: 3, padding: 1}\n"
-                           "    - {kind: batch_norm, activation: relu}\n"
-                           "    - {kind: conv2d, filters: 512, kernel: 3, stride: 2, padding: 1}\n"
-                           "    - {kind: batch_norm, activation: relu}\n"
-                           "    - {kind: conv2d, filters: 512, kernel: 3, padding: 1}\n"
-                           "    - {kind: batch_norm, activation: relu}\n"
-                           "    - {kind: global_avg_pool}\n"
-                           "    - {kind: dense, units: 10}\n";
-
-static const char depthwise[] = "model:\n"
-                                "  name: depthwise\n"
-                                "  input: {shape: [48, 48, 3]}\n"
-                                "  classes: 10\n"
-                                "  loss: softmax_cross_entropy\n"
-                                "  layers:\n"
-                                "    - {kind: conv2d, filters: 24, kernel: 3, stride: 2, padding: 1}\n"
-                                "    - {kind: batch_norm, activation: relu}\n"
-                                "    - {kind: depthwise_conv2d, kernel: 3, padding: 1}\n"
-                                "    - {kind: batch_norm, activation: relu}\n"
-                                "    - {kind: conv2d, filters: 96, kernel: 1}\n"
-                                "    - {kind: batch_norm, activation: relu}\n"
-                                "    - {kind: depthwise_conv2d, kernel: 3, stride: 2, padding: 1}\n"
-                                "    - {kind: batch_norm, activation: relu}\n"
-                                "    - {kind: conv2d, filters: 64, kernel: 1}\n"
-                                "    - {kind: depthwise_conv2d, kernel: 3, padding: 1}\n"
-                                "    - {kind: batch_norm}\n"
-                                "    - {kind: global_avg_pool}\n"
-                                "    - {kind: dense, units: 10}\n";
-
-#define SEQUENCE(name_, form_)                                                                               \
-    "model:\n"                                                                                               \
-    "  name: " name_ "\n"                                                                                    \
-    "  input: {type: int32, classes: 4096, shape: [128]}\n"                                                  \
-    "  classes: 4096\n"                                                                                      \
-    "  loss: softmax_cross_entropy\n"                                                                        \
-    "  defaults:\n"                                                                                          \
-    "    attention: {heads: 4, causal: true, form: " form_ "}\n"                                             \
-    "  layers:\n"                                                                                            \
-    "    - {name: wte, kind: embedding, units: 256}\n"                                                       \
-    "    - {name: wpe, kind: position_embedding}\n"                                                          \
-    "    - {name: ln1, kind: layer_norm}\n"                                                                  \
-    "    - {name: attn, kind: attention}\n"                                                                  \
-    "    - {name: mid, kind: add, inputs: [wpe, previous]}\n"                                                \
-    "    - {name: ln2, kind: layer_norm}\n"                                                                  \
-    "    - {name: fc, kind: dense, units: 1024, activation: gelu_tanh}\n"                                    \
-    "    - {name: proj, kind: dense, units: 256}\n"                                                          \
-    "    - {name: drop, kind: dropout, rate: 0.1}\n"                                                         \
-    "    - {name: out, kind: add, inputs: [mid, previous]}\n"                                                \
-    "    - {name: head, kind: dense, units: 4096, bias: false, transpose: true, share: wte}\n"
-
-static const char streaming[] = SEQUENCE("streaming", "streaming");
-static const char materialised[] = SEQUENCE("materialised", "materialised");
-
-static const char dense[] = "model:\n"
-                            "  name: dense\n"
-                            "  input: {shape: [784]}\n"
-                            "  classes: 10\n"
-                            "  loss: softmax_cross_entropy\n"
-                            "  layers:\n"
-                            "    - {kind: dense, units: 1024, activation: relu}\n"
-                            "    - {kind: dense, units: 1024, activation: relu}\n"
-                            "    - {kind: dense, units: 128, activation: tanh}\n"
-                            "    - {kind: dense, units: 10}\n";
-
-// Small and large batches: the first show what it costs to start, the last what it costs to go on.
-static const calibration_program programs[] = {
-    {"images", images, 1, "momentum"},
-    {"images", images, 8, "sgd"},
-    {"images", images, 48, "adam"},
-    {"deep", deep, 1, "momentum"},
-    {"deep", deep, 8, "adam"},
-    {"depthwise", depthwise, 2, "adam"},
-    {"depthwise", depthwise, 32, "momentum"},
-    {"streaming", streaming, 1, "adam"},
-    {"streaming", streaming, 6, "adamw"},
-    {"materialised", materialised, 1, "momentum"},
-    {"materialised", materialised, 6, "adam"},
-    {"dense", dense, 8, "sgd"},
-    {"dense", dense, 256, "adam"},
-};
-enum { PROGRAMS = sizeof programs / sizeof *programs };
-_Static_assert((int)CALIBRATION_PROGRAMS == (int)PROGRAMS * (int)RATE_WIDTHS, "the header counts them");
-_Static_assert((int)CALIBRATION_PROGRAMS <= (int)HR_CALIBRATION_MODELS, "every model has room");
-static const char *const policies[RATE_WIDTHS] = {"float32", "mixed_bfloat16"};
-static const char *const types[RATE_WIDTHS] = {"float32", "bfloat16"};
 
 // ---- the result -----------------------------------------------------------------------------------------------
 
@@ -144,18 +22,17 @@ static double per_second(double seconds_each)
     return seconds_each > 0 ? 1 / seconds_each : (double)NAN;
 }
 
-static void fit_all(const calibration_samples *samples, cost_rates *r, hr_calibration *out)
+static void tell_families(const cost_rates *r, hr_calibration *out)
 {
     for (int f = COST_NOTHING + 1; f < COST_FAMILY_COUNT; f++) {
         for (int w = 0; w < RATE_WIDTHS; w++) {
-            cost_rate *one = &r->of[f][w];
-            *one = rate_fit(samples->data, samples->count, (cost_family)f, (rate_width)w);
+            const cost_rate *one = &r->of[f][w];
             if (one->instructions == 0) {
                 continue;
             }
             out->rows[out->row_count++] =
                 (hr_calibration_row){.family = cost_family_name((cost_family)f),
-                                     .type = types[w],
+                                     .type = calibration_types[w],
                                      .instructions = one->instructions,
                                      .start_seconds = one->start_seconds,
                                      .flops_per_second = per_second(one->seconds_per_flop),
@@ -164,35 +41,53 @@ static void fit_all(const calibration_samples *samples, cost_rates *r, hr_calibr
     }
 }
 _Static_assert((int)HR_CALIBRATION_ROWS >= (COST_FAMILY_COUNT - 1) * RATE_WIDTHS, "every row has room");
+_Static_assert((int)CALIBRATION_PROGRAMS <= (int)HR_CALIBRATION_MODELS, "every model has room");
 
 // ---- how good it is -------------------------------------------------------------------------------------------
 
-static double planned_seconds(const rate_sample *s, const cost_rates *r)
+// Of a model that the rates have not seen: what is foretold is another one, as a rule.
+static hr_status foretell(const calibration_part *part, size_t at, const cost_rates *all, double *seconds,
+                          hr_err *err)
 {
-    const cost_rate *one = &r->of[s->family][s->width];
-    return one->start_seconds + s->flops * one->seconds_per_flop + s->bytes * one->seconds_per_byte;
+    cost_rates others = {.spread = 1};
+    const calibration_outcome *o = &part->outcomes[at];
+    HR_TRY(rate_fit_all(part->samples.data, part->samples.count, at, &others, err));
+    *seconds = o->lines * all->line_seconds;
+    for (uint32_t n = 0; n < o->sample_count; n++) {
+        const rate_sample *s = &part->samples.data[o->sample_begin + n];
+        const cost_rate *one = rates_find(&others, s->family, s->width, s->kinds);
+        *seconds += one->start_seconds + s->flops * one->seconds_per_flop + s->bytes * one->seconds_per_byte;
+    }
+    return HR_OK;
 }
 
-static void tell_models(const calibration_samples *samples, const calibration_outcome *outcomes,
-                        const cost_rates *r, hr_calibration *out)
+static hr_status tell_models(const calibration_part *part, const cost_rates *r, hr_calibration *out,
+                             hr_err *err)
 {
-    double median_seconds = 0, fastest_seconds = 0;
-    for (size_t k = 0; k < out->model_count; k++) {
-        const calibration_outcome *o = &outcomes[k];
-        hr_calibration_model *m = &out->models[k];
-        *m = (hr_calibration_model){.name = programs[k % PROGRAMS].name,
-                                    .type = types[k / PROGRAMS],
-                                    .batch = o->batch,
-                                    .steps = o->steps,
-                                    .measured_seconds = o->median_seconds,
-                                    .noise = o->median_seconds / o->fastest_seconds - 1};
-        for (uint32_t n = 0; n < o->sample_count; n++) {
-            m->planned_seconds += planned_seconds(&samples->data[o->sample_begin + n], r);
-        }
-        median_seconds += o->median_seconds;
+    double seconds = 0, fastest_seconds = 0;
+    for (size_t k = 0; k < part->done; k++) {
+        const calibration_outcome *o = &part->outcomes[k];
+        out->models[k] = (hr_calibration_model){
+            .name = calibration_programs[k % CALIBRATION_MODELS].name,
+            .type = calibration_types[k / CALIBRATION_MODELS],
+            .batch = o->batch,
+            .steps = o->steps,
+            .measured_seconds = o->seconds + o->lines * o->line_seconds,
+            .noise = o->seconds / o->fastest_seconds - 1,
+        };
+        HR_TRY(foretell(part, k, r, &out->models[k].planned_seconds, err));
+        seconds += o->seconds;
         fastest_seconds += o->fastest_seconds;
     }
-    out->noise = fastest_seconds > 0 ? median_seconds / fastest_seconds - 1 : 0;
+    out->model_count = part->done;
+    out->noise = fastest_seconds > 0 ? seconds / fastest_seconds - 1 : 0;
+    return HR_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
 static double factor_of(const hr_calibration_model *m)
@@ -200,17 +95,53 @@ static double factor_of(const hr_calibration_model *m)
     return exp(fabs(log(m->planned_seconds / m->measured_seconds)));
 }
 
-static void judge(hr_calibration *c, double seconds)
+// What a line takes is the middle of what it took in the programs; the error that of the models' factors, and four models in five
+// are within the spread.
+static void tell_spread(hr_calibration *out, cost_rates *r)
+{
+    double factors[CALIBRATION_PROGRAMS] = {1};
+    const size_t count = out->model_count;
+    for (size_t k = 0; k < count; k++) {
+        factors[k] = factor_of(&out->models[k]);
+    }
+    qsort(factors, count, sizeof *factors, ascending);
+    out->error = factors[count / 2] - 1;
+    out->spread = r->spread = fmin(factors[count * 4 / 5], CALIBRATION_FACTOR_MOST);
+}
+
+static double line_seconds(const calibration_part *part)
+{
+    double lines[CALIBRATION_PROGRAMS] = {0};
+    for (size_t k = 0; k < part->done; k++) {
+        lines[k] = part->outcomes[k].line_seconds;
+    }
+    qsort(lines, part->done, sizeof *lines, ascending);
+    return lines[part->done / 2];
+}
+
+static void judge_time(hr_calibration *c, const calibration_task *task)
+{
+    if (c->goes_on) {
+        (void)snprintf(
+            c->refusal, sizeof c->refusal,
+            "%g s were enough for %zu of %d models, which are kept: the same command goes on from there",
+            task->seconds, c->model_count, CALIBRATION_PROGRAMS);
+    } else {
+        (void)snprintf(
+            c->refusal, sizeof c->refusal,
+            "%g s were enough for %zu of %d models: close other programs, or give it more with --seconds",
+            task->seconds, c->model_count, CALIBRATION_PROGRAMS);
+    }
+}
+
+static void judge(hr_calibration *c, const calibration_task *task)
 {
     const hr_calibration_model *worst = &c->models[0];
     for (size_t k = 1; k < c->model_count; k++) {
         worst = factor_of(&c->models[k]) > factor_of(worst) ? &c->models[k] : worst;
     }
     if (c->model_count < CALIBRATION_PROGRAMS) {
-        (void)snprintf(
-            c->refusal, sizeof c->refusal,
-            "%g s were enough for %zu of %d models: close other programs, or give it more with --seconds",
-            seconds, c->model_count, CALIBRATION_PROGRAMS);
+        judge_time(c, task);
     } else if (c->noise > CALIBRATION_NOISE_MOST) {
         (void)snprintf(
             c->refusal, sizeof c->refusal,
@@ -229,72 +160,103 @@ static void judge(hr_calibration *c, double seconds)
 
 // ---- running --------------------------------------------------------------------------------------------------
 
-typedef struct calibrator {
-    const device_ops *device;
-    void *context;
-    const hr_knobs *knobs;
-    calibration_time *time;
-    calibration_samples samples;
-    calibration_outcome outcomes[CALIBRATION_PROGRAMS];
-} calibrator;
-
 // A batch of which a few steps fit into the share, by what a sample of the same model took in the run before.
-static uint32_t fitting_batch(const calibrator *c, size_t at, double share_seconds)
+static uint32_t fitting_batch(const calibration_part *part, size_t at, double share_seconds)
 {
-    const calibration_program *what = &programs[at % PROGRAMS];
-    if (at % PROGRAMS == 0 || programs[at % PROGRAMS - 1].preset != what->preset) {
+    const calibration_program *what = &calibration_programs[at % CALIBRATION_MODELS];
+    if (at % CALIBRATION_MODELS == 0 ||
+        calibration_programs[at % CALIBRATION_MODELS - 1].preset != what->preset) {
         return what->batch;
     }
-    const calibration_outcome *before = &c->outcomes[at - 1];
-    const double a_sample = before->median_seconds / before->batch;
+    const calibration_outcome *before = &part->outcomes[at - 1];
+    const double a_sample = before->seconds / before->batch;
     const uint32_t least = (what->batch + HURRIED_SHARE - 1) / HURRIED_SHARE;
     const double most = share_seconds / ((CALIBRATION_STEPS_LEAST + 2) * a_sample);
     return most >= what->batch ? what->batch : most > least ? (uint32_t)most : least;
 }
 
-// Each program has its share of the time that is left. *done of them were measured when it ends early.
-static hr_status measure(calibrator *c, size_t *done, hr_err *err)
+static hr_status measure_one(const calibration_task *task, calibration_part *part, double share_seconds,
+                             hr_err *err)
 {
-    for (*done = 0; *done < CALIBRATION_PROGRAMS; ++*done) {
-        const uint64_t now_ns = c->time->now_ns(c->time->context);
-        const uint64_t left_ns = now_ns < c->time->until_ns ? c->time->until_ns - now_ns : 0;
-        const uint64_t share_ns = left_ns / (CALIBRATION_PROGRAMS - *done);
-        calibration_program one = programs[*done % PROGRAMS];
-        if (left_ns == 0) {
-            break;
+    const size_t at = part->done;
+    calibration_program one = calibration_programs[at % CALIBRATION_MODELS];
+    one.batch = fitting_batch(part, at, share_seconds);
+    HR_TRY(calibration_run(task->device, task->context, &one, calibration_policies[at / CALIBRATION_MODELS],
+                           task->knobs, task->time, &part->samples, &part->outcomes[at], err));
+    if (part->outcomes[at].steps >= CALIBRATION_STEPS_LEAST) {
+        for (uint32_t k = part->outcomes[at].sample_begin; k < part->samples.count; k++) {
+            part->samples.data[k].program = at;
         }
-        c->time->share_until_ns = now_ns + share_ns;
-        one.batch = fitting_batch(c, *done, (double)share_ns * 1e-9);
-        HR_TRY(calibration_run(c->device, c->context, &one, policies[*done / PROGRAMS], c->knobs, c->time,
-                               &c->samples, &c->outcomes[*done], err));
-        if (c->outcomes[*done].steps < CALIBRATION_STEPS_LEAST) {
-            break;
-        }
+        part->done++;
     }
     return HR_OK;
 }
 
-hr_status calibrate_on(const device_ops *device, void *context, const hr_knobs *knobs, calibration_time *time,
-                       double seconds, cost_rates *rates, hr_calibration *out, hr_err *err)
+// Each program has its share of the time that is left. It ends early when that is over. *saved: of what is done a file tells.
+static hr_status measure(const calibration_task *task, calibration_part *part, bool *saved, hr_err *err)
 {
-    calibrator c = {.device = device, .context = context, .knobs = knobs, .time = time};
+    calibration_time *time = task->time;
+    *saved = part->done > 0;
+    while (part->done < CALIBRATION_PROGRAMS) {
+        const uint64_t now_ns = time->now_ns(time->context);
+        const uint64_t left_ns = now_ns < time->until_ns ? time->until_ns - now_ns : 0;
+        const uint64_t share_ns = left_ns / (CALIBRATION_PROGRAMS - part->done);
+        const size_t before = part->done;
+        time->share_until_ns = now_ns + share_ns;
+        if (left_ns > 0) {
+            HR_TRY(measure_one(task, part, (double)share_ns * 1e-9, err));
+        }
+        if (part->done == before) {
+            break;
+        }
+        *saved = task->part != NULL && calibration_part_save(task->part, task->key, part);
+    }
+    return HR_OK;
+}
+
+static hr_status finish(const calibration_part *part, const calibration_task *task, cost_rates *rates,
+                        hr_calibration *out, hr_err *err)
+{
+    HR_TRY(rate_fit_all(part->samples.data, part->samples.count, RATE_WITHOUT_NONE, rates, err));
+    out->line_seconds = rates->line_seconds = line_seconds(part);
+    tell_families(rates, out);
+    HR_TRY(tell_models(part, rates, out, err));
+    tell_spread(out, rates);
+    judge(out, task);
+    return HR_OK;
+}
+
+hr_status calibrate_on(const calibration_task *task, cost_rates *rates, hr_calibration *out, hr_err *err)
+{
+    calibration_part part = {0};
+    calibration_time *time = task->time;
     const uint64_t begin_ns = time->now_ns(time->context);
-    time->until_ns = begin_ns + (uint64_t)(seconds * 1e9);
-    *out = (hr_calibration){.threads = device->threads == NULL ? 1 : device->threads(context)};
-    *rates = (cost_rates){0};
-    if (device->isa != NULL) {
-        device->isa(context, out->isa, sizeof out->isa);
+    bool saved = false;
+    time->until_ns = begin_ns + (uint64_t)(task->seconds * 1e9);
+    *out =
+        (hr_calibration){.threads = task->device->threads == NULL ? 1 : task->device->threads(task->context)};
+    *rates = (cost_rates){.spread = 1};
+    if (task->device->isa != NULL) {
+        task->device->isa(task->context, out->isa, sizeof out->isa);
     }
-    hr_status status = measure(&c, &out->model_count, err);
+    if (task->part != NULL) {
+        calibration_part_load(task->part, task->key, &part);
+    }
+    out->resumed_count = part.done;
+    hr_status status = measure(task, &part, &saved, err);
     if (status == HR_OK) {
-        fit_all(&c.samples, rates, out);
-        tell_models(&c.samples, c.outcomes, rates, out);
+        out->goes_on = saved && part.done < CALIBRATION_PROGRAMS;
         out->seconds = (double)(time->now_ns(time->context) - begin_ns) * 1e-9;
-        judge(out, seconds);
+        status = finish(&part, task, rates, out, err);
     }
-    vec_deinit(&c.samples);
+    if (status == HR_OK && task->part != NULL && !out->goes_on) {
+        calibration_part_remove(task->part);
+    }
+    calibration_part_deinit(&part);
     return status;
 }
+
+// ---- the cpu device -------------------------------------------------------------------------------------------
 
 static uint64_t monotonic_ns(void *context)
 {
@@ -302,23 +264,78 @@ static uint64_t monotonic_ns(void *context)
     return clock_now_ns();
 }
 
+// Of the one thread that computes: what other programs have of its processor is none of it.
+static uint64_t thread_ns(void *context)
+{
+    struct timespec now = {0};
+    (void)context;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t reading_ns(uint64_t (*clock)(void *context))
+{
+    enum { READINGS = 1000 };
+    uint64_t least_ns = UINT64_MAX;
+    for (int k = 0; k < READINGS; k++) {
+        const uint64_t before_ns = clock(NULL), ns = clock(NULL) - before_ns;
+        least_ns = ns < least_ns ? ns : least_ns;
+    }
+    return least_ns;
+}
+
+static calibration_time time_of(const device_ops *device, void *context)
+{
+    calibration_time time = {.now_ns = monotonic_ns};
+    time.spent_ns = device->threads(context) == 1 ? thread_ns : NULL;
+    time.looking_ns = reading_ns(monotonic_ns);
+    time.reading_ns = time.spent_ns == NULL ? time.looking_ns : reading_ns(thread_ns);
+    return time;
+}
+
+static hr_status calibrate_device(const calibration_task *task, hr_calibration *out, hr_err *err)
+{
+    cost_rates rates;
+    const hr_status status = calibrate_on(task, &rates, out, err);
+    const bool has_place = rates_path(out->path, sizeof out->path);
+    if (status == HR_OK && has_place && out->refusal[0] == '\0') {
+        out->kept = rates_save(out->path, task->key, &rates);
+    }
+    return status;
+}
+
+static hr_status calibrate_alone(calibration_task *task, hr_calibration *out, hr_err *err)
+{
+    char part[HR_CALIBRATION_PATH_MAX], lock[HR_CALIBRATION_PATH_MAX];
+    int fd = -1;
+    if (file_xdg("XDG_CACHE_HOME", ".cache", "calibration.part", part, sizeof part) &&
+        file_xdg("XDG_CACHE_HOME", ".cache", "calibration.lock", lock, sizeof lock)) {
+        task->part = part;
+        HR_TRY(calibration_lock(lock, &fd, err));
+    }
+    const hr_status status = calibrate_device(task, out, err);
+    calibration_unlock(fd);
+    return status;
+}
+
 hr_status hr_calibrate(const hr_knobs *knobs, double seconds, hr_calibration *out, hr_err *err)
 {
     const device_ops *device = NULL;
     void *context = NULL;
     const device_options options = {.threads = (uint32_t)hr_knob_int(knobs, HR_KNOB_THREADS_COUNT)};
-    calibration_time time = {.now_ns = monotonic_ns};
-    cost_rates rates;
     hr_target target;
     *out = (hr_calibration){0};
     HR_TRY(device_find("cpu", &device, err));
     HR_TRY(device->open(&options, &context, err));
     device->target(context, &target);
-    hr_status status = calibrate_on(device, context, knobs, &time, seconds, &rates, out, err);
-    const bool has_place = rates_path(out->path, sizeof out->path);
-    if (status == HR_OK && has_place && out->refusal[0] == '\0') {
-        out->kept = rates_save(out->path, target.key, &rates);
-    }
+    calibration_time time = time_of(device, context);
+    calibration_task task = {.device = device,
+                             .context = context,
+                             .knobs = knobs,
+                             .time = &time,
+                             .seconds = seconds,
+                             .key = target.key};
+    const hr_status status = calibrate_alone(&task, out, err);
     device->close(context);
     return status;
 }

@@ -7,20 +7,25 @@
 
 #include "device/device.h"
 #include "device/rates.h"
-#include "insight/calibrate_run.h"
+#include "insight/calibrate_programs.h"
 
-enum { CALIBRATION_PROGRAMS = 26 }; // of a whole calibration
-
-// Beyond these a calibration is refused. Measured on a core of a Xeon with AMX: alone on it, noise 0.06 and factors up
-// to 1.6 (small models run from the caches); two threads beside a dozen other programs, noise 0.5 to 2 and factors up
-// to 23.
+// Beyond these a calibration is refused. Measured on a core of a Xeon with AMX: alone on it, noise 0.06; two threads beside a dozen
+// other programs, noise 0.5 to 2 and factors up to 23.
 #define CALIBRATION_NOISE_MOST  0.25
 #define CALIBRATION_FACTOR_MOST 2.5 // planned over measured of a model, either way
 
-// Measures for at most `seconds` of time->now_ns (the limits of `time` are set here), fits and judges. `out` has
-// everything but kept and path. Errors of the device and memory only.
-HR_MUST_CHECK hr_status calibrate_on(const device_ops *device, void *context, const hr_knobs *knobs,
-                                     calibration_time *time, double seconds, cost_rates *rates,
-                                     hr_calibration *out, hr_err *err);
+typedef struct calibration_task {
+    const device_ops *device;
+    void *context;
+    const hr_knobs *knobs;
+    calibration_time *time; // its limits are set here
+    double seconds;         // of time->now_ns, at most
+    const char *part;       // file of what is measured until it is whole; NULL: none
+    uint64_t key;           // of the device, in that file
+} calibration_task;
+
+// Goes on from the part, measures, fits and judges. `out` has everything but kept and path. Errors of the device and memory only.
+HR_MUST_CHECK hr_status calibrate_on(const calibration_task *task, cost_rates *rates, hr_calibration *out,
+                                     hr_err *err);
 
 #endif

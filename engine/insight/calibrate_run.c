@@ -14,7 +14,7 @@
 #include "model/model.h"
 #include "program/compile.h"
 
-enum { WARM_STEPS = 2, STEPS_MAX = 31 };
+enum { WARM_STEPS = 2, STEPS_MAX = 63 };
 #define MEMORY_BYTES (UINT64_C(4) << 30) // address space; what a program touches is far less
 
 // A device between the executor and the real one: it takes the time of every instruction, and starts none when the
@@ -24,13 +24,20 @@ typedef struct stopwatch {
     void *context;
     const calibration_time *time;
     uint64_t *ns; // [instr][STEPS_MAX]
-    uint32_t step;
+    uint64_t step_ns,
+        besides_ns; // of the step under way: its instructions; the least that any step took besides
+    uint32_t step, timed;
     bool is_over;
 } stopwatch;
 
 static uint64_t now_ns(const stopwatch *w)
 {
     return w->time->now_ns(w->time->context);
+}
+
+static uint64_t spent_ns(const stopwatch *w)
+{
+    return w->time->spent_ns == NULL ? now_ns(w) : w->time->spent_ns(w->time->context);
 }
 
 static hr_status watch_load(void *context, const program *p, void **kernels, hr_err *err)
@@ -49,13 +56,16 @@ static hr_status watch_run(void *context, void *kernels, uint32_t at, void *cons
                            hr_err *err)
 {
     stopwatch *w = context;
-    const uint64_t begin_ns = now_ns(w);
-    if (begin_ns >= w->time->until_ns) {
+    if (now_ns(w) >= w->time->until_ns) {
         w->is_over = true;
         return HR_FAIL(err, INTERRUPTED, "the time for measuring is over");
     }
+    const uint64_t begin_ns = spent_ns(w);
     const hr_status status = w->device->run(w->context, kernels, at, address, io, err);
-    w->ns[(size_t)at * STEPS_MAX + w->step] = now_ns(w) - begin_ns;
+    const uint64_t took_ns = spent_ns(w) - begin_ns, reading_ns = w->time->reading_ns;
+    w->ns[(size_t)at * STEPS_MAX + w->step] = took_ns > reading_ns ? took_ns - reading_ns : 0;
+    w->step_ns += took_ns;
+    w->timed++;
     return status;
 }
 
@@ -187,6 +197,16 @@ static bool goes_on(const bench *b, uint32_t done)
            (done < CALIBRATION_STEPS_LEAST || time->now_ns(time->context) < time->share_until_ns);
 }
 
+// A step takes what its instructions take, and the rest: allocations, and the way from line to line. Of each instruction two
+// readings of the clocks are in it, which are of our making.
+static void note_besides(stopwatch *w, uint64_t took_ns)
+{
+    const uint64_t ours_ns = w->timed * (w->time->looking_ns + w->time->reading_ns);
+    const uint64_t besides_ns = took_ns - w->step_ns,
+                   left_ns = besides_ns > ours_ns ? besides_ns - ours_ns : 0;
+    w->besides_ns = left_ns < w->besides_ns ? left_ns : w->besides_ns;
+}
+
 static hr_status run_steps(bench *b, uint32_t *done, hr_err *err)
 {
     *done = 0;
@@ -196,10 +216,13 @@ static hr_status run_steps(bench *b, uint32_t *done, hr_err *err)
             io.slot[k] = b->slot[k];
         }
         b->watch.step = *done;
+        b->watch.step_ns = b->watch.timed = 0;
+        const uint64_t begin_ns = spent_ns(&b->watch);
         const hr_status status = executor_step(b->x, b->program_slot, &io, err);
         if (status != HR_OK) {
             return b->watch.is_over ? HR_OK : status;
         }
+        note_besides(&b->watch, spent_ns(&b->watch) - begin_ns);
         *done += n >= WARM_STEPS;
     }
     return HR_OK;
@@ -216,7 +239,7 @@ static double seconds_of(uint64_t ns)
     return (double)(ns > 0 ? ns : 1) * 1e-9;
 }
 
-static hr_status take_medians(bench *b, calibration_samples *samples, calibration_outcome *out, hr_err *err)
+static hr_status take_quartiles(bench *b, calibration_samples *samples, calibration_outcome *out, hr_err *err)
 {
     out->sample_begin = samples->count;
     for (uint32_t n = 0; n < b->p->instr_count; n++) {
@@ -231,15 +254,18 @@ static hr_status take_medians(bench *b, calibration_samples *samples, calibratio
             return HR_FAIL(err, NOMEM, "no host memory for %u measurements", samples->count);
         }
         qsort(ns, out->steps, sizeof *ns, ascending);
-        *s = (rate_sample){.seconds = seconds_of(ns[out->steps / 2]),
+        *s = (rate_sample){.seconds = seconds_of(ns[out->steps / 4]),
                            .flops = (double)i->flops,
                            .bytes = (double)i->bytes_moved,
                            .family = family,
-                           .width = rates_width_of(b->p, i)};
+                           .width = rates_width_of(b->p, i),
+                           .kinds = rates_kinds_of(b->p, i)};
         out->sample_count++;
-        out->median_seconds += s->seconds;
+        out->seconds += s->seconds;
         out->fastest_seconds += seconds_of(ns[0]);
     }
+    out->lines = b->p->instr_count;
+    out->line_seconds = (double)b->watch.besides_ns * 1e-9 / b->p->instr_count;
     return HR_OK;
 }
 
@@ -252,7 +278,7 @@ static hr_status run(bench *b, calibration_samples *samples, calibration_outcome
     HR_TRY(allocate(b, err));
     HR_TRY(make_batch(b, err));
     HR_TRY(run_steps(b, &out->steps, err));
-    return out->steps < CALIBRATION_STEPS_LEAST ? HR_OK : take_medians(b, samples, out, err);
+    return out->steps < CALIBRATION_STEPS_LEAST ? HR_OK : take_quartiles(b, samples, out, err);
 }
 
 static void deinit(bench *b)
@@ -274,7 +300,8 @@ hr_status calibration_run(const device_ops *device, void *context, const calibra
                           const char *policy, const hr_knobs *knobs, const calibration_time *time,
                           calibration_samples *samples, calibration_outcome *out, hr_err *err)
 {
-    bench b = {.watch = {.device = device, .context = context, .time = time}, .knobs = *knobs};
+    bench b = {.watch = {.device = device, .context = context, .time = time, .besides_ns = UINT64_MAX},
+               .knobs = *knobs};
     *out = (calibration_outcome){.batch = what->batch};
     hr_status status = turn(&b, what, policy, err);
     status = status == HR_OK ? compile(&b, what, err) : status;

@@ -3,6 +3,9 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
+
+#include "base/host_mem.h"
 
 enum { TERMS = 3, SUBSETS = 1 << TERMS, ROUNDS = 12 };
 
@@ -31,20 +34,11 @@ static double predicted(const rate_sample *s, const double factor[TERMS])
     return sum;
 }
 
-static bool belongs(const rate_sample *s, cost_family family, rate_width width)
-{
-    return s->family == family && s->width == width;
-}
-
 // Each sample weighs 1 / what the last round said it takes.
-static normal_equations gather(const rate_sample *samples, size_t count, const rate_sample *like,
-                               const double factor[TERMS])
+static normal_equations gather(const rate_sample *samples, size_t count, const double factor[TERMS])
 {
     normal_equations n = {0};
     for (size_t i = 0; i < count; i++) {
-        if (!belongs(&samples[i], like->family, like->width)) {
-            continue;
-        }
         double x[TERMS];
         const double microseconds = samples[i].seconds * 1e6;
         const double expected = factor == NULL ? microseconds : predicted(&samples[i], factor);
@@ -125,22 +119,95 @@ static bool solve_without_negatives(const normal_equations *n, double best[TERMS
     return any;
 }
 
-cost_rate rate_fit(const rate_sample *samples, size_t count, cost_family family, rate_width width)
+cost_rate rate_fit(const rate_sample *samples, size_t count)
 {
-    const rate_sample like = {.family = family, .width = width};
     double factor[TERMS] = {0};
-    cost_rate out = {0};
-    for (size_t i = 0; i < count; i++) {
-        out.instructions += belongs(&samples[i], family, width);
-    }
-    for (int round = 0; out.instructions > 0 && round < ROUNDS; round++) {
-        const normal_equations n = gather(samples, count, &like, round == 0 ? NULL : factor);
+    for (int round = 0; count > 0 && round < ROUNDS; round++) {
+        const normal_equations n = gather(samples, count, round == 0 ? NULL : factor);
         if (!solve_without_negatives(&n, factor)) {
             break;
         }
     }
-    out.start_seconds = factor[0] * scale[0];
-    out.seconds_per_flop = factor[1] * scale[1];
-    out.seconds_per_byte = factor[2] * scale[2];
-    return out;
+    return (cost_rate){.start_seconds = factor[0] * scale[0],
+                       .seconds_per_flop = factor[1] * scale[1],
+                       .seconds_per_byte = factor[2] * scale[2],
+                       .instructions = count};
+}
+
+// ---- all of them ----------------------------------------------------------------------------------------------
+
+typedef struct fitter {
+    const rate_sample *samples;
+    size_t count;
+    uint64_t without;
+    rate_sample *some; // room for all of them
+} fitter;
+
+static size_t pick_family(fitter *f, cost_family family, rate_width width)
+{
+    size_t picked = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const rate_sample *s = &f->samples[i];
+        if (s->program != f->without && s->family == family && s->width == width) {
+            f->some[picked++] = *s;
+        }
+    }
+    return picked;
+}
+
+// 0 as well where one program alone has it: one batch of one model says nothing of how its kernels grow.
+static size_t pick_kind(fitter *f, uint64_t kind)
+{
+    size_t picked = 0;
+    bool is_alone = true;
+    for (size_t i = 0; i < f->count; i++) {
+        const rate_sample *s = &f->samples[i];
+        if (s->program != f->without && (s->kinds.kernel == kind || s->kinds.operation == kind)) {
+            f->some[picked++] = *s;
+            is_alone = is_alone && s->program == f->some[0].program;
+        }
+    }
+    return is_alone ? 0 : picked;
+}
+
+static void add_kind(fitter *f, uint64_t kind, cost_rates *out)
+{
+    uint64_t at = 0;
+    while (at < out->kind_count && out->kinds[at].kind < kind) {
+        at++;
+    }
+    if (out->kind_count == RATE_KINDS_MAX || (at < out->kind_count && out->kinds[at].kind == kind)) {
+        return;
+    }
+    const size_t picked = pick_kind(f, kind);
+    if (picked > 0) {
+        memmove(&out->kinds[at + 1], &out->kinds[at], (out->kind_count - at) * sizeof *out->kinds);
+        out->kinds[at] = (kind_rate){.kind = kind, .rate = rate_fit(f->some, picked)};
+        out->kind_count++;
+    }
+}
+
+hr_status rate_fit_all(const rate_sample *samples, size_t count, uint64_t without, cost_rates *out,
+                       hr_err *err)
+{
+    fitter f = {.samples = samples, .count = count, .without = without};
+    out->kind_count = 0;
+    f.some = hr_calloc(count + 1, sizeof *f.some);
+    if (f.some == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for %zu measurements", count);
+    }
+    for (int family = COST_NOTHING + 1; family < COST_FAMILY_COUNT; family++) {
+        for (int width = 0; width < RATE_WIDTHS; width++) {
+            const size_t picked = pick_family(&f, (cost_family)family, (rate_width)width);
+            out->of[family][width] = rate_fit(f.some, picked);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (without == RATE_WITHOUT_NONE || samples[i].program == without) {
+            add_kind(&f, samples[i].kinds.kernel, out);
+            add_kind(&f, samples[i].kinds.operation, out);
+        }
+    }
+    hr_free(f.some);
+    return HR_OK;
 }

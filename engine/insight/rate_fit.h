@@ -5,18 +5,27 @@
 
 #include <stddef.h>
 
+#include "headroom/status.h"
+
 #include "device/rates.h"
 
 typedef struct rate_sample {
     double seconds, flops, bytes; // seconds above 0
+    rate_kinds kinds;
     cost_family family;
     rate_width width;
+    uint64_t program; // of which it is an instruction
 } rate_sample;
 
-// start, per FLOP and per byte, none negative, for the samples of one family and width; all zero when there are
-// none. The deviance of a Poisson model is minimised by weighted least squares, which keeps the sum: what the samples
-// took together is what the rates say they take together, so that neither the many small instructions nor the few
-// large ones are forgotten.
-cost_rate rate_fit(const rate_sample *samples, size_t count, cost_family family, rate_width width);
+// start, per FLOP and per byte, none negative, for all of the samples; all zero when there are none. The deviance of a Poisson model is
+// minimised by weighted least squares, which keeps the sum: what the samples took together is what the rates say they take together,
+// so that neither the many small instructions nor the few large ones are forgotten.
+cost_rate rate_fit(const rate_sample *samples, size_t count);
+
+// Families and kinds, of kinds those that two programs have; line and spread stay. `without` a program: as if it had not been run,
+// and of kinds only those that its instructions have. NOMEM only.
+#define RATE_WITHOUT_NONE UINT64_MAX
+HR_MUST_CHECK hr_status rate_fit_all(const rate_sample *samples, size_t count, uint64_t without,
+                                     cost_rates *out, hr_err *err);
 
 #endif

@@ -110,7 +110,10 @@ static bool one_more_runs_out(const hr_preset *preset, hr_knobs knobs, largest_b
     const hr_status limited = count_peak(preset, &knobs, &bytes, &err);
     status = status == HR_OK ? hr_knobs_set(&knobs, HR_KNOB_DEVICE_VRAM, "1TiB", &none) : status;
     status = status == HR_OK ? count_peak(preset, &knobs, &out->beyond_bytes, &none) : status;
-    out->by_cuts = out->beyond_bytes <= out->limit_bytes;
+    out->by_cuts = status == HR_OK && out->beyond_bytes <= out->limit_bytes;
+    if (out->by_host) {
+        return status == limited && limited != HR_OK && strcmp(err.sentence, none.sentence) == 0;
+    }
     if (limited != HR_OOM || status != HR_OK) {
         (void)snprintf(why, size, "batch %" PRIu64 ": %s", out->batch + 1,
                        limited == HR_OK    ? "it fits"
@@ -135,6 +138,7 @@ bool largest_batch_holds(const hr_preset *preset, const hr_knobs *knobs, uint64_
     *out = (largest_batch){.limit_bytes = limit_bytes,
                            .batch = found.value,
                            .is_last = found.is_last,
+                           .by_host = found.value == 0 && hr_whatif_lacks_host(&found.plan),
                            .planned_bytes = found.plan.peak_in_use_bytes};
     if (status != HR_OK) {
         (void)snprintf(why, size, "%s", err.sentence);

@@ -19,6 +19,7 @@ typedef struct largest_batch {
     uint64_t planned_bytes, counted_bytes; // peaks of it
     uint64_t beyond_bytes;                 // the peak of one sample more, with plenty
     bool by_cuts;                          // which is within the limit: how the blocks lie keeps it out
+    bool by_host; // the host has no room for it: the run says so with plenty of the device, too
 } largest_batch;
 
 // Three limits, each between what two batches need that are one sample apart, of `samples` samples, twice and four times as many.

@@ -19,7 +19,7 @@
 enum { TINY_SAMPLES = 5, MOST_MIB = 2048 };
 
 typedef struct tally {
-    unsigned presets, limits, exact, broken, by_cuts, left_out;
+    unsigned presets, limits, exact, broken, by_cuts, by_host, left_out;
     bool wrote; // a row of the list under way
 } tally;
 
@@ -84,6 +84,7 @@ static void check_limit(const char *name, const hr_preset *preset, const hr_knob
     t->exact += holds;
     t->broken += !holds;
     t->by_cuts += holds && !found.is_last && found.by_cuts;
+    t->by_host += holds && found.by_host;
 }
 
 static void check_preset(const char *name, uint64_t most_bytes, tally *t)
@@ -139,8 +140,10 @@ int main(int argc, char **argv)
         (void)fflush(stdout);
     }
     hr_preset_list_free(entries);
-    printf("],\n\"presets\": %u, \"limits\": %u, \"exact\": %u, \"kept_out_by_cuts\": %u, \"broken\": %u, "
+    printf("],\n\"presets\": %u, \"limits\": %u, \"exact\": %u, \"kept_out_by_cuts\": %u, "
+           "\"kept_out_by_host\": %u, \"broken\": %u, "
            "\"left_out\": %u, \"steps\": %d}\n",
-           t.presets, t.limits, t.exact, t.by_cuts, t.broken, t.left_out, (int)LARGEST_BATCH_STEPS);
+           t.presets, t.limits, t.exact, t.by_cuts, t.by_host, t.broken, t.left_out,
+           (int)LARGEST_BATCH_STEPS);
     return t.broken == 0 ? 0 : 1;
 }

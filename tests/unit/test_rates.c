@@ -14,6 +14,7 @@
 #include "insight/rate_fit.h"
 #include "memory/heap.h"
 
+enum { KINDS = 7 };
 static char folder[64], path[96];
 
 static void make_folder(void)
@@ -43,6 +44,13 @@ static cost_rates draw_rates(uint64_t seed)
         for (int w = 0; w < RATE_WIDTHS; w++) {
             r.of[f][w] = (cost_rate){draw(&seed, 1e-3), draw(&seed, 1e-9), draw(&seed, 1e-9), seed % 100};
         }
+    }
+    r.line_seconds = draw(&seed, 1e-6);
+    r.spread = 1 + draw(&seed, 1);
+    r.kind_count = seed % KINDS;
+    for (uint64_t k = 0; k < r.kind_count; k++) {
+        r.kinds[k].kind = (k + 1) * 1000 + seed % 1000;
+        r.kinds[k].rate = (cost_rate){draw(&seed, 1e-3), draw(&seed, 1e-9), draw(&seed, 1e-9), 1};
     }
     return r;
 }
@@ -202,6 +210,32 @@ START_TEST(what_was_not_measured_counts_as_what_is_nearest)
 }
 END_TEST
 
+// Of the kernel first, then of the operation, then of the family.
+START_TEST(what_was_measured_nearest_counts)
+{
+    const tensor t = {.name = "t", .dtype = HR_F32};
+    instr i = {.op = HR_OP_GELU, .in_count = 1, .impl = "own lanes"};
+    const program p = {.tensors = &t, .instrs = &i, .tensor_count = 1, .instr_count = 1};
+    const rate_kinds kinds = rates_kinds_of(&p, &i);
+    static cost_rates r;
+    ck_assert_uint_ne(kinds.kernel, kinds.operation);
+    r = (cost_rates){.spread = 1, .line_seconds = 1e-7};
+    r.of[COST_ELEMENTWISE][RATE_FLOAT32] = (cost_rate){.start_seconds = 1e-6, .instructions = 1};
+    ck_assert_uint_eq(rates_ns(&r, &p, &i), 1100);
+    r.kinds[r.kind_count++] = (kind_rate){kinds.operation, {.start_seconds = 2e-6}};
+    ck_assert_uint_eq(rates_ns(&r, &p, &i), 2100);
+    const bool last = kinds.kernel > kinds.operation;
+    r.kinds[last ? 1 : 0] = (kind_rate){kinds.kernel, {.start_seconds = 3e-6}};
+    r.kinds[last ? 0 : 1] = (kind_rate){kinds.operation, {.start_seconds = 2e-6}};
+    r.kind_count = 2;
+    ck_assert_uint_eq(rates_ns(&r, &p, &i), 3100);
+    i.impl = "another";
+    ck_assert_uint_eq(rates_ns(&r, &p, &i), 2100);
+    i.op = HR_OP_ALLOC;
+    ck_assert_uint_eq(rates_ns(&r, &p, &i), 100);
+}
+END_TEST
+
 enum { SAMPLES = 60 };
 
 static void draw_samples(rate_sample *samples, const cost_rate *truth, uint64_t *seed, double noise)
@@ -217,6 +251,18 @@ static void draw_samples(rate_sample *samples, const cost_rate *truth, uint64_t 
     }
 }
 
+static cost_rate fit(const rate_sample *samples, size_t count, cost_family family, rate_width width)
+{
+    rate_sample some[SAMPLES];
+    size_t picked = 0;
+    for (size_t k = 0; k < count; k++) {
+        if (samples[k].family == family && samples[k].width == width) {
+            some[picked++] = samples[k];
+        }
+    }
+    return rate_fit(some, picked);
+}
+
 START_TEST(rates_that_explain_the_samples_are_found_again)
 {
     static const cost_rate truths[] = {
@@ -225,7 +271,7 @@ START_TEST(rates_that_explain_the_samples_are_found_again)
         rate_sample samples[SAMPLES];
         uint64_t seed = k + 1;
         draw_samples(samples, &truths[k], &seed, 0);
-        const cost_rate found = rate_fit(samples, SAMPLES, COST_NORM, RATE_FLOAT32);
+        const cost_rate found = fit(samples, SAMPLES, COST_NORM, RATE_FLOAT32);
         ck_assert_uint_eq(found.instructions, SAMPLES / 2);
         ck_assert_double_eq_tol(found.start_seconds, truths[k].start_seconds, 1e-12);
         ck_assert_double_eq_tol(found.seconds_per_flop, truths[k].seconds_per_flop, 1e-17);
@@ -241,7 +287,7 @@ START_TEST(the_sum_of_noisy_samples_is_kept_and_nothing_is_negative)
         uint64_t seed = trial;
         const cost_rate truth = {draw(&seed, 1e-5), draw(&seed, 1e-11), draw(&seed, 1e-10), 0};
         draw_samples(samples, &truth, &seed, 0.5);
-        const cost_rate found = rate_fit(samples, SAMPLES, COST_COPY, RATE_FLOAT32);
+        const cost_rate found = fit(samples, SAMPLES, COST_COPY, RATE_FLOAT32);
         double sum = 0, predicted = 0;
         ck_assert(found.start_seconds >= 0 && found.seconds_per_flop >= 0 && found.seconds_per_byte >= 0);
         for (int k = 0; k < SAMPLES; k++) {
@@ -259,10 +305,10 @@ END_TEST
 START_TEST(no_samples_are_no_rate)
 {
     const rate_sample other = {.seconds = 1, .family = COST_NORM};
-    const cost_rate none = rate_fit(&other, 1, COST_NORM, RATE_HALF);
+    const cost_rate none = fit(&other, 1, COST_NORM, RATE_HALF);
     ck_assert_uint_eq(none.instructions, 0);
     ck_assert_double_eq(none.start_seconds + none.seconds_per_flop + none.seconds_per_byte, 0);
-    const cost_rate one = rate_fit(&other, 1, COST_NORM, RATE_FLOAT32);
+    const cost_rate one = fit(&other, 1, COST_NORM, RATE_FLOAT32);
     ck_assert_double_eq_tol(one.start_seconds, 1, 1e-9);
 }
 END_TEST
@@ -279,6 +325,7 @@ int main(void)
     tcase_add_test(all, a_request_for_host_memory_that_fails_leaves_the_old_file);
     tcase_add_test(all, more_work_never_takes_less);
     tcase_add_test(all, what_was_not_measured_counts_as_what_is_nearest);
+    tcase_add_test(all, what_was_measured_nearest_counts);
     tcase_add_test(all, rates_that_explain_the_samples_are_found_again);
     tcase_add_test(all, the_sum_of_noisy_samples_is_kept_and_nothing_is_negative);
     tcase_add_test(all, no_samples_are_no_rate);

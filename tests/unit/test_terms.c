@@ -149,6 +149,11 @@ START_TEST(every_field_of_the_files_is_a_term)
         "exit_code",
         // headroom.calibration/1, what-if
         "families",
+        "goes_on",
+        "line_seconds",
+        "model_error",
+        "resumed",
+        "spread",
         "kept",
         "refusal",
         "noise",

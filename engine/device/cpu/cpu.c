@@ -91,6 +91,14 @@ static uint64_t cpu_duration_ns(void *context, const program *p, const instr *i)
     return device->calibrated ? rates_ns(&device->rates, p, i) : 0;
 }
 
+// Of a step as a whole, by which calibration was off for models that it had not seen.
+static double cpu_spread(void *context, const instr *i)
+{
+    const cpu_device *device = context;
+    (void)i;
+    return device->calibrated ? device->rates.spread : 1;
+}
+
 static void cpu_isa(void *context, char *name, uint32_t size)
 {
     (void)context;
@@ -276,6 +284,7 @@ const device_ops device_cpu = {
     .run = cpu_run_instr,
     .tells_time = cpu_tells_time,
     .duration_ns = cpu_duration_ns,
+    .spread = cpu_spread,
     .copy_in = cpu_copy_in,
     .copy_out = cpu_copy_out,
 };

@@ -10,11 +10,11 @@
 #include "headroom/knobs.h"
 #include "headroom/status.h"
 
-#define HR_CALIBRATION_SECONDS 20.0
+#define HR_CALIBRATION_SECONDS 40.0
 
 enum {
     HR_CALIBRATION_ROWS = 32,
-    HR_CALIBRATION_MODELS = 32,
+    HR_CALIBRATION_MODELS = 64,
     HR_CALIBRATION_PATH_MAX = 512,
     HR_CALIBRATION_REFUSAL_MAX = 320
 };
@@ -27,7 +27,7 @@ typedef struct hr_calibration_row {
     double flops_per_second, bytes_per_second; // NaN: what it takes does not depend on them
 } hr_calibration_row;
 
-// One small model that was run, and what the rates say of it.
+// One small model that was run, and what rates say of it that were made without it.
 typedef struct hr_calibration_model {
     const char *name; // "images"; static storage
     const char *type; // as above
@@ -42,9 +42,14 @@ typedef struct hr_calibration {
     double seconds; // it took
     size_t row_count;
     hr_calibration_row rows[HR_CALIBRATION_ROWS];
-    size_t model_count; // that were measured
+    size_t model_count;   // that were measured
+    size_t resumed_count; // of them by an earlier calibration, which was cut short
     hr_calibration_model models[HR_CALIBRATION_MODELS];
-    double noise; // of all of them together
+    double noise;        // of all of them together
+    double line_seconds; // every line of a listing takes besides
+    double error;        // of the models, in the middle: 0.1 is a tenth, either way
+    double spread;       // four models in five are within this factor of what is planned, either way
+    bool goes_on;        // the time was over, and the next calibration goes on with what is left
     // Why the rates are not to be believed, and what to do; "" when they are. They are not kept then.
     char refusal[HR_CALIBRATION_REFUSAL_MAX];
     bool
@@ -55,7 +60,8 @@ typedef struct hr_calibration {
 // Runs small programs on the cpu device with threads.count of `knobs` and keeps the result in
 // $XDG_CACHE_HOME/headroom: devices that are opened from then on tell the time by it. No instruction begins after
 // `seconds`. What was measured on a busy machine, or explains the models badly, is refused and not kept, which is no
-// error. DEPENDENCY error without the cpu device.
+// error. One that is killed, or whose time is over, leaves what it measured, and the next one goes on from there. DEPENDENCY error
+// without the cpu device, STATE error while another process calibrates.
 HR_MUST_CHECK hr_status hr_calibrate(const hr_knobs *knobs, double seconds, hr_calibration *out, hr_err *err);
 
 #endif
