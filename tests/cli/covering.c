@@ -187,13 +187,13 @@ static bool candidate(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, config
     return most > 0;
 }
 
-static configuration *append(covering *out)
+static void append(configuration **list, size_t *count, configuration c)
 {
-    out->list = realloc(out->list, (out->count + 1) * sizeof *out->list);
-    if (out->list == NULL) {
+    *list = realloc(*list, (*count + 1) * sizeof **list);
+    if (*list == NULL) {
         exit(2);
     }
-    return &out->list[out->count++];
+    (*list)[(*count)++] = c;
 }
 
 static void visit_pairs(pairs *p, void (*visit)(pairs *, size_t, uint8_t, size_t, uint8_t, void *),
@@ -218,9 +218,15 @@ static void cover_pair(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, void 
     if (p->state[a][i][b][j] == PAIR_OPEN) {
         if (candidate(p, a, i, b, j, &c)) {
             cover(p, &c);
-            *append(out) = c;
+            append(&out->list, &out->count, c);
         } else {
             p->state[a][i][b][j] = PAIR_ILLEGAL;
+            c = (configuration){{0}};
+            c.value[a] = i;
+            c.value[b] = j;
+            if (a > 0) {
+                append(&out->illegal, &out->illegal_count, c);
+            }
         }
     }
     out->illegal_pairs += p->state[a][i][b][j] == PAIR_ILLEGAL;
@@ -228,7 +234,7 @@ static void cover_pair(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, void 
 
 covering covering_make(uint64_t seed)
 {
-    covering out = {NULL, 0, 0, 0};
+    covering out = {.list = NULL};
     pairs *p = calloc(1, sizeof *p);
     if (p == NULL) {
         exit(2);
@@ -243,31 +249,17 @@ covering covering_make(uint64_t seed)
 void covering_deinit(covering *c)
 {
     free(c->list);
-    *c = (covering){NULL, 0, 0, 0};
+    free(c->illegal);
+    *c = (covering){.list = NULL};
 }
 
-static void visit_illegal(pairs *p, size_t a, uint8_t i, size_t b, uint8_t j, void *context)
+void covering_visit_illegal(const covering *c,
+                            void (*visit)(const configuration *pair, const hr_knobs *knobs))
 {
-    void (**visit)(const configuration *, const hr_knobs *) = context;
-    configuration c = {{0}};
-    if (a == 0 || candidate(p, a, i, b, j, &c)) {
-        return;
-    }
-    c = (configuration){{0}};
-    c.value[a] = i;
-    c.value[b] = j;
-    hr_knobs knobs = base_knobs();
-    configuration_apply(&c, &knobs);
-    (*visit)(&c, &knobs);
-}
-
-void covering_visit_illegal(void (*visit)(const configuration *pair, const hr_knobs *knobs))
-{
-    pairs *p = calloc(1, sizeof *p);
-    if (p == NULL) {
-        exit(2);
-    }
     (void)covering_axes(NULL);
-    visit_pairs(p, visit_illegal, &visit);
-    free(p);
+    for (size_t k = 0; k < c->illegal_count; k++) {
+        hr_knobs knobs = base_knobs();
+        configuration_apply(&c->illegal[k], &knobs);
+        visit(&c->illegal[k], &knobs);
+    }
 }

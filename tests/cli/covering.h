@@ -34,14 +34,16 @@ bool configuration_mend(configuration *c, const axis_set *fixed);
 typedef struct covering {
     configuration *list;
     size_t count;
+    configuration *illegal; // two values alone that no configuration can have, a model not among them
+    size_t illegal_count;
     size_t pairs, illegal_pairs;
 } covering;
 
 // Fails the program when memory is short.
 covering covering_make(uint64_t seed);
 void covering_deinit(covering *c);
-// Calls `visit` with every pair of values that no configuration can have, and the knobs that have just these two
-// turned.
-void covering_visit_illegal(void (*visit)(const configuration *pair, const hr_knobs *knobs));
+// Calls `visit` with each of c->illegal and the knobs that have just these two turned.
+void covering_visit_illegal(const covering *c,
+                            void (*visit)(const configuration *pair, const hr_knobs *knobs));
 
 #endif
