@@ -6,12 +6,28 @@
 // clang-format off
 #define DEMO "hr.preset \"demo\"\nhr.knobs.device.kind = \"plan\"\n"
 
+static const lua_script_field export_options[] = {
+    {"columns", "string[]", "of a .csv, in their order; \"memory.peak_in_use_bytes\" is a field of a table. Without it all plain ones"},
+    {NULL, NULL, NULL},
+};
+static const lua_script_field sweep_options[] = {
+    {"steps", "integer", "that each combination is trained; only planned without it"},
+    {NULL, NULL, NULL},
+};
 static const lua_script_field fit_options[] = {
     {"keep", "string", "what may not change: \"batch,precision\", a group or a key; without it all but the optimizer may"},
     {NULL, NULL, NULL},
 };
 static const lua_script_field on_options[] = {
     {"above", "hr.Size", "of \"alloc\": the smallest request that is told of"},
+    {NULL, NULL, NULL},
+};
+static const lua_script_field plot_options[] = {
+    {"x", "number[]", "of every point"},
+    {"y", "table", "a list of numbers or sizes, or up to six of them by their names"},
+    {"title", "string", "above it"},
+    {"label", "string", "of x"},
+    {"log_x", "boolean", "x is drawn by its logarithm"},
     {NULL, NULL, NULL},
 };
 static const lua_script_field plan_options[] = {
@@ -48,6 +64,11 @@ static const script_api_row rows[] = {
      "local cap = hr.bytes(\"3GiB\")\n"
      "assert(cap - \"1GiB\" == hr.bytes(\"2GiB\") and cap > 1024 and cap.bytes == 3 << 30)",
      script_bytes},
+    {"compare", "a, b", "a: hr.Result, b: hr.Result", "table[]",
+     "where two results differ: a list of rows with name, a, b and change, which prints as a table", NULL,
+     DEMO "local rows = hr.compare(hr.plan(), hr.plan{batch = {size = 64}})\nprint(rows)\n"
+     "assert(rows[1].name and rows[1].a ~= rows[1].b)",
+     script_compare},
     {"eval", "", "", "table",
      "evaluates the samples that are held out with the weights at hand: eval_loss, eval_accuracy, samples", NULL,
      "hr.preset \"demo\"\nhr.knobs.batch.size = 100\nhr.run{steps = 1}\nassert(hr.eval().samples > 0)",
@@ -64,6 +85,11 @@ static const script_api_row rows[] = {
      "local knobs = why.fixes[1].knobs\nknobs[\"device.vram\"] = \"50MiB\"\nassert(hr.plan(knobs).fits)\n"
      "assert(hr.explain(\"growth_boundary\").cause == \"fragmentation\")",
      script_explain},
+    {"export", "path, value, {columns = list of names}", "path: string, value: any, options?: hr.export.Options", "string",
+     "writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, and "
+     "gives the path", export_options,
+     DEMO "hr.export(\"sizes.csv\", hr.sweep{[\"batch.size\"] = {32, 64}})\nhr.export(\"plan.json\", hr.plan())",
+     script_export},
     {"fit", "{keep = \"batch,precision\", knob = value, …}", "options?: hr.fit.Options", "table",
      "searches for the fastest knobs that fit, all else as it is but for what may be turned; the names in the table are "
      "those of `headroom fit --json`, and a way's knobs are a list of \"key=value\"", fit_options,
@@ -101,6 +127,11 @@ static const script_api_row rows[] = {
      DEMO "local result = hr.plan{batch = {size = 256}, [\"device.vram\"] = \"64MiB\"}\n"
      "assert(not result.fits and result.oom.cause == \"capacity\")",
      script_plan},
+    {"plot", "{x = list, y = list or lists by name, title = text}", "options: hr.plot.Options", "table",
+     "draws lines over x: prints as letters of 78 columns, has .text and .svg; sizes and numbers alike", plot_options,
+     "local plot = hr.plot{x = {1, 2, 4}, y = {peak = {hr.bytes(\"1MiB\"), hr.bytes(\"2MiB\"), hr.bytes(\"4MiB\")}}}\n"
+     "print(plot)\nhr.export(\"peak.svg\", plot)",
+     script_plot},
     {"preset", "name_or_path", "name_or_path: string", "string",
      "the model and the knobs to work with, and gives its name; a path counts from the recipe's folder", NULL,
      "hr.preset \"mlp\"",
@@ -133,10 +164,23 @@ static const script_api_row rows[] = {
      DEMO "hr.on(\"step\", function(s) if s.step == 2 then hr.stop() end end)\n"
      "assert(hr.run{steps = 100}.train.steps == 2)",
      script_end_run},
+    {"sweep", "{knob = list of values, …}, {steps = N}", "axes: table<string, any[]>, options?: hr.sweep.Options", "table[]",
+     "plans every combination, and trains each that fits where steps are given, from new weights, while the recipe's own "
+     "training waits: a list of rows with the knobs, fits, peak_in_use_bytes, seconds, cause; of a run run_peak_in_use_bytes, "
+     "run_seconds, loss_last, examples_per_second; the whole results as plan and run; or error", sweep_options,
+     DEMO "local rows = hr.sweep{[\"batch.size\"] = {64, 128, 256}, [\"execution.mode\"] = {\"eager\", \"graph\"}}\n"
+     "assert(#rows == 6 and rows[1][\"batch.size\"] == 64 and rows[1].fits and not rows[6].fits)",
+     script_sweep},
     {"time", "", "", "number",
      "seconds since the recipe began", NULL,
      "local began = hr.time()\nhr.note((\"took %.3f s\"):format(hr.time() - began))",
      script_time},
+    {"weights", "part_of_a_name", "part?: string", "table[]",
+     "the weights of the training, or those whose names have the part in them: name, shape, elements, norm, mean, least, most, "
+     "zeros, nonfinite, and a histogram of 16 equal parts from least to most", NULL,
+     "hr.preset \"demo\"\nhr.knobs.batch.size = 8\nhr.run{steps = 1}\n"
+     "for _, w in ipairs(hr.weights(\"bias\")) do print(w.name, w.elements, w.norm) end",
+     script_weights},
     {"with", "{knob = value, …}, function", "knobs: table, fn: fun(): ...", "any",
      "calls the function with these knobs and gives what it gives; afterwards, also after an error, all knobs are as before", NULL,
      DEMO "local peak = hr.with({[\"batch.size\"] = 32}, function() return hr.plan().memory.peak_in_use_bytes end)\n"

@@ -81,8 +81,10 @@ void script_close(script *s)
     }
     hr_engine_destroy(s->training);
     free(s->events);
+    free(s->picture);
     hr_engine_destroy(s->planner);
     hr_report_deinit(&s->report);
+    hr_weight_stats_deinit(&s->weights);
     hr_replay_result_deinit(&s->replayed);
     hr_replay_close(s->replay);
     hr_preset_close(s->preset);

@@ -21,6 +21,7 @@
 
 #include "headroom/engine.h"
 #include "headroom/replay.h"
+#include "headroom/weight_stats.h"
 
 #include "app/lua/events.h"
 
@@ -120,6 +121,8 @@ typedef struct script {
     bool raised_in_step;       // and it failed: registry[address of this]
     hr_report report;          // being turned into a table
     hr_replay *replay;         // of the last hr.replay, and
+    hr_weight_stats weights;   // of the last hr.weights
+    char *picture;             // of the last hr.plot, owned
     hr_replay_result replayed; // the run of it that is being turned into a table
 } script;
 
@@ -179,6 +182,10 @@ int script_error(lua_State *L, const char *format, ...);
 // LUA error: `format` with `name` in it, what was meant, and all that there are.
 int script_raise_unknown(lua_State *L, const char *format, const char *name, const char *const *names,
                          size_t count);
+// Every key of the table at `index` is one of `names` (NULL-terminated), which are options of `function`. Raises.
+void script_check_options(lua_State *L, int index, const char *function, const char *const *names);
+// The error on top of the stack as a text, without the place in front.
+void script_strip_place(lua_State *L);
 // Raises an engine's error at the recipe's line; remembers its status and its `try:` line.
 int script_raise(lua_State *L, const hr_err *err);
 // The whole message for a failed script_run_source (its error object lies on top of the stack), with source lines,
@@ -264,6 +271,15 @@ int script_on(lua_State *L);
 int script_end_run(lua_State *L); // hr.stop
 // LUA error within a step, where the engine cannot be asked for anything.
 HR_MUST_CHECK hr_status script_may_ask(const script *s, hr_err *err);
+
+void script_check_may_ask(lua_State *L); // the same, raised
+int script_weights(lua_State *L);        // weights.c
+
+// sweep.c, compare.c, export.c, plot.c
+int script_sweep(lua_State *L);
+int script_compare(lua_State *L);
+int script_export(lua_State *L);
+int script_plot(lua_State *L);
 
 // training.c: the engine that outlives hr.run
 // It is there, with these knobs: a new one where there is none or `fresh` is asked for. Raises.

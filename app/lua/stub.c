@@ -17,7 +17,8 @@ static void print_options(FILE *to, const script_api_row *row)
     for (const lua_script_field *f = row->options; f->name != NULL; f++) {
         fprintf(to, "---@field %s? %s %s\n", f->name, f->type, f->line);
     }
-    fputs("---@field [string] any a knob, or a group of knobs\n\n", to);
+    const bool knobs = strstr(row->arguments, "knob = value") != NULL;
+    fputs(knobs ? "---@field [string] any a knob, or a group of knobs\n\n" : "\n", to);
 }
 
 // ---- results ------------------------------------------------------------------------------------------------------
@@ -140,6 +141,18 @@ static void print_overloads(FILE *to, const char *name)
 
 // ---- names --------------------------------------------------------------------------------------------------------
 
+// To the comma behind it that is not of its own: "table<string, any>".
+static size_t type_length(const char *type)
+{
+    int depth = 0;
+    size_t length = 0;
+    for (; type[length] != '\0' && (depth > 0 || type[length] != ','); length++) {
+        depth += type[length] == '(' || type[length] == '<';
+        depth -= type[length] == ')' || type[length] == '>';
+    }
+    return length;
+}
+
 // "event: string, fn: function" as a line each, and the names alone.
 static void print_parameters(FILE *to, const char *parameters, char names[DESCRIBED_NAME_MAX])
 {
@@ -148,17 +161,12 @@ static void print_parameters(FILE *to, const char *parameters, char names[DESCRI
     while (*parameters != '\0') {
         size_t name = strcspn(parameters, ":?");
         const char *type = strchr(parameters, ':') + 2;
-        const char *comma = strstr(type, ", ");
-        const char *paren = strchr(type, '(');
-        if (comma != NULL && paren != NULL && paren < comma) { // of a function's own parameters
-            comma = strstr(strchr(paren, ')'), ", ");
-        }
-        const size_t length = comma == NULL ? strlen(type) : (size_t)(comma - type);
+        const size_t length = type_length(type);
         fprintf(to, "---@param %.*s%s %.*s\n", (int)name, parameters, parameters[name] == '?' ? "?" : "",
                 (int)length, type);
         used += (size_t)snprintf(names + used, DESCRIBED_NAME_MAX - used, "%s%.*s", used > 0 ? ", " : "",
                                  (int)name, parameters);
-        parameters = type + length + (comma == NULL ? 0 : 2);
+        parameters = type + length + (type[length] == ',' ? 2 : 0);
     }
 }
 

@@ -125,3 +125,35 @@ int script_raise_unknown(lua_State *L, const char *format, const char *name, con
     hr_err_try(&err, "'%s'%s", near != NULL ? near : names[0], near != NULL ? "" : ", or another of these");
     return script_raise(L, &err);
 }
+
+void script_check_options(lua_State *L, int index, const char *function, const char *const *names)
+{
+    size_t count = 0;
+    while (names[count] != NULL) {
+        count++;
+    }
+    lua_pushnil(L);
+    while (lua_next(L, index) != 0) {
+        size_t k = 0;
+        while (lua_type(L, -2) == LUA_TSTRING && k < count && strcmp(names[k], lua_tostring(L, -2)) != 0) {
+            k++;
+        }
+        if (lua_type(L, -2) != LUA_TSTRING || k == count) {
+            char what[80];
+            (void)snprintf(what, sizeof what, "%s has no option '%%s'", function);
+            (void)script_raise_unknown(L, what, luaL_tolstring(L, -2, NULL), names, count);
+        }
+        lua_pop(L, 1);
+    }
+}
+
+void script_strip_place(lua_State *L)
+{
+    const char *error = luaL_tolstring(L, -1, NULL);
+    script_push_where(L);
+    const char *where = lua_tostring(L, -1);
+    const size_t length = strlen(where);
+    lua_pushstring(L, strncmp(error, where, length) == 0 ? error + length : error);
+    lua_replace(L, -4);
+    lua_pop(L, 2);
+}

@@ -47,7 +47,7 @@ hr_status script_may_ask(const script *s, hr_err *err)
     return HR_LUA;
 }
 
-static void check_may_ask(lua_State *L)
+void script_check_may_ask(lua_State *L)
 {
     hr_err err = {0};
     if (script_may_ask(script_of(L), &err) != HR_OK) {
@@ -137,7 +137,7 @@ int script_save(lua_State *L)
     char path[SCRIPT_PATH_MAX];
     hr_command save = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_SAVE};
     path_argument(L, true, path);
-    check_may_ask(L);
+    script_check_may_ask(L);
     if (s->training == NULL) {
         hr_err err = {0};
         (void)HR_FAIL(&err, LUA, "there is no training to save before a run");
@@ -156,7 +156,7 @@ int script_load(lua_State *L)
     char path[SCRIPT_PATH_MAX], text[HR_KNOB_TEXT_MAX];
     hr_err err = {0};
     path_argument(L, false, path);
-    check_may_ask(L);
+    script_check_may_ask(L);
     (void)script_current_knobs(L);
     (void)snprintf(text, sizeof text, "%.255s", path);
     if (s->engine != NULL) {
@@ -198,7 +198,7 @@ static void evaluate(lua_State *L)
 int script_eval(lua_State *L)
 {
     script *s = script_of(L);
-    check_may_ask(L);
+    script_check_may_ask(L);
     const hr_knobs *knobs = script_current_knobs(L);
     if (s->engine == NULL) {
         s->event_count = 0;

@@ -124,16 +124,16 @@ START_TEST(what_fits_on_no_such_card_is_an_error)
 END_TEST
 
 static const char capped_preset[] = "device: {kind: reference, vram: 768KiB}\n"
-                                   "pipeline: {shuffle: 0}\n"
-                                   "model:\n"
-                                   "  name: small\n"
-                                   "  input: {shape: [32, 32, 3]}\n"
-                                   "  classes: 10\n"
-                                   "  loss: softmax_cross_entropy\n"
-                                   "  layers:\n"
-                                   "    - {kind: max_pool, size: 8, stride: 8}\n"
-                                   "    - {kind: flatten}\n"
-                                   "    - {kind: dense, units: 10}\n";
+                                    "pipeline: {shuffle: 0}\n"
+                                    "model:\n"
+                                    "  name: small\n"
+                                    "  input: {shape: [32, 32, 3]}\n"
+                                    "  classes: 10\n"
+                                    "  loss: softmax_cross_entropy\n"
+                                    "  layers:\n"
+                                    "    - {kind: max_pool, size: 8, stride: 8}\n"
+                                    "    - {kind: flatten}\n"
+                                    "    - {kind: dense, units: 10}\n";
 
 START_TEST(it_trains)
 {

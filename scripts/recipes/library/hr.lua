@@ -463,17 +463,26 @@ local Handler = {}
 --- The function is not called any more.
 function Handler:off() end
 
+---@class hr.export.Options
+---@field columns? string[] of a .csv, in their order; "memory.peak_in_use_bytes" is a field of a table. Without it all plain ones
+
 ---@class hr.fit.Options
 ---@field keep? string what may not change: "batch,precision", a group or a key; without it all but the optimizer may
 ---@field [string] any a knob, or a group of knobs
 
 ---@class hr.on.Options
 ---@field above? hr.Size of "alloc": the smallest request that is told of
----@field [string] any a knob, or a group of knobs
 
 ---@class hr.plan.Options
 ---@field steps? integer that are planned; 3 without it, behind which nothing changes any more
 ---@field [string] any a knob, or a group of knobs
+
+---@class hr.plot.Options
+---@field x? number[] of every point
+---@field y? table a list of numbers or sizes, or up to six of them by their names
+---@field title? string above it
+---@field label? string of x
+---@field log_x? boolean x is drawn by its logarithm
 
 ---@class hr.replay.Options
 ---@field allocators? string[] on which it is played; all of them without it
@@ -484,6 +493,9 @@ function Handler:off() end
 ---@field until_oom? boolean out of memory is how the run may end, and no error
 ---@field fresh? boolean begin anew, from new weights
 ---@field [string] any a knob, or a group of knobs
+
+---@class hr.sweep.Options
+---@field steps? integer that each combination is trained; only planned without it
 
 ---@class hr
 hr = {}
@@ -505,6 +517,12 @@ hr.args = nil
 ---@return hr.Bytes
 function hr.bytes(size) end
 
+---where two results differ: a list of rows with name, a, b and change, which prints as a table
+---@param a hr.Result
+---@param b hr.Result
+---@return table[]
+function hr.compare(a, b) end
+
 ---evaluates the samples that are held out with the weights at hand: eval_loss, eval_accuracy, samples
 ---@return table
 function hr.eval() end
@@ -514,6 +532,13 @@ function hr.eval() end
 ---@param message? string
 ---@return any
 function hr.expect(condition, message) end
+
+---writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, and gives the path
+---@param path string
+---@param value any
+---@param options? hr.export.Options
+---@return string
+function hr.export(path, value, options) end
 
 ---searches for the fastest knobs that fit, all else as it is but for what may be turned; the names in the table are those of `headroom fit --json`, and a way's knobs are a list of "key=value"
 ---@param options? hr.fit.Options
@@ -563,6 +588,11 @@ function hr.on(event, fn, options) end
 ---@return hr.Result
 function hr.plan(options) end
 
+---draws lines over x: prints as letters of 78 columns, has .text and .svg; sizes and numbers alike
+---@param options hr.plot.Options
+---@return table
+function hr.plot(options) end
+
 ---the model and the knobs to work with, and gives its name; a path counts from the recipe's folder
 ---@param name_or_path string
 ---@return string
@@ -592,9 +622,20 @@ function hr.save(path) end
 ---ends the run after the step whose callback calls it
 function hr.stop() end
 
+---plans every combination, and trains each that fits where steps are given, from new weights, while the recipe's own training waits: a list of rows with the knobs, fits, peak_in_use_bytes, seconds, cause; of a run run_peak_in_use_bytes, run_seconds, loss_last, examples_per_second; the whole results as plan and run; or error
+---@param axes table<string, any[]>
+---@param options? hr.sweep.Options
+---@return table[]
+function hr.sweep(axes, options) end
+
 ---seconds since the recipe began
 ---@return number
 function hr.time() end
+
+---the weights of the training, or those whose names have the part in them: name, shape, elements, norm, mean, least, most, zeros, nonfinite, and a histogram of 16 equal parts from least to most
+---@param part? string
+---@return table[]
+function hr.weights(part) end
 
 ---calls the function with these knobs and gives what it gives; afterwards, also after an error, all knobs are as before
 ---@param knobs table

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// hr.sweep: every combination of some knobs' values, planned, and trained where steps are asked for.
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/lua/script.h"
+
+enum { AXES_MAX = 8, COMBINATIONS_MAX = 10000 };
+
+// Stack of what follows: 1 axes, 2 options, 3 list of rows, 4 list of the axes' keys in order.
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// The keys of the axes in alphabetical order, as a list; how many combinations there are.
+static lua_Integer push_keys(lua_State *L)
+{
+    const char *keys[AXES_MAX];
+    size_t count = 0;
+    lua_Integer combinations = 1;
+    lua_pushnil(L);
+    while (lua_next(L, 1) != 0) {
+        if (lua_type(L, -2) != LUA_TSTRING || !lua_istable(L, -1) || lua_rawlen(L, -1) == 0) {
+            (void)script_error(
+                L, "hr.sweep takes knobs with lists of values, such as {[\"batch.size\"] = {32, 64}}");
+        }
+        if (count == AXES_MAX) {
+            (void)script_error(L, "hr.sweep takes at most %d knobs", AXES_MAX);
+        }
+        keys[count++] = lua_tostring(L, -2); // kept by the table
+        combinations *= (lua_Integer)lua_rawlen(L, -1);
+        if (combinations > COMBINATIONS_MAX) {
+            (void)script_error(L, "hr.sweep takes at most %d combinations", COMBINATIONS_MAX);
+        }
+        lua_pop(L, 1);
+    }
+    if (count == 0) {
+        (void)script_error(
+            L, "hr.sweep takes knobs with lists of values, such as {[\"batch.size\"] = {32, 64}}");
+    }
+    qsort(keys, count, sizeof *keys, by_text);
+    lua_createtable(L, (int)count, 0);
+    for (size_t k = 0; k < count; k++) {
+        lua_pushstring(L, keys[k]);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
+    return combinations;
+}
+
+// Pushes a table with combination n, the last key's value changing fastest: key → value, as overrides and as a row have it.
+static void push_combination(lua_State *L, lua_Integer n)
+{
+    lua_newtable(L);
+    for (lua_Integer k = (lua_Integer)lua_rawlen(L, 4); k >= 1; k--) {
+        lua_rawgeti(L, 4, k);
+        lua_pushvalue(L, -1);
+        lua_rawget(L, 1);
+        const lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
+        lua_rawgeti(L, -1, n % count + 1);
+        n /= count;
+        lua_remove(L, -2);
+        lua_rawset(L, -3);
+    }
+}
+
+// The result on top of the stack as field `name` of the row, or the error as `error`.
+static void keep_answer(lua_State *L, int row, bool fine, const char *name)
+{
+    if (!fine) {
+        script_check_stop(L);
+        script_strip_place(L);
+    }
+    lua_setfield(L, row, fine ? name : "error");
+}
+
+// Stack: …, row, overrides.
+static bool plan_row(lua_State *L, int row)
+{
+    lua_pushcfunction(L, script_plan);
+    lua_pushvalue(L, row + 1);
+    const bool fine = lua_pcall(L, 1, 1, 0) == LUA_OK;
+    keep_answer(L, row, fine, "plan");
+    return fine;
+}
+
+static void set_from(lua_State *L, int row, const char *name, const char *object, const char *field)
+{
+    lua_pushstring(L, object);
+    lua_rawget(L, -2);
+    if (lua_istable(L, -1)) {
+        lua_pushstring(L, field);
+        lua_rawget(L, -2);
+        lua_setfield(L, row, name);
+    }
+    lua_pop(L, 1);
+}
+
+// The figures that a table of a sweep is about, beside the whole results.
+static void set_figures(lua_State *L, int row, bool run)
+{
+    (void)lua_getfield(L, row, run ? "run" : "plan");
+    if (lua_istable(L, -1)) {
+        if (!run) {
+            (void)lua_getfield(L, -1, "fits");
+            lua_setfield(L, row, "fits");
+        }
+        set_from(L, row, run ? "run_peak_in_use_bytes" : "peak_in_use_bytes", "memory", "peak_in_use_bytes");
+        set_from(L, row, run ? "run_seconds" : "seconds", "step", "seconds");
+        set_from(L, row, run ? "loss_last" : "cause", run ? "train" : "oom", run ? "loss_last" : "cause");
+        if (run) {
+            set_from(L, row, "examples_per_second", "train", "examples_per_second");
+        }
+    }
+    lua_pop(L, 1);
+}
+
+// The training that the recipe has waits meanwhile. Stack: …, row, overrides.
+static void run_row(lua_State *L, int row, lua_Integer steps)
+{
+    script *s = script_of(L);
+    hr_engine *waiting = s->training;
+    lua_pushinteger(L, steps);
+    lua_setfield(L, row + 1, "steps");
+    s->training = NULL;
+    lua_pushcfunction(L, script_run);
+    lua_pushvalue(L, row + 1);
+    const bool fine = lua_pcall(L, 1, 1, 0) == LUA_OK;
+    script_drop_training(s);
+    s->training = waiting;
+    keep_answer(L, row, fine, "run");
+}
+
+static void add_row(lua_State *L, lua_Integer n, lua_Integer steps)
+{
+    push_combination(L, n);
+    push_combination(L, n);
+    const int row = lua_gettop(L) - 1;
+    const bool planned = plan_row(L, row);
+    set_figures(L, row, false);
+    (void)lua_getfield(L, row, "fits");
+    const bool fits = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    if (planned && fits && steps > 0) {
+        run_row(L, row, steps);
+        set_figures(L, row, true);
+    }
+    lua_settop(L, row);
+    lua_rawseti(L, 3, n + 1);
+}
+
+int script_sweep(lua_State *L)
+{
+    static const char *const names[] = {"steps", NULL};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    if (lua_isnoneornil(L, 2)) {
+        lua_settop(L, 1);
+        lua_newtable(L);
+    }
+    lua_settop(L, 2);
+    script_check_options(L, 2, "hr.sweep", names);
+    (void)lua_getfield(L, 2, "steps");
+    const lua_Integer steps = luaL_optinteger(L, -1, 0);
+    if (steps > 0 && script_of(L)->engine != NULL) {
+        return script_error(L, "hr.sweep with steps within a callback of hr.run: one run at a time");
+    }
+    lua_pop(L, 1);
+    lua_newtable(L);
+    const lua_Integer combinations = push_keys(L);
+    for (lua_Integer n = 0; n < combinations; n++) {
+        add_row(L, n, steps);
+    }
+    lua_settop(L, 3);
+    return 1;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a recipe makes of results: hr.sweep, hr.compare, hr.export, hr.plot, hr.weights.
+#include <math.h>
+
+#include "lua/recipe_run.h"
+
+#define PLAN  "hr.preset 'demo'\nhr.knobs.device.kind = 'plan'\n"
+#define SMALL "hr.preset 'small.yaml'\n"
+
+// Every row is what a plan and a run of those knobs say; the recipe's training waits meanwhile.
+START_TEST(a_sweep_is_plans_and_runs)
+{
+    recipe_expect_fine_small(
+        SMALL
+        "hr.run{steps = 3}\n"
+        "local rows = hr.sweep({['batch.size'] = {2, 4}, ['optimizer.kind'] = {'sgd', 'adam'}}, {steps = "
+        "2})\n"
+        "assert(#rows == 4)\n"
+        "for k, row in ipairs(rows) do\n"
+        "  assert(row['batch.size'] == (k <= 2 and 2 or 4) and row['optimizer.kind'] == (k % 2 == 1 and "
+        "'sgd' or 'adam'))\n"
+        "  local knobs = {['batch.size'] = row['batch.size'], ['optimizer.kind'] = row['optimizer.kind']}\n"
+        "  assert(row.fits and row.peak_in_use_bytes == hr.plan(knobs).memory.peak_in_use_bytes)\n"
+        "  assert(row.run_peak_in_use_bytes == row.peak_in_use_bytes and row.loss_last > 0 and row.error == "
+        "nil)\n"
+        "  assert(row.run.train.steps == 2 and row.plan.fits)\n"
+        "end\n"
+        "assert(hr.run{steps = 1}.train.steps == 4)\n"
+        "local all = hr.run{steps = 4, fresh = true}.train.weights_sha256\n"
+        "hr.run{steps = 3, fresh = true}\n"
+        "hr.sweep({['batch.size'] = {2}}, {steps = 1})\n"
+        "assert(hr.run{steps = 1}.train.weights_sha256 == all)\n");
+}
+END_TEST
+
+START_TEST(a_sweep_goes_on_over_what_does_not_fit_or_is_refused)
+{
+    recipe_expect_fine(
+        PLAN "local rows = hr.sweep{['batch.size'] = {128, 0, 1024}}\n"
+             "assert(rows[1].fits and not rows[3].fits and rows[3].cause == 'capacity')\n"
+             "assert(rows[2].plan == nil and rows[2].error:find('^batch.size'), rows[2].error)\n"
+             "for _, wrong in ipairs{{}, {['batch.size'] = 3}, {['batch.size'] = {}}, {{1}}} do\n"
+             "  assert(not pcall(hr.sweep, wrong))\n"
+             "end\n"
+             "local list = {}\n"
+             "for k = 1, 101 do list[k] = k end\n"
+             "local ok, e = pcall(hr.sweep, {['batch.size'] = list, ['train.seed'] = list})\n"
+             "assert(e:find('at most 10000 combinations', 1, true))\n"
+             "ok, e = pcall(hr.sweep, {['batch.size'] = {1}}, {stesp = 3})\n"
+             "assert(e:find(\"hr.sweep has no option 'stesp' — did you mean 'steps'?\", 1, true), e)\n");
+}
+END_TEST
+
+START_TEST(a_comparison_has_what_differs)
+{
+    recipe_expect_fine(
+        PLAN "local a, b = hr.plan(), hr.plan{batch = {size = 64}}\n"
+             "local found = {}\n"
+             "for _, row in ipairs(hr.compare(a, b)) do found[row.name] = row end\n"
+             "local peak = found['memory.peak_in_use_bytes']\n"
+             "assert(peak.a == a.memory.peak_in_use_bytes and peak.b == b.memory.peak_in_use_bytes)\n"
+             "assert(math.abs(peak.change - (peak.b / peak.a - 1)) < 1e-12)\n"
+             "assert(found['memory.limit_bytes'] == nil and found['step.effective_batch'].b == 64)\n"
+             "assert(#hr.compare(a, a) == 0 and tostring(hr.compare(a, a)) == '')\n"
+             "for line in tostring(hr.compare(a, b)):gmatch('[^\\n]+') do assert(#line <= 82, line) end\n"
+             "local no = hr.plan{batch = {size = 1024}}\n"
+             "assert(hr.compare(a, no)[1].name == 'fits' and hr.compare(a, no)[1].b == false)\n");
+}
+END_TEST
+
+// ---- files ------------------------------------------------------------------------------------------------------------
+
+static char *file_text(const char *path)
+{
+    char *text = calloc(1, 1 << 16);
+    FILE *f = fopen(path, "rb");
+    ck_assert_msg(f != NULL && text != NULL, "%s", path);
+    ck_assert_uint_lt(fread(text, 1, (1 << 16) - 1, f), (1 << 16) - 1);
+    (void)fclose(f);
+    return text;
+}
+
+static void check_file(const char *recipe, const char *path, const char *expected)
+{
+    recipe_run r;
+    recipe_make(&r);
+    recipe_put(&r, "recipe.lua", recipe, strlen(recipe));
+    ck_assert_int_eq(chdir(r.folder), 0);
+    recipe_start(&r, 0, NULL, &test_limits);
+    ck_assert_msg(r.code == 0, "%s", r.notes);
+    char *text = file_text(path);
+    ck_assert_str_eq(text, expected);
+    free(text);
+    recipe_drop(&r);
+}
+
+START_TEST(a_table_is_a_csv)
+{
+    check_file("local rows = {{b = 1, a = 'x,y', n = 0.1, big = hr.bytes('1GiB'), t = {deep = true}}, {a = "
+               "'say \"hi\"', c = 1/0}}\n"
+               "assert(hr.export('t.csv', rows) == 'headroom-out/t.csv')\n",
+               "headroom-out/t.csv", "a,b,big,c,n\n\"x,y\",1,1073741824,,0.1\n\"say \"\"hi\"\"\",,,,\n");
+    check_file("hr.export('t.csv', {{['batch.size'] = 3, t = {deep = {er = 2}}}, {}},\n"
+               "  {columns = {'t.deep.er', 'batch.size', 'none'}})\n",
+               "headroom-out/t.csv", "t.deep.er,batch.size,none\n2,3,\n,,\n");
+}
+END_TEST
+
+START_TEST(a_value_is_json)
+{
+    check_file(
+        "hr.export('v.json', {z = {1, 2.5, 'a\"b\\\\\\n'}, a = {}, n = 0/0, y = true, b = hr.bytes(7)})\n",
+        "headroom-out/v.json",
+        "{\"a\": {}, \"b\": 7, \"n\": null, \"y\": true, \"z\": [1, 2.5, \"a\\\"b\\\\\\u000a\"]}\n");
+    check_file("hr.export('notes.md', 'words')\n", "headroom-out/notes.md", "words");
+}
+END_TEST
+
+START_TEST(what_cannot_be_written_is_refused)
+{
+    static const char *const wrong[] = {"hr.export('../x.csv', {{a = 1}})",
+                                        "hr.export('/tmp/x.csv', {{a = 1}})",
+                                        "hr.export('x.exe', 'x')",
+                                        "hr.export('x.csv', {})",
+                                        "hr.export('x.csv', 3)",
+                                        "hr.export('x.csv', {3}, {columns = {'a'}})",
+                                        "hr.export('x.json', print)",
+                                        "hr.export('x.json', {[{}] = 1})",
+                                        "local t = {} t.t = t hr.export('x.json', t)",
+                                        "hr.export('x.json')",
+                                        "hr.export('none/x.json', 1)",
+                                        "hr.export('x.svg', {})",
+                                        "hr.export('x.csv', {{a = 1}}, {colums = {'a'}})"};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        recipe_run r = recipe_run_text(wrong[k], &test_limits);
+        ck_assert_msg(r.code != 0, "%s", wrong[k]);
+        ck_assert_int_ne(access("headroom-out/x.csv", F_OK), 0);
+        recipe_drop(&r);
+    }
+}
+END_TEST
+
+START_TEST(a_plot_is_drawn_in_letters_and_as_svg)
+{
+    recipe_expect_fine(
+        "local p = hr.plot{x = {1, 10, 100}, y = {b = {3, 2, 1}, a = {1, false, 3}}, title = '<T>', label = "
+        "'n', log_x = true}\n"
+        "local lines = {}\n"
+        "for line in tostring(p):gmatch('[^\\n]*') do lines[#lines + 1] = line assert(#line <= 78, line) "
+        "end\n"
+        "assert(lines[1]:find('<T>', 1, true) and lines[2]:find('^ +3 |o +%*$'), lines[2])\n"
+        "assert(lines[17]:find('^ +1 |%* +o$'), lines[17])\n"
+        "assert(tostring(p):find('* a\\n', 1, true) and tostring(p):find('o b\\n', 1, true))\n"
+        "assert(p.svg:find('^<svg ') and p.svg:find('&lt;T&gt;', 1, true) and p.svg:find('</svg>\\n$'))\n"
+        "local one = hr.plot{x = {5}, y = {hr.bytes('1MiB')}}\n"
+        "assert(tostring(one):find('1.00 MiB', 1, true))\n"
+        "for _, wrong in ipairs{{}, {x = {1}}, {x = {}, y = {}}, {x = {1}, y = {0/0}}, {x = {1}, y = 3},\n"
+        "    {x = {0}, y = {1}, log_x = true}, {x = {1}, y = {a = 1}}, {x = {1}, y = {1}, colour = 'red'}} "
+        "do\n"
+        "  assert(not pcall(hr.plot, wrong))\n"
+        "end\n");
+}
+END_TEST
+
+// Of weights whose values are known: new ones are drawn, biases are zero.
+START_TEST(weights_have_norms_and_histograms)
+{
+    recipe_expect_fine_small(
+        SMALL
+        "hr.run{steps = 1, optimizer = {kind = 'sgd', learning_rate = 0}}\n"
+        "local all = hr.weights()\n"
+        "assert(#all == 2)\n"
+        "for _, w in ipairs(all) do\n"
+        "  local sum = 0\n"
+        "  for _, n in ipairs(w.histogram) do sum = sum + n end\n"
+        "  assert(#w.histogram == 16 and sum == w.elements and w.nonfinite == 0)\n"
+        "end\n"
+        "local bias = hr.weights('bias')[1]\n"
+        "assert(#hr.weights('bias') == 1 and bias.elements == 10 and bias.norm == 0 and bias.zeros == 1)\n"
+        "local w = hr.weights('weights')[1]\n"
+        "assert(w.elements == 480 and w.least < 0 and w.most > 0 and math.abs(w.mean) < w.most)\n"
+        "assert(w.norm > 0 and w.norm <= math.sqrt(480) * math.max(w.most, -w.least))\n"
+        "hr.run{steps = 5}\n"
+        "assert(hr.weights('bias')[1].norm > 0 and hr.weights('weights')[1].norm ~= w.norm)\n"
+        "hr.on('step', function() assert(#hr.weights() == 2) end)\n"
+        "hr.run{steps = 1}\n");
+    recipe_check_small(SMALL "hr.weights()\n", 3, "there are no weights before a run");
+    recipe_check_small(SMALL "hr.knobs.device.kind = 'plan'\nhr.run{steps = 1}\nhr.weights()\n", 1,
+                       "there are no weights before a run that computes");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lua_tables");
+    TCase *tc = tcase_create("tables");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_sweep_is_plans_and_runs);
+    tcase_add_test(tc, a_sweep_goes_on_over_what_does_not_fit_or_is_refused);
+    tcase_add_test(tc, a_comparison_has_what_differs);
+    tcase_add_test(tc, a_table_is_a_csv);
+    tcase_add_test(tc, a_value_is_json);
+    tcase_add_test(tc, what_cannot_be_written_is_refused);
+    tcase_add_test(tc, a_plot_is_drawn_in_letters_and_as_svg);
+    tcase_add_test(tc, weights_have_norms_and_histograms);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
