@@ -238,6 +238,7 @@ static const hr_term terms[] = {
      .pytorch = "free_completed"},
     {.name = "diff", .line = "two runs or plans side by side: what differs, and by how much", .unit = ""},
     {.name = "distinct_peaks", .line = "how many different peaks the plans of --repeat had", .unit = ""},
+    {.name = "done", .line = "whether the goals of a lesson were reached", .unit = ""},
     {.name = "double_copy",
      .line =
          "cause: what was asked for is there once more, as a variable and its initial value are for a moment",
@@ -568,6 +569,10 @@ static const hr_term terms[] = {
     {.name = "less_limit_bytes",
      .line = "workspace.limit without the workspace at the peak that leaves all smaller ones as they are",
      .unit = "B"},
+    {.name = "lesson",
+     .line = "a situation to be changed until it does what is wanted, with what there is to know of it",
+     .unit = ""},
+    {.name = "lessons", .line = "the course, in its order, and what of it was done", .unit = ""},
     {.name = "library_saved_bytes",
      .line = "what a library itself carries from forward to backward",
      .unit = "B",

@@ -237,7 +237,7 @@ END_TEST
 static void open_learn(app *a)
 {
     screen_advance(a, 20);
-    screen_keys(a, "L");
+    screen_keys(a, "L\t");
     screen_keys(a, "/^frag|^peak_in|^waste_|^pool_b|^saved_for\n");
 }
 
@@ -250,7 +250,7 @@ END_TEST
 START_TEST(every_term_can_be_selected_and_is_explained)
 {
     app *a = screen_open(&golden_looks[2].look);
-    screen_keys(a, "6");
+    screen_keys(a, "6\t");
     size_t count;
     const hr_term *terms = hr_terms(&count);
     for (size_t i = 0; i < count; i += 7) {
@@ -273,7 +273,7 @@ START_TEST(a_situation_is_opened_as_a_preset)
     app *a = screen_open(&golden_looks[0].look);
     screen_keys(a, "6");
     free(screen_text(a));
-    screen_keys(a, "\t\t");
+    screen_keys(a, "\t\t\t");
     ck_assert_int_eq(a->focus, PANE_SITUATIONS);
     free(screen_text(a));
     app_key(a, INPUT_ENTER);
@@ -284,7 +284,64 @@ START_TEST(a_situation_is_opened_as_a_preset)
 }
 END_TEST
 
-SUITE_MAIN("tui pipeline", the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
+// The first lesson from its page to the next one, by the keys that its lines name.
+START_TEST(a_lesson_is_done_in_the_workbench)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "L\n");
+    ck_assert_int_eq(a->focus, PANE_LESSON);
+    screen_keys(a, "h"); // no hint before the work
+    ck_assert_uint_eq(a->learn.lesson.progress.hints, 0);
+    screen_keys(a, "\n\n");
+    ck_assert_int_eq(a->learn.lesson.phase, LESSON_ASKS);
+    app_key(a, INPUT_DOWN);
+    screen_keys(a, "\n");
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "Right: activations"));
+    free(text);
+    screen_keys(a, "\n");
+    ck_assert_int_eq(a->next.work, PENDING_PRESET);
+    app_work(a);
+    ck_assert_str_eq(hr_preset_name(a->feed.preset), "wide");
+    screen_keys(a, "6");
+    ck_assert_int_eq(a->focus, PANE_LESSON);
+    text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "NO  the largest batch that fits"));
+    free(text);
+    screen_keys(a, "n"); // not before it is done
+    ck_assert_str_eq(hr_lesson_tell(a->learn.lesson.open)->name, "05-batch-size");
+    screen_keys(a, "hh");
+    text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "Hint 2 of 3"));
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(a_sandbox_is_left_with_the_knobs_as_they_were)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "L\n\n\n\n\n");
+    app_work(a);
+    screen_keys(a, "6");
+    free(screen_text(a));
+    screen_keys(a, "s:batch.size=128\n");
+    free(screen_text(a));
+    ck_assert_int_eq(a->learn.lesson.phase, LESSON_WORKS); // what would pass does not count there
+    screen_keys(a, "s");
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 256);
+    screen_keys(a, ":batch.size=128\n");
+    free(screen_text(a));
+    ck_assert_int_eq(a->learn.lesson.phase, LESSON_AFTER);
+    ck_assert(a->learn.lesson.progress.done);
+    screen_keys(a, "n");
+    ck_assert_str_eq(hr_lesson_tell(a->learn.lesson.open)->name, "06-mixed-precision");
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui pipeline", a_lesson_is_done_in_the_workbench, a_sandbox_is_left_with_the_knobs_as_they_were,
+           the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
            the_stage_to_blame_is_named_with_what_would_help, a_pipeline_that_is_waited_for_looks_as_agreed,
            a_device_that_only_plans_says_so, what_is_not_copied_and_not_pinned_is_said,
            enter_edits_the_setting_under_the_cursor, learn_looks_as_agreed,

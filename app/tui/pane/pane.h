@@ -43,6 +43,7 @@ typedef enum pane_request_kind {
     PANE_TURNS_ALL,     // to knobs, then says text; only when it is asked twice, where there is a doubt
     PANE_FOCUSES,       // pane
     PANE_OPENS_PRESET,  // text
+    PANE_BEGINS,        // the preset of text, under knobs
     PANE_SHOWS_SCREEN,  // screen
     PANE_SELECTS_KNOB,  // knob
     PANE_ASKS_RANKS,    // of the layer that text names, and says what was asked
@@ -78,6 +79,10 @@ struct pane_ops {
     pane_request (*enter)(const pane_view *v, void *own);
     pane_request (*apply)(const pane_view *v);           // a; NULL: what Enter does, where that is "apply"
     pane_request (*mark)(const pane_view *v, void *own); // t; NULL: a table's row is marked
+    // h, s and n: of a lesson. NULL: they have no job here.
+    pane_request (*hint)(const pane_view *v, void *own);
+    pane_request (*sandbox)(const pane_view *v, void *own);
+    pane_request (*next)(const pane_view *v, void *own);
     // + and −: −1 nearer, 1 farther; NULL: they zoom the Bench's graph
     pane_request (*zoom)(const pane_view *v, void *own, int direction);
     // At a place of the pane, whose title is row 0; NULL: tables select, others only take the focus.

@@ -137,7 +137,14 @@ static const char *why_not_here(const app *a, request r)
     case REQUEST_ZOOM_IN:
     case REQUEST_ZOOM_OUT:
         return why_not_zoom(a, r);
+    case REQUEST_HINT:
+    case REQUEST_SANDBOX:
+        return a->learn.lesson.open != NULL ? NULL : "no lesson is open: L lists them, Enter opens one";
     case REQUEST_NEXT_MATCH:
+        if (a->focus == PANE_LESSON) {
+            return NULL;
+        }
+        return act_looks_for(a)[0] != '\0' ? NULL : "nothing was looked for here: / does";
     case REQUEST_MATCH_BEFORE:
         return act_looks_for(a)[0] != '\0' ? NULL : "nothing was looked for here: / does";
     case REQUEST_SORT:
@@ -206,6 +213,8 @@ static const struct {
     [REQUEST_RIGHT] = {act_move_columns, 1},
     [REQUEST_ENTER] = {act_enter, 0},
     [REQUEST_APPLY] = {act_apply, 0},
+    [REQUEST_HINT] = {act_hint, 0},
+    [REQUEST_SANDBOX] = {act_sandbox, 0},
     [REQUEST_PERMIT] = {act_permit, 0},
     [REQUEST_LESS] = {act_turn, KNOB_EDIT_LESS},
     [REQUEST_MORE] = {act_turn, KNOB_EDIT_MORE},
@@ -231,7 +240,7 @@ static const struct {
     [REQUEST_FIRST] = {act_move_rows, -ALL_ROWS},
     [REQUEST_LAST] = {act_move_rows, ALL_ROWS},
     [REQUEST_FILTER] = {act_filter, 0},
-    [REQUEST_NEXT_MATCH] = {act_match, 1},
+    [REQUEST_NEXT_MATCH] = {act_next, 1},
     [REQUEST_MATCH_BEFORE] = {act_match, -1},
     [REQUEST_EDIT_PRESET] = {act_edit_preset, 0},
     [REQUEST_SORT] = {act_sort, 0},

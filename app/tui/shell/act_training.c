@@ -208,6 +208,13 @@ void app_begin_anew(app *a, const hr_knobs *knobs)
     ask_to_end(a, hr_preset_path(a->feed.preset));
 }
 
+void app_begin_preset(app *a, const char *name, const hr_knobs *knobs)
+{
+    a->next.anew = true;
+    a->next.knobs = *knobs;
+    ask_to_end(a, name);
+}
+
 // ---- in the editor --------------------------------------------------------------------------------------------
 
 const char *act_why_not_edit(const feed *f)

@@ -34,6 +34,7 @@ void app_show_screen(app *a, screen_id screen)
     }
     if (screen == SCREEN_LEARN) {
         hr_err err;
+        a->focus = a->learn.lesson.open != NULL ? PANE_LESSON : a->focus; // back to what is being learned
         if (learn_open(&a->learn, &err) != HR_OK) {
             feed_say_error(&a->feed, &err);
         }
@@ -168,6 +169,9 @@ bool act_for_pane(app *a, const pane_request *r)
         return true;
     case PANE_OPENS_PRESET:
         app_open_preset(a, r->text);
+        return true;
+    case PANE_BEGINS:
+        app_begin_preset(a, r->text, r->knobs);
         return true;
     case PANE_FOCUSES:
         a->focus = r->pane;
@@ -313,6 +317,35 @@ void act_apply(app *a, int unused)
         const pane_view v = pane_view_of(a, pane);
         const pane_request r = v.ops->apply(&v);
         (void)act_for_pane(a, &r);
+    }
+}
+
+// A lesson is asked for from any screen: its pane need not have the focus.
+static void ask_lesson(app *a, pane_request (*ask)(const pane_view *v, void *own))
+{
+    const pane_view v = pane_view_of(a, PANE_LESSON);
+    const pane_request r = ask(&v, pane_own(a, PANE_LESSON));
+    (void)act_for_pane(a, &r);
+}
+
+void act_hint(app *a, int unused)
+{
+    (void)unused;
+    ask_lesson(a, pane_ops_of(PANE_LESSON)->hint);
+}
+
+void act_sandbox(app *a, int unused)
+{
+    (void)unused;
+    ask_lesson(a, pane_ops_of(PANE_LESSON)->sandbox);
+}
+
+void act_next(app *a, int unused)
+{
+    if (a->overlay == OVERLAY_NONE && a->focus == PANE_LESSON) {
+        ask_lesson(a, pane_ops_of(PANE_LESSON)->next);
+    } else {
+        act_match(a, unused);
     }
 }
 

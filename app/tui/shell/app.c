@@ -28,7 +28,10 @@ app *app_create(const hr_preset *preset, const hr_knobs *knobs)
     }
     a->runs = (runs_view){&a->feed, &a->table[PANE_RUNS]};
     a->evidence = (doctor_state){.feed = &a->feed, .glyphs = &a->looks.glyphs};
-    a->learn = (learn_state){.feed = &a->feed, .table = &a->table[PANE_SITUATIONS], .about = &a->about};
+    a->learn = (learn_state){.feed = &a->feed,
+                             .table = &a->table[PANE_SITUATIONS],
+                             .about = &a->about,
+                             .lesson_table = &a->table[PANE_LESSONS]};
     a->memory = (memory_state){.feed = &a->feed, .events = &a->table[PANE_EVENTS]};
     a->step = (step_view){.feed = &a->feed, .tables = a->table, .glyphs = &a->looks.glyphs};
     step_view_init(&a->step);

@@ -203,6 +203,8 @@ void app_show_screen(app *a, screen_id screen);
 void app_open_preset(app *a, const char *name);
 // The same preset from its beginning under these knobs, which are valid: what a training cannot be turned to.
 void app_begin_anew(app *a, const hr_knobs *knobs);
+// The same of another preset, found by its name.
+void app_begin_preset(app *a, const char *name, const hr_knobs *knobs);
 // Reads what that preset says of itself, unless that is what `about` has.
 void app_read_about(app *a, const char *name);
 void app_tell_about(app *a);    // logs what the preset that is open says of itself

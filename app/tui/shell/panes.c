@@ -35,6 +35,8 @@ static const struct {
     [PANE_SETTINGS] = {&pane_settings, offsetof(app, feed)},
     [PANE_TERMS] = {&pane_terms, offsetof(app, learn)},
     [PANE_MEANING] = {&pane_meaning, offsetof(app, learn)},
+    [PANE_LESSONS] = {&pane_lessons, offsetof(app, learn)},
+    [PANE_LESSON] = {&pane_lesson, offsetof(app, learn)},
     [PANE_SITUATIONS] = {&pane_situations, offsetof(app, learn)},
     [PANE_HEAP] = {&pane_heap, offsetof(app, memory)},
     [PANE_EVENTS] = {&pane_events, offsetof(app, memory)},

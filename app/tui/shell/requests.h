@@ -16,6 +16,8 @@
     X(RIGHT, INPUT_RIGHT, "→", "right", "turn the selected knob up; in a chart, move its cursor")            \
     X(ENTER, INPUT_ENTER, "Enter", "edit", "type the selected knob's value; open or apply the selected row") \
     X(APPLY, 'a', "a", "apply", "turn the knobs to what the selected row says")                              \
+    X(HINT, 'h', "h", "hint", "in a lesson: the next of its hints, which are counted")                       \
+    X(SANDBOX, 's', "s", "sandbox", "in a lesson: turn what you like, nothing counts; back without loss")    \
     X(PERMIT, 'P', "P", "permit", "let Fit change precision too, then also the optimizer; then neither")     \
     X(LESS, '<', "<", "less", "turn the selected knob down, on every screen")                                \
     X(MORE, '>', ">", "more", "turn the selected knob up, on every screen")                                  \
@@ -40,7 +42,7 @@
     X(FIRST, INPUT_HOME, "Home", "first", "the first row")                                                   \
     X(LAST, INPUT_END, "End G", "last", "the last row")                                                      \
     X(FILTER, '/', "/", "filter", "show the rows that match, !text the others; among knobs, find one")       \
-    X(NEXT_MATCH, 'n', "n", "next-match", "the next row, or knob, that was looked for with /")               \
+    X(NEXT_MATCH, 'n', "n", "next-match", "the next row, or knob, looked for with /; the next lesson")       \
     X(MATCH_BEFORE, 'N', "N", "match-before", "the one before")                                              \
     X(SORT, 'o', "o", "sort", "sort by the next column")                                                     \
     X(REVERSE, 'O', "O", "reverse", "sort the other way round")                                              \

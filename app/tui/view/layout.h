@@ -35,6 +35,8 @@
     X(TERMS, "terms")                                                                                        \
     X(MEANING, "meaning")                                                                                    \
     X(SITUATIONS, "situations")                                                                              \
+    X(LESSONS, "lessons")                                                                                    \
+    X(LESSON, "lesson")                                                                                      \
     X(STACK, "timeline")                                                                                     \
     X(MINIMAP, "minimap")                                                                                    \
     X(ALIVE, "alive")                                                                                        \

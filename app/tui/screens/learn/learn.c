@@ -20,12 +20,14 @@ hr_status learn_open(learn_state *s, hr_err *err)
         s->entries = NULL;
         s->count = 0;
     }
-    return status;
+    return status == HR_OK ? lessons_read(s, err) : status;
 }
 
 void learn_close(learn_state *s)
 {
     hr_preset_list_free(s->entries);
+    lessons_free(s);
+    lesson_end(&s->lesson);
     *s = (learn_state){0};
 }
 
@@ -271,14 +273,27 @@ const pane_ops pane_situations = {.draw = draw_situations,
 
 void place_learn(layout *l, rect body, const layout_wish *wish)
 {
-    (void)wish;
+    if (wish->focus == PANE_LESSON) { // a page has the whole screen
+        l->pane[PANE_LESSON] = body;
+        return;
+    }
     if (body.w >= 120) {
-        l->pane[PANE_TERMS] = cut_left(&body, body.w / 2);
+        rect left = cut_left(&body, body.w / 2);
+        l->pane[PANE_LESSONS] = cut_top(&left, left.h / 2);
+        l->pane[PANE_TERMS] = left;
+        l->pane[PANE_LESSON] = cut_top(&body, layout_clamp(body.h / 4, 7, 12));
         l->pane[PANE_MEANING] = cut_top(&body, layout_clamp(body.h / 3, 9, 14));
         l->pane[PANE_SITUATIONS] = body;
         return;
     }
-    l->pane[PANE_SITUATIONS] = cut_bottom(&body, body.h * 8 / 19);
+    // the part with the focus has the rows that the others can do without
+    enum { FEW = 5 };
+    const bool situations = wish->focus == PANE_SITUATIONS, lessons = wish->focus == PANE_LESSONS;
+    const int most = body.h - 2 * FEW;
+    rect top = cut_top(&body, lessons ? most : FEW);
+    l->pane[PANE_LESSONS] = cut_left(&top, body.w / 2 + 4);
+    l->pane[PANE_LESSON] = top;
+    l->pane[PANE_SITUATIONS] = cut_bottom(&body, situations ? most : FEW);
     l->pane[PANE_TERMS] = cut_left(&body, body.w / 2 + 4);
     l->pane[PANE_MEANING] = body;
 }

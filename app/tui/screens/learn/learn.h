@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "headroom/lesson.h"
 #include "headroom/preset.h"
 
 #include "app/tui/pane/pane.h"
@@ -18,16 +19,55 @@ typedef struct preset_about {
     char text[ABOUT_MAX]; // its description; "": it says nothing
 } preset_about;
 
+// What of an open lesson is shown.
+//
+//   PAGES ──Enter──▶ ASKS ──Enter──▶ ANSWERS ──Enter──▶ WORKS ──goals reached──▶ AFTER ──n──▶ the next lesson
+//                    (a page, a question, an answer at a time; without a question PAGES ──▶ WORKS)
+typedef enum lesson_phase {
+    LESSON_PAGES,
+    LESSON_ASKS,
+    LESSON_ANSWERS,
+    LESSON_WORKS,
+    LESSON_AFTER
+} lesson_phase;
+
+enum { LESSON_TEXT_MAX = 6144, LESSON_OPTIONS_MAX = 6, LESSON_QUESTIONS_MAX = 8 };
+
+typedef struct lesson_state {
+    hr_lesson *open;        // owned; NULL: none is
+    hr_lesson_table *table; // owned
+    lesson_phase phase;
+    uint32_t at;     // page, question
+    uint32_t option; // under the cursor, of a question
+    uint32_t picked[LESSON_QUESTIONS_MAX];
+    uint32_t hint; // that is shown, from 1; 0: none
+    int top;       // rows scrolled
+    hr_lesson_progress progress;
+    hr_lesson_verdict verdict;
+    hr_knobs judged; // the knobs that it is about
+    bool has_begun;  // its start was what trains
+    bool is_judged, in_sandbox;
+    hr_knobs start, parked; // parked: where the sandbox was entered
+    char wrong[HR_ERR_TEXT_MAX];
+    char text[LESSON_TEXT_MAX]; // what is shown
+} lesson_state;
+
 typedef struct learn_state {
     const feed *feed;
     const table_view *table;   // of [situations]
     const preset_about *about; // of the selected one, once the shell has read it
     hr_preset_entry *entries;  // owned: presets/articles
     size_t count;
-    bool looked; // whether the folder was read
+    bool looked;                    // whether the folder was read
+    const table_view *lesson_table; // of [lessons]
+    hr_lesson_entry *lessons;       // owned
+    hr_lesson_progress *progress;   // owned, of each
+    size_t lesson_count;
+    lesson_state lesson;
+    char lessons_path[HR_RECIPE_PATH_MAX]; // the file of progress; "": nothing is remembered
 } learn_state;
 
-extern const pane_ops pane_terms, pane_meaning, pane_situations;
+extern const pane_ops pane_terms, pane_meaning, pane_situations, pane_lessons, pane_lesson;
 void place_learn(layout *l, rect body, const layout_wish *wish);
 
 // When the screen is shown: reads the folder, once.
@@ -35,5 +75,16 @@ HR_MUST_CHECK hr_status learn_open(learn_state *s, hr_err *err);
 void learn_close(learn_state *s);
 
 const hr_preset_entry *learn_situation(const learn_state *s); // the selected one; NULL: there is none
+
+// Beside the workbench's own file; NULL: nothing is remembered.
+void learn_remember(learn_state *s, const char *workbench_path);
+
+// ---- lessons_kept.c, lesson.c ------------------------------------------------------------------------------------------
+
+HR_MUST_CHECK hr_status lessons_read(learn_state *s, hr_err *err); // the list, with what was done
+void lessons_free(learn_state *s);
+void lessons_note(learn_state *s); // what was done of the open one: kept, and in the list
+HR_MUST_CHECK hr_status lesson_begin(learn_state *s, const char *name, hr_err *err);
+void lesson_end(lesson_state *s);
 
 #endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// hr_lesson_* of the scripted engine: two lessons that need no files. The first is passed with a batch of 128.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "headroom/lesson.h"
+
+#include "tests/tui/fake_engine.h"
+
+#define TEXTS(...)                                                                                           \
+    {                                                                                                        \
+        (const hr_lesson_text[]){__VA_ARGS__},                                                               \
+            sizeof((const hr_lesson_text[]){__VA_ARGS__}) / sizeof(hr_lesson_text)                           \
+    }
+
+struct hr_lesson {
+    hr_lesson_about about;
+};
+
+struct hr_lesson_table {
+    hr_lesson_runs runs;
+    hr_lesson_seen now;
+};
+
+static const hr_lesson_question question = {.question = "What grows with the batch?",
+                                            .choices = TEXTS({"weights", 0}, {"activations", 0}),
+                                            .answer = "2",
+                                            .because = "Weights are the same at every batch.\n"};
+static const hr_lesson_goal goal = {"the largest batch that fits", "knobs.batch.size = 128"};
+
+static struct hr_lesson lessons[] = {
+    {{.name = "05-batch-size",
+      .title = "Batch size",
+      .line = "activations grow with the batch, weights do not",
+      .preset = "wide",
+      .knobs = "",
+      .steps = 2,
+      .par = 1,
+      .solution = "batch.size=128",
+      .unlocked = TEXTS({"batch.size", 0}),
+      .pages = TEXTS({"A training step holds two kinds of things.\n", 0},
+                     {"Here is a batch that does not fit.\n", 0}),
+      .after = TEXTS({"Half of it does.\n", 0}),
+      .hints = TEXTS({"Less.\n", 0}, {"Half of it.\n", 0}, {"set batch.size=128\n", 0}),
+      .questions = &question,
+      .question_count = 1,
+      .goals = &goal,
+      .goal_count = 1}},
+    {{.name = "06-mixed-precision",
+      .title = "Mixed precision",
+      .line = "half the bytes of activations, and none less of the optimizer",
+      .preset = "demo",
+      .knobs = "",
+      .steps = 2,
+      .par = 1,
+      .solution = "precision.policy=mixed_bfloat16",
+      .unlocked = TEXTS({"precision.policy", 0}),
+      .pages = TEXTS({"Kernels compute with 16-bit numbers.\n", 0}),
+      .after = TEXTS({"Done.\n", 0}),
+      .hints = TEXTS({"a\n", 0}, {"b\n", 0}, {"c\n", 0}),
+      .goals = &goal,
+      .goal_count = 1}},
+};
+
+enum { LESSONS = sizeof lessons / sizeof *lessons };
+
+static void copy(char *to, size_t size, const char *from)
+{
+    (void)snprintf(to, size, "%.*s", (int)size - 1, from);
+}
+
+hr_status hr_lesson_list(hr_lesson_entry **entries, size_t *count, hr_err *err)
+{
+    *count = LESSONS;
+    *entries = calloc(LESSONS, sizeof **entries);
+    if (*entries == NULL) {
+        return HR_FAIL(err, NOMEM, "no memory for %d lessons", LESSONS);
+    }
+    for (size_t k = 0; k < LESSONS; k++) {
+        copy((*entries)[k].name, sizeof(*entries)[k].name, lessons[k].about.name);
+        copy((*entries)[k].title, sizeof(*entries)[k].title, lessons[k].about.title);
+        copy((*entries)[k].line, sizeof(*entries)[k].line, lessons[k].about.line);
+    }
+    return HR_OK;
+}
+
+void hr_lesson_list_free(hr_lesson_entry *entries)
+{
+    free(entries);
+}
+
+hr_status hr_lesson_open(const char *lesson, hr_lesson **out, char **problems, hr_err *err)
+{
+    (void)problems;
+    for (size_t k = 0; k < LESSONS; k++) {
+        if (strcmp(lessons[k].about.name, lesson) == 0) {
+            *out = &lessons[k];
+            return HR_OK;
+        }
+    }
+    return HR_FAIL(err, USAGE, "there is no lesson '%s'", lesson);
+}
+
+void hr_lesson_close(hr_lesson *lesson)
+{
+    (void)lesson;
+}
+
+const hr_lesson_about *hr_lesson_tell(const hr_lesson *lesson)
+{
+    return &lesson->about;
+}
+
+hr_status hr_lesson_knobs(const hr_lesson *lesson, const char *pairs, hr_knobs *out, hr_err *err)
+{
+    hr_preset *preset = NULL;
+    HR_TRY(hr_preset_open(lesson->about.preset, false, &preset, NULL, err));
+    *out = *hr_preset_knobs(preset);
+    return hr_knobs_set_pairs(out, pairs, err);
+}
+
+hr_status hr_lesson_begin(const hr_lesson *lesson, const hr_lesson_watch *watch, hr_lesson_table **out,
+                          hr_err *err)
+{
+    (void)lesson;
+    (void)watch;
+    *out = calloc(1, sizeof **out);
+    if (*out == NULL) {
+        return HR_FAIL(err, NOMEM, "no memory for a lesson");
+    }
+    (*out)->runs = (hr_lesson_runs){.seen = {&(*out)->now}, .count = 1};
+    return HR_OK;
+}
+
+hr_status hr_lesson_try(hr_lesson_table *table, const hr_knobs *knobs, hr_err *err)
+{
+    (void)err;
+    table->now.knobs = *knobs;
+    return HR_OK;
+}
+
+const hr_lesson_runs *hr_lesson_table_runs(const hr_lesson_table *table)
+{
+    return &table->runs;
+}
+
+void hr_lesson_end(hr_lesson_table *table)
+{
+    free(table);
+}
+
+hr_status hr_lesson_judge(const hr_lesson *lesson, const hr_lesson_runs *runs, hr_lesson_verdict *out,
+                          hr_err *err)
+{
+    (void)lesson;
+    (void)err;
+    const bool holds = hr_knob_int(&runs->seen[0]->knobs, HR_KNOB_BATCH_SIZE) == 128;
+    *out = (hr_lesson_verdict){.count = 1, .turned = 1, .passed = holds};
+    out->rows[0].holds = holds;
+    (void)snprintf(out->rows[0].want, sizeof out->rows[0].want, "%s", goal.want);
+    return HR_OK;
+}
+
+hr_status hr_lesson_evaluate(const char *expression, const hr_lesson_runs *runs, hr_lesson_value *out,
+                             hr_err *err)
+{
+    (void)runs;
+    (void)err;
+    *out = (hr_lesson_value){.kind = HR_LESSON_COUNT, .number = strtod(expression, NULL)};
+    return HR_OK;
+}
+
+const char *hr_lesson_say(const hr_lesson_value *value, char said[HR_LESSON_VALUE_TEXT_MAX])
+{
+    (void)snprintf(said, HR_LESSON_VALUE_TEXT_MAX, "%g", value->number);
+    return said;
+}
+
+hr_status hr_lesson_fill(const char *page, const hr_lesson_runs *runs, char **out, hr_err *err)
+{
+    (void)runs;
+    *out = strdup(page);
+    return *out != NULL ? HR_OK : HR_FAIL(err, NOMEM, "no memory for a page");
+}
+
+void hr_lesson_text_free(char *page)
+{
+    free(page);
+}
