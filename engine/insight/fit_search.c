@@ -14,6 +14,8 @@ enum {
     SLOTS = 2 * NODES_MAX,
     LADDER = 12,
     KICKS = 4,
+    BUDGETS = 3,  // steps that are recomputed under a budget, each: it takes ten plans and more
+    FARTHEST = 4, // limits that such a step needs without it
     NOTHING = -1
 };
 
@@ -54,6 +56,9 @@ struct fit_search {
     int kicks[KICKS], kick_count, kick_at;
     int dimension, word; // the next turn of the centre
     fit_ahead *ahead;
+    uint64_t limit_bytes; // of the device, for the knobs as asked; 0: none
+    int budgets[BUDGETS], budget_count, budget_at,
+        budget_goals; // nodes to recompute under it; goals they were chosen for
     bool has_pending;
     hr_fit_point pending; // found, but perhaps the last
 };
@@ -341,6 +346,83 @@ static void place_turns(fit_search *s)
     }
 }
 
+// ---- budgets --------------------------------------------------------------------------------------------------
+
+// False: there is no room for it now.
+static bool place_budget(fit_search *s, int at)
+{
+    const fit_combination c = fit_under_budget(&s->nodes[at].c);
+    fit_candidate *to = fit_ahead_place(s->ahead);
+    if (to == NULL) {
+        return false;
+    }
+    to->c = c;
+    to->point.normalises_batches = s->normalises_batches;
+    if (find(s, &c) >= 0 || !fit_turn_to_budget(&s->knobs, &c, s->limit_bytes, &to->knobs, to->point.knobs,
+                                                sizeof to->point.knobs)) {
+        fit_ahead_drop(s->ahead);
+    }
+    return true;
+}
+
+// Faster than what is best, and not so far from the limit that there were no hope.
+static bool is_hopeful(const fit_search *s, const goal *g, int at, int best)
+{
+    const node *n = &s->nodes[at], *b = &s->nodes[best];
+    return is_open_to(s, g, n) && !n->fits && !fit_has_checkpoints(&n->c) && n->seconds > 0 &&
+           n->peak_bytes / FARTHEST <= s->limit_bytes && (!b->fits || n->seconds < b->seconds);
+}
+
+// The fastest that takes visibly longer than `from`; of those that take as long what needs least. NOTHING: there is none.
+static int next_hopeful(const fit_search *s, const goal *g, int best, double from)
+{
+    const double visible = 1.001;
+    int next = NOTHING;
+    for (int k = 0; k < s->count; k++) {
+        const node *n = &s->nodes[k], *other = &s->nodes[next == NOTHING ? 0 : next];
+        if (n->seconds > from * visible && is_hopeful(s, g, k, best) &&
+            (next == NOTHING || n->seconds < other->seconds ||
+             (!(n->seconds > other->seconds) && n->peak_bytes < other->peak_bytes))) {
+            next = k;
+        }
+    }
+    return next;
+}
+
+// Of the best its own checkpoints, and of what misses the fastest, are tried under a budget that is the limit.
+static void choose_budgets(fit_search *s)
+{
+    const goal g = {.kind = GOAL_FITS, .learns = s->budget_goals++ > 0};
+    const int best = best_for(s, &g);
+    s->budget_count = s->budget_at = 0;
+    if (fit_has_checkpoints(&s->nodes[best].c)) {
+        s->budgets[s->budget_count++] = best;
+    }
+    int hopeful = next_hopeful(s, &g, best, 0);
+    while (hopeful != NOTHING && s->budget_count < BUDGETS) {
+        s->budgets[s->budget_count++] = hopeful;
+        hopeful = next_hopeful(s, &g, best, s->nodes[hopeful].seconds);
+    }
+}
+
+// False: all were tried.
+static bool place_budgets(fit_search *s)
+{
+    const bool may = s->limit_bytes > 0 && s->nodes[0].seconds > 0 && fit_can_budget(&s->knobs, &s->wish);
+    for (;;) {
+        while (s->budget_at < s->budget_count && place_budget(s, s->budgets[s->budget_at])) {
+            s->budget_at++;
+        }
+        if (fit_ahead_left(s->ahead) > 0) {
+            return true;
+        }
+        if (!may || s->budget_goals == 2) {
+            return false;
+        }
+        choose_budgets(s);
+    }
+}
+
 // The next combination, planned. NULL: there is none.
 static const fit_candidate *next_candidate(fit_search *s, const hr_planner *planner)
 {
@@ -351,6 +433,9 @@ static const fit_candidate *next_candidate(fit_search *s, const hr_planner *plan
             fit_ahead_plan(s->ahead, planner);
         } else {
             goes_on = move_on(s) || begin_goal(s);
+        }
+        if (!goes_on && place_budgets(s)) {
+            fit_ahead_plan(s->ahead, planner);
         }
     }
     return fit_ahead_next(s->ahead);
@@ -381,6 +466,7 @@ static fit_search_result begin(fit_search *s, const hr_planner *planner, hr_err 
     measure(&n, &s->pending.plan);
     note_nearest(s, &n);
     keep(s, &n);
+    s->limit_bytes = s->pending.plan.limit_bytes;
     s->points = 1;
     s->has_pending = begin_goal(s);
     return FIT_SEARCH_WORKED;

@@ -9,6 +9,7 @@
 //   the least peak                 and the same
 //   the fastest below a peak       LADDER of them between the least peak and that of the fastest, and the same
 //   the fastest that fits          once more, from the best of everything
+//   recomputation under a budget   that is the limit: in place of the best one's checkpoints, and of the fastest that miss, a few
 //
 // A goal begins at the best that is known for it, so that plans are shared. `tests/bench/run fit` sets it beside every combination
 // there is: how near it comes, and with how many plans.

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "insight/fit_change.h"
 
-enum { LISTED_MAX = 6, FARTHEST = 4, TWICES = 2 * FARTHEST + 1 };
+enum { LISTED_MAX = 6, FARTHEST = 4, TWICES = 2 * FARTHEST + 1, CHECKPOINTS = 1 };
 
 // One knob; without words every choice of its row is one, of the optimizer those of insight/fit_change.h.
 typedef struct trade {
@@ -18,7 +20,8 @@ typedef struct trade {
 // What usually gives most comes first.
 static const trade trades[] = {
     {.id = HR_KNOB_EXECUTION_MODE},
-    {.id = HR_KNOB_CHECKPOINT_STRATEGY, .words = {"none", "selective", "blocks", "sqrt", "every:2"}},
+    [CHECKPOINTS] = {.id = HR_KNOB_CHECKPOINT_STRATEGY,
+                     .words = {"none", "selective", "blocks", "sqrt", "every:2"}},
     {.id = HR_KNOB_PRECISION_POLICY},
     {.id = HR_KNOB_OPTIMIZER_KIND},
     {.id = HR_KNOB_OPTIMIZER_FUSED_BACKWARD},
@@ -118,14 +121,15 @@ static bool turn_knob(hr_knobs *knobs, hr_knob_id id, const char *word, char *pa
 {
     char before[HR_KNOB_TEXT_MAX], after[HR_KNOB_TEXT_MAX];
     (void)hr_knob_format(knobs, id, before);
-    if (hr_knobs_set(knobs, id, word, NULL) != HR_OK) {
+    if (word == NULL || hr_knobs_set(knobs, id, word, NULL) != HR_OK) {
         return false;
     }
     (void)snprintf(pair, size, "%s=%s", hr_knob_rows(NULL)[id].key, hr_knob_format(knobs, id, after));
     return strcmp(before, after) != 0;
 }
 
-bool fit_turn(const hr_knobs *asked, const fit_combination *c, hr_knobs *knobs, char *pairs, size_t size)
+static bool turn_all(const hr_knobs *asked, const fit_combination *c, hr_knobs *knobs, char *pairs,
+                     size_t size)
 {
     char pair[2 * HR_KNOB_TEXT_MAX];
     size_t length = 0;
@@ -145,7 +149,47 @@ bool fit_turn(const hr_knobs *asked, const fit_combination *c, hr_knobs *knobs, 
             return false;
         }
     }
-    return hr_knobs_validate(knobs, NULL) == HR_OK;
+    return true;
+}
+
+bool fit_turn(const hr_knobs *asked, const fit_combination *c, hr_knobs *knobs, char *pairs, size_t size)
+{
+    return turn_all(asked, c, knobs, pairs, size) && hr_knobs_validate(knobs, NULL) == HR_OK;
+}
+
+bool fit_can_budget(const hr_knobs *asked, const hr_fit_wish *wish)
+{
+    return fit_words(asked, wish, CHECKPOINTS) > 0;
+}
+
+fit_combination fit_under_budget(const fit_combination *c)
+{
+    fit_combination turned = *c;
+    turned.word[CHECKPOINTS] = FIT_BUDGET;
+    return turned;
+}
+
+bool fit_has_checkpoints(const fit_combination *c)
+{
+    return c->word[CHECKPOINTS] != FIT_AS_ASKED;
+}
+
+bool fit_turn_to_budget(const hr_knobs *asked, const fit_combination *c, uint64_t budget_bytes,
+                        hr_knobs *knobs, char *pairs, size_t size)
+{
+    char bytes[HR_BYTES_TEXT_MAX], word[HR_BYTES_TEXT_MAX + 8], pair[2 * HR_KNOB_TEXT_MAX];
+    fit_combination others = *c;
+    others.word[CHECKPOINTS] = FIT_AS_ASKED;
+    (void)snprintf(word, sizeof word, "budget:%s", hr_bytes_exact(budget_bytes, bytes));
+    // The others may go together only with it.
+    if (!turn_all(asked, &others, knobs, pairs, size) ||
+        !turn_knob(knobs, HR_KNOB_CHECKPOINT_STRATEGY, word, pair, sizeof pair)) {
+        return false;
+    }
+    const size_t length = strlen(pairs);
+    return (size_t)snprintf(pairs + length, size - length, "%s%s", length > 0 ? " " : "", pair) <
+               size - length &&
+           hr_knobs_validate(knobs, NULL) == HR_OK;
 }
 
 hr_status hr_fit_knobs(const hr_knobs *asked, const hr_fit_point *point, hr_knobs *out, hr_err *err)

@@ -9,7 +9,7 @@
 
 #include "headroom/fit.h"
 
-enum { FIT_DIMENSIONS = 16, FIT_WORDS_MAX = 12, FIT_AS_ASKED = -1 };
+enum { FIT_DIMENSIONS = 16, FIT_WORDS_MAX = 12, FIT_AS_ASKED = -1, FIT_BUDGET = FIT_WORDS_MAX };
 
 // Which word each dimension is turned to; FIT_AS_ASKED: it stays as it is asked about.
 typedef struct fit_combination {
@@ -26,5 +26,14 @@ bool fit_is_learning(int dimension, bool normalises_batches);
 // The knobs of a combination, and the pairs in which they differ from `asked`, one space between two. False: one of its words
 // is what stands there already, the pairs have no room, or it is refused.
 bool fit_turn(const hr_knobs *asked, const fit_combination *c, hr_knobs *knobs, char *pairs, size_t size);
+
+// Whether recomputation under a budget may take the place of the checkpoints that are asked about.
+bool fit_can_budget(const hr_knobs *asked, const hr_fit_wish *wish);
+// A combination with recomputation under a budget in its checkpoints' place: FIT_BUDGET, which is none of fit_words.
+fit_combination fit_under_budget(const fit_combination *c);
+bool fit_has_checkpoints(const fit_combination *c); // turned to others than as asked
+// fit_turn of what fit_under_budget gave.
+bool fit_turn_to_budget(const hr_knobs *asked, const fit_combination *c, uint64_t budget_bytes,
+                        hr_knobs *knobs, char *pairs, size_t size);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "headroom/engine.h"
 #include "headroom/preset.h"
@@ -198,6 +199,41 @@ START_TEST(where_nothing_fits_the_nearest_is_the_nearest)
 }
 END_TEST
 
+// Between what keeps everything and what computes much again: as much as the limit asks for.
+START_TEST(recomputation_under_a_budget_is_found_where_it_is_fastest)
+{
+    static question q;
+    static hr_fit_found g;
+    hr_preset *preset = NULL;
+    hr_knobs turned;
+    hr_whatif plan;
+    static const char *const pairs[] = {"device.kind=plan", "device.card=rtx3090-24g", "device.vram=4MiB"};
+    ck_assert_int_eq(hr_preset_open("gpt2_124m_tiny", false, &preset, NULL, NULL), HR_OK);
+    q = (question){.asked = *hr_preset_knobs(preset)};
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&q.asked, pairs[k], NULL), HR_OK);
+    }
+    ck_assert_int_eq(hr_fit_keep(&q.wish, "offload,batch", NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_open(preset, &q.planner, NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, NULL, NULL, &g, NULL), HR_OK);
+    const hr_fit_way *fastest = hr_fit_fastest(&g, false);
+    ck_assert_ptr_nonnull(fastest);
+    ck_assert_msg(strstr(fastest->point.knobs, "checkpoint.strategy=budget:4MiB") != NULL, "%s",
+                  fastest->point.knobs);
+    ck_assert_int_eq(hr_fit_knobs(&q.asked, &fastest->point, &turned, NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_plan(q.planner, &turned, &plan, NULL), HR_OK);
+    ck_assert(plan.fits);
+    ck_assert_uint_eq(plan.peak_in_use_bytes, fastest->point.plan.peak_in_use_bytes);
+    ck_assert_int_eq(hr_fit_keep(&q.wish, "checkpoint", NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, NULL, NULL, &g, NULL), HR_OK);
+    for (uint32_t k = 0; k < g.count; k++) {
+        ck_assert_ptr_null(strstr(g.ways[k].point.knobs, "checkpoint"));
+    }
+    hr_planner_close(q.planner);
+    hr_preset_close(preset);
+}
+END_TEST
+
 static void assert_same_way(const hr_fit_way *a, const hr_fit_way *b)
 {
     const hr_whatif *x = &a->point.plan, *y = &b->point.plan;
@@ -265,6 +301,7 @@ int main(void)
     tcase_add_loop_test(tc, the_frontier_of_a_search_is_that_of_every_combination, 0, CASES);
     tcase_add_loop_test(tc, the_fastest_that_fits_is_the_fastest_there_is, 0, CASES);
     tcase_add_loop_test(tc, where_nothing_fits_the_nearest_is_the_nearest, 0, HEADROOM_SANITIZED ? 1 : 6);
+    tcase_add_test(tc, recomputation_under_a_budget_is_found_where_it_is_fastest);
     tcase_add_loop_test(tc, a_search_is_the_same_for_any_number_of_threads, 0, HEADROOM_SANITIZED ? 1 : 3);
     tcase_add_test(tc, a_search_ends_when_it_is_told_to);
     suite_add_tcase(suite, tc);

@@ -56,7 +56,7 @@ bool hr_turn_goes_before(hr_turn_cost a, double a_seconds, hr_turn_cost b, doubl
 // optimizer.fused_backward, offload.*, allocator.kind, .growth and .expandable_segments, execution.fuse and .inplace,
 // workspace.limit, and batch.size against batch.accumulate so that an update sees as many samples as before (batch
 // normalisation alone sees the smaller batch). With a permission also what it names, which changes what is learned.
-// Point 0 are the knobs themselves. Then what a search plans: first for the fastest that fits, then for the least peak, then
+// checkpoint.strategy=budget:SIZE is tried last, of the limit. Point 0 are the knobs themselves. Then what a search plans: first for the fastest that fits, then for the least peak, then
 // for the fastest at peaks between them. No point is a combination that is refused, or a turn that changes neither
 // peak nor time. Under execution.as pytorch or tensorflow allocator.kind stays as it is.
 typedef struct hr_fit_point {
