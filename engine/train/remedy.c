@@ -131,12 +131,31 @@ static bool find(search *s, const candidate *c, hr_report_fix *fix)
            remedy_apply(s->e, c->pairs, &knobs, fix) && remedy_fits(&s->proof, &knobs, fix);
 }
 
+// As little recomputation as the limit asks for, where that is faster. It tries these strategies too, so that it is kept where one of
+// them fits.
+static void try_budget(search *s, const candidate *c, hr_report_fix *fix)
+{
+    char bytes[HR_BYTES_TEXT_MAX], pair[HR_BYTES_TEXT_MAX + 32];
+    candidate within = *c;
+    hr_report_fix other;
+    if ((c->turns & RECOMPUTE) == 0 || strcmp(c->pairs[0], "checkpoint.strategy=selective") == 0) {
+        return;
+    }
+    (void)snprintf(pair, sizeof pair, "checkpoint.strategy=budget:%s",
+                   hr_bytes_exact(s->oom->limit_bytes, bytes));
+    within.pairs[0] = pair;
+    if (find(s, &within, &other) && other.seconds < fix->seconds) {
+        *fix = other;
+    }
+}
+
 static bool try_candidate(search *s, const candidate *c)
 {
     hr_report_fix fix;
     if (is_full(s) || !find(s, c, &fix)) {
         return false;
     }
+    try_budget(s, c, &fix);
     s->turned |= c->turns;
     s->oom->fixes[s->oom->fix_count++] = fix;
     return true;

@@ -245,6 +245,40 @@ START_TEST(a_card_that_was_divided_too_small_is_put_together_again)
 }
 END_TEST
 
+// Where checkpoints fit, no more is computed again than the limit asks for; the time says so.
+START_TEST(recomputation_is_named_under_the_limit_as_a_budget)
+{
+    static const char *const pairs[] = {"device.kind=plan", "device.card=rtx3090-24g", "device.vram=4MiB",
+                                        "execution.mode=graph"};
+    hr_preset *gpt = NULL;
+    hr_engine *e = NULL;
+    ck_assert_int_eq(hr_preset_open("gpt2_124m_tiny", false, &gpt, NULL, NULL), HR_OK);
+    hr_knobs knobs = *hr_preset_knobs(gpt);
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        ck_assert_int_eq(hr_knobs_set_pair(&knobs, pairs[k], NULL), HR_OK);
+    }
+    hr_engine_options options = {.plan_only = true};
+    ck_assert_int_eq(hr_engine_create(gpt, &knobs, &options, &e, NULL), HR_OK);
+    run_steps(e, 1);
+    hr_report r = report_of(e);
+    ck_assert_uint_ge(r.oom.fix_count, 1);
+    ck_assert_str_eq(r.oom.fixes[0].knobs, "checkpoint.strategy=budget:4MiB");
+    same_words(e, &r.oom);
+    hr_planner *planner = NULL;
+    hr_whatif budget, blocks;
+    ck_assert_int_eq(hr_planner_open(gpt, &planner, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, r.oom.fixes[0].knobs, NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_plan(planner, &knobs, &budget, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "checkpoint.strategy=blocks", NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_plan(planner, &knobs, &blocks, NULL), HR_OK);
+    ck_assert(budget.fits && budget.step_seconds < blocks.step_seconds);
+    hr_planner_close(planner);
+    hr_report_deinit(&r);
+    hr_engine_destroy(e);
+    hr_preset_close(gpt);
+}
+END_TEST
+
 // A fix that keeps the batch together keeps the weights, bit for bit; one that takes it apart keeps the update.
 START_TEST(training_goes_on_with_what_was_named)
 {
@@ -296,6 +330,7 @@ int main(void)
     tcase_add_loop_test(cases, what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob, 0, 5);
     tcase_add_test(cases, a_turn_says_what_it_costs);
     tcase_add_loop_test(cases, offloading_is_advised_where_it_leaves_the_device, 0, 4);
+    tcase_add_test(cases, recomputation_is_named_under_the_limit_as_a_budget);
     tcase_add_test(cases, a_card_that_was_divided_too_small_is_put_together_again);
     tcase_add_test(cases, training_goes_on_with_what_was_named);
     suite_add_tcase(suite, cases);
