@@ -31,20 +31,35 @@ typedef struct attempt {
     program *unfit;         // that has it, where it is within the budget and does not fit
     program *cut;           // of the cuts within the budget the cheapest
     uint64_t cut_cost;
+    uint64_t floor_bytes;   // what one instruction of the plain step needs with what stays
+    char widest[96];        // its name
     checkpoint_ways *finer; // of instructions
     uint32_t at;            // the first of them that was not tried
 } attempt;
 
+static void note_floor(attempt *a, const program *plain)
+{
+    const instr *widest;
+    a->floor_bytes = program_floor_bytes(plain, &widest);
+    if (widest != NULL) {
+        (void)program_instr_name(plain, widest, a->widest, sizeof a->widest);
+    }
+}
+
+// The floor is no floor where another way fuses less.
 static hr_status refuse(const attempt *a, hr_err *err)
 {
-    char budget[HR_BYTES_TEXT_MAX], least[HR_BYTES_TEXT_MAX], typed[HR_BYTES_TEXT_MAX];
-    hr_status status =
-        HR_FAIL(err, CONSTRAINT,
-                "checkpoint.strategy=budget:%s cannot be kept: the smallest peak that was found is %s",
-                hr_bytes_exact(a->budget_bytes, budget), hr_bytes_human(a->least.peak_bytes, least));
+    char budget[HR_BYTES_TEXT_MAX], least[HR_BYTES_TEXT_MAX], text[HR_BYTES_TEXT_MAX];
+    const bool above = a->widest[0] != 0 && a->floor_bytes <= a->least.peak_bytes;
+    hr_status status = HR_FAIL(
+        err, CONSTRAINT,
+        "checkpoint.strategy=budget:%s cannot be kept: the smallest peak that was found is %s%s%s%s%s%s",
+        hr_bytes_exact(a->budget_bytes, budget), hr_bytes_human(a->least.peak_bytes, least),
+        above ? ", of which " : "", above ? a->widest : "", above ? " needs " : "",
+        above ? hr_bytes_human(a->floor_bytes, text) : "", above ? " with what stays" : "");
     if (a->least.fits) {
-        rounded_up(a->least.peak_bytes, typed);
-        hr_err_try(err, "-s checkpoint.strategy=budget:%s, or a smaller batch.size", typed);
+        rounded_up(a->least.peak_bytes, text);
+        hr_err_try(err, "-s checkpoint.strategy=budget:%s, or a smaller batch.size", text);
     } else {
         hr_err_try(err, "a smaller batch.size: no way of this step fits the device");
     }
@@ -88,6 +103,9 @@ static hr_status compile_one(attempt *a, const draft_request *r, program **fit, 
         return status;
     }
     *cost = cost_of(p);
+    if (a->widest[0] == 0) {
+        note_floor(a, p);
+    }
     sift(a, p, &seen, fit);
     return HR_OK;
 }

@@ -109,6 +109,67 @@ uint64_t program_peak_bytes(const program *p)
     return peak;
 }
 
+static uint32_t operand_owner(const program *p, const instr *i, uint32_t k)
+{
+    uint32_t id = k < i->in_count ? i->in[k] : i->out[k - i->in_count];
+    while (p->tensors[id].storage != id) {
+        id = p->tensors[id].storage;
+    }
+    return id;
+}
+
+// May the result lie where that operand is? In another step it does.
+static bool may_lie_there(const program *p, const instr *i)
+{
+    const op_row *row = op_row_of(i->op);
+    if (row->in_place < 0 || row->in_place >= i->in_count || row->in_place_out >= i->out_count) {
+        return false;
+    }
+    const uint32_t from = operand_owner(p, i, (uint32_t)row->in_place),
+                   to = operand_owner(p, i, i->in_count + (uint32_t)row->in_place_out);
+    return from != to && !p->tensors[from].persistent && !p->tensors[to].persistent &&
+           p->tensors[from].bytes == p->tensors[to].bytes;
+}
+
+// Of operands that come and go; gradients are counted elsewhere.
+static uint64_t working_bytes(const program *p, const instr *i)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < (uint32_t)i->in_count + i->out_count; k++) {
+        const uint32_t owner = operand_owner(p, i, k);
+        const tensor *t = &p->tensors[owner];
+        bool counts = !t->persistent && !tensor_on_host(t) && t->category != HR_CATEGORY_GRADIENTS;
+        for (uint32_t before = 0; before < k && counts; before++) {
+            counts = operand_owner(p, i, before) != owner;
+        }
+        sum += counts ? t->bytes : 0;
+    }
+    const uint64_t twice =
+        may_lie_there(p, i) ? p->tensors[operand_owner(p, i, (uint32_t)op_row_of(i->op)->in_place)].bytes : 0;
+    return sum > twice ? sum - twice : 0;
+}
+
+uint64_t program_floor_bytes(const program *p, const instr **which)
+{
+    uint64_t stays = 0, most = 0;
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        stays += tensor_on_host(&p->tensors[k]) ? 0 : p->tensors[k].bytes;
+    }
+    *which = NULL;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        const instr *i = &p->instrs[n];
+        const uint32_t id = i->op == HR_OP_ALLOC ? i->out[0] : i->op == HR_OP_FREE ? i->in[0] : HR_NO_ID;
+        if (id != HR_NO_ID) {
+            const bool waits = p->tensors[id].category == HR_CATEGORY_GRADIENTS;
+            stays = waits ? program_live_after(p, i, stays) : stays;
+        } else if (!op_row_of(i->op)->control && stays + working_bytes(p, i) > most) {
+            most = stays + working_bytes(p, i);
+            *which = i;
+        }
+    }
+    return most;
+}
+
 enum { HOST_ALIGNMENT_BYTES = 64 };
 
 uint64_t program_host_room(const tensor *t)

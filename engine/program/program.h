@@ -120,6 +120,9 @@ void program_note_prepared(program *p, uint32_t n, const char *impl);
 // The largest sum of requested bytes alive at once, persistent tensors included: what the step needs from an
 // allocator that neither rounds nor fragments.
 uint64_t program_peak_bytes(const program *p);
+// What one instruction holds at once, with what stays and the gradients that wait for their update: requested bytes that no
+// recomputation saves, workspaces not counted. Of all instructions the most; *which is that one.
+uint64_t program_floor_bytes(const program *p, const instr **which);
 // Host memory for one tensor of a step (rounded so that all of them are aligned), and for all of a step's.
 uint64_t program_host_room(const tensor *t);
 uint64_t program_host_bytes(const program *p);

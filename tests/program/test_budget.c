@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/units.h"
+
 #include "base/host_mem.h"
 #include "program/compile.h"
 #include "program/model_from_text.h"
 
-enum { BATCH = 64, CHAIN_MOST = 8, CHAINS = 8, NETWORKS = 200, STEP = 20, TEXT = 8192 };
+enum { BATCH = 64, CHAIN_MOST = 8, CHAINS = 8, NETWORKS = 200, STEP = 20, LONG = 36, TEXT = 8192 };
 
 static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
                              hr_err *err)
@@ -227,6 +229,73 @@ START_TEST(no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one)
 }
 END_TEST
 
+// By the plain step alone: what one of its instructions holds is held by that instruction in every way.
+START_TEST(no_way_is_below_what_one_instruction_holds)
+{
+    const bool eager = _i % 2 == 1;
+    const instr *widest;
+    program *plain = NULL;
+    hr_err err = {0};
+    hr_model *model = draw_network((uint64_t)_i * 13 + 4);
+    ck_assert_int_eq(try_compile(model, &exact_target, "none", eager, &plain, NULL), HR_OK);
+    const uint64_t floor_bytes = program_floor_bytes(plain, &widest);
+    ck_assert_ptr_nonnull(widest);
+    for (uint64_t part = STEP; part > 0; part--) {
+        const measured m = within(model, &exact_target, program_peak_bytes(plain) / STEP * part, eager);
+        ck_assert_msg(!m.kept || m.peak >= floor_bytes, "%" PRIu64 ", said %" PRIu64, m.peak, floor_bytes);
+    }
+    program *below = NULL;
+    ck_assert_int_eq(try_compile(model, &exact_target, "budget:1B", eager, &below, &err), HR_CONSTRAINT);
+    ck_assert_msg(strstr(err.sentence, " with what stays") != NULL, "%s", err.sentence);
+    program_destroy(plain);
+    model_destroy(model);
+}
+END_TEST
+
+static uint64_t smallest(const hr_model *model, bool eager)
+{
+    hr_err err = {0};
+    program *p = NULL;
+    uint64_t bytes = 0;
+    char typed[64];
+    ck_assert_int_eq(try_compile(model, &exact_target, "budget:1B", eager, &p, &err), HR_CONSTRAINT);
+    const char *said = strstr(err.hint, "budget:");
+    ck_assert_msg(said != NULL, "%s", err.hint);
+    snprintf(typed, sizeof typed, "%.*s", (int)strcspn(said + 7, ","), said + 7);
+    ck_assert(hr_bytes_parse(typed, &bytes));
+    return bytes;
+}
+
+// Recomputing each layer once needs two roots of the layers at least; what recomputes at any depth needs fewer, and each value that it
+// has let go of it makes again before it is read (program_check, in measure).
+START_TEST(a_long_chain_comes_below_all_that_recompute_a_layer_once)
+{
+    const bool eager = _i % 2 == 1;
+    char text[TEXT];
+    int at = snprintf(text, sizeof text,
+                      "device: {vram: 1GiB}\nmodel:\n  input: {shape: [1, 1, 64]}\n  classes: 64\n"
+                      "  layers:\n    - {kind: flatten}\n");
+    for (uint32_t l = 0; l < LONG; l++) {
+        at += snprintf(text + at, sizeof text - (size_t)at,
+                       "    - {name: d%" PRIu32 ", kind: dense, units: 64, bias: false, activation: tanh}\n",
+                       l);
+    }
+    hr_model *model = model_from_text(text);
+    uint64_t once = UINT64_MAX;
+    for (uint32_t layers = 1; layers < LONG; layers++) {
+        char strategy[32];
+        snprintf(strategy, sizeof strategy, "every:%" PRIu32, layers);
+        const measured m = measure(model, &exact_target, strategy, eager);
+        once = m.peak < once ? m.peak : once;
+    }
+    const uint64_t least = smallest(model, eager);
+    ck_assert_msg(least < once, "%" PRIu64 ", not below %" PRIu64, least, once);
+    const measured m = within(model, &exact_target, least, eager);
+    ck_assert(m.kept && m.peak <= least);
+    model_destroy(model);
+}
+END_TEST
+
 START_TEST(what_is_large_enough_for_the_plain_step_is_the_plain_step)
 {
     hr_model *model = draw_network((uint64_t)_i + 5);
@@ -326,6 +395,8 @@ int main(void)
     tcase_add_loop_test(tests, chains_are_as_cheap_as_the_best_of_all_lists_at_the_peak_of_each, 0, CHAINS);
     tcase_add_loop_test(tests, no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one, 0,
                         NETWORKS);
+    tcase_add_loop_test(tests, no_way_is_below_what_one_instruction_holds, 0, 40);
+    tcase_add_loop_test(tests, a_long_chain_comes_below_all_that_recompute_a_layer_once, 0, 2);
     tcase_add_loop_test(tests, what_is_large_enough_for_the_plain_step_is_the_plain_step, 0, 20);
     tcase_add_loop_test(tests, at_the_peak_of_another_strategy_it_is_kept_and_no_dearer, 0, 60);
     tcase_add_loop_test(tests, a_budget_above_what_there_is_does_as_well_as_one_of_that, 0, 20);
