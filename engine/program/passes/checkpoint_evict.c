@@ -6,7 +6,7 @@
 
 #include "program/evictor.h"
 
-enum { LEVELS = 80, LEVEL = 32, FORWARDS_MOST = 3 };
+enum { LEVELS = 80, LEVEL = 32, FORWARDS_MOST = 3, OFFLOADED_MOST = 16 };
 
 typedef enum evict_worth { BY_BYTES, BY_SOME_TIME, BY_TIME } evict_worth;
 
@@ -369,6 +369,19 @@ static hr_status find_all(evictor *e, checkpoint_ways *out, hr_err *err)
     return HR_OK;
 }
 
+// Where activations go to the host, a way is compiled whatever it shows: few are enough then, from the first to the last.
+static void thin_out(checkpoint_ways *out)
+{
+    const uint32_t count = out->count;
+    if (count <= OFFLOADED_MOST) {
+        return;
+    }
+    for (uint32_t k = 0; k < OFFLOADED_MOST; k++) {
+        out->way[k] = out->way[(count - 1) * k / (OFFLOADED_MOST - 1)];
+    }
+    out->count = OFFLOADED_MOST;
+}
+
 hr_status evictions_find(const draft *d, uint32_t forward_count, const bool *may_drop, uint64_t budget_bytes,
                          checkpoint_ways *out, hr_err *err)
 {
@@ -376,6 +389,9 @@ hr_status evictions_find(const draft *d, uint32_t forward_count, const bool *may
     hr_status status = evictor_init(&e, d, forward_count, may_drop, err);
     if (status == HR_OK) {
         status = find_all(&e, out, err);
+    }
+    if (hr_knob_is(d->knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on")) {
+        thin_out(out);
     }
     out->at_most_bytes = checkpoint_ways_at_most(d, budget_bytes);
     out->done = true;

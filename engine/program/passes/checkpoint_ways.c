@@ -10,7 +10,8 @@ enum {
     LABELS_EAGER = 32,
     WIDTHS = 8,
     LEVELS = 256,
-    LOWEST = 4
+    LOWEST = 4,
+    OFFLOADED_STEP = 8
 };
 
 typedef struct finder {
@@ -241,16 +242,17 @@ static hr_status find_lowest(finder *f, hr_err *err)
 }
 
 // Of many layers those of the next levels of a ladder, each a 32nd below the one above it. Levels far above the budget are not
-// looked at.
+// looked at; where none is, as activations go to the host, few are.
 static hr_status find_next(finder *f, uint64_t at_most, hr_err *err)
 {
+    const uint32_t step = at_most == UINT64_MAX ? OFFLOADED_STEP : 1;
     while (f->out->count < CHECKPOINT_WAYS_AT_ONCE && !f->out->done) {
         bool found = f->out->level < LEVELS;
         if (found && at_level(f, f->out->level) <= at_most) {
             HR_TRY(try_level(f, f->out->level, &found, err));
         }
         f->out->done = !found;
-        f->out->level++;
+        f->out->level += step;
     }
     return HR_OK;
 }
