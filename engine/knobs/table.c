@@ -271,9 +271,10 @@ static const hr_knob_row rows[] = {
             "result. selective computes normalisations, activations, dropout and attention scores again: "
             "little work for much memory. list:A,B cuts behind the layers A and B. budget:SIZE keeps the peak in use of a "
             "training step at or below SIZE (budget:6GiB), as the allocator counts it, and computes little again for that: of many ways to "
-            "cut the layers, and to keep everything, what is costly, or nothing in each piece, and of selective, blocks, sqrt, every:2 "
-            "and every:4, the cheapest that fits when it is planned. A smaller SIZE never has a higher peak; one that cannot be kept is "
-            "refused, with the smallest peak that was found. Weights come out bit for bit the same."},
+            "cut the layers, and to keep everything, what is costly, or nothing in each piece, of selective, blocks, sqrt, every:2 "
+            "and every:4, and of letting go of single results wherever there is no room, again and again if need be, the cheapest that "
+            "fits when it is planned. A smaller SIZE never has a higher peak; one that cannot be kept is refused, with the smallest peak "
+            "that was found and what one instruction needs. Weights come out bit for bit the same."},
     ROW(OFFLOAD_ACTIVATIONS, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "what backward waits for is put into host memory and fetched again",
