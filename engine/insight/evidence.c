@@ -165,7 +165,15 @@ static void note_death(block_class *c, uint32_t born, bool crossed)
     c->live--;
 }
 
-// What the first step left may be weights; what goes later is no leak.
+// What the first step left may be weights: of it as much as a later step leaves is taken for leaked.
+static uint32_t leaked_first(const record *r, const block_class *c)
+{
+    const uint32_t steps = r->steps.count > 1 ? r->steps.count - 1 : 1,
+                   each = (c->steady + steps - 1) / steps;
+    return c->first < each ? c->first : each;
+}
+
+// What goes later is no leak. That of the first step counts where none of a later one stands there yet.
 static void note_refusal(record *r, uint32_t step)
 {
     for (uint32_t k = 0; k < r->classes.count; k++) {
@@ -177,6 +185,10 @@ static void note_refusal(record *r, uint32_t step)
         if (c != NULL) {
             c->earlier++;
         }
+    }
+    for (uint32_t k = 0; k < r->classes.count && step > 0; k++) {
+        block_class *c = &r->classes.data[k];
+        c->earlier = c->earlier > 0 ? c->earlier : leaked_first(r, c);
     }
 }
 
@@ -293,13 +305,6 @@ static bool is_leak(const record *r, const block_class *c)
     return r->steps.count > LEAK_STEPS && c->steps_with == r->steps.count - 1;
 }
 
-// As far as the record goes. The first step's may be weights: as much of it as a later step leaves is taken for leaked.
-static uint64_t leaked_in_all(const record *r, const block_class *c)
-{
-    const uint32_t steps = r->steps.count - 1, each = (c->steady + steps - 1) / steps;
-    return c->survivors - c->first + (c->first < each ? c->first : each);
-}
-
 static hr_status find_parts(const record *r, const heap_snapshot *p, oom_evidence *out, hr_err *err)
 {
     quotas leaks = {0}, queues = {0};
@@ -312,7 +317,7 @@ static hr_status find_parts(const record *r, const heap_snapshot *p, oom_evidenc
             out->queue.most_bytes += c->bytes * (c->most - 1);
         } else if (is_leak(r, c)) {
             done = c->earlier == 0 || add_quota(&leaks, r, p, c, c->earlier, &out->leak);
-            out->leak.most_bytes += c->bytes * leaked_in_all(r, c);
+            out->leak.most_bytes += c->bytes * (c->survivors - c->first + leaked_first(r, c));
             steady_bytes += c->bytes * c->steady; // over the whole steps
         }
     }
