@@ -208,7 +208,7 @@ static hr_status report_preset(const subject *s, const hr_knobs *knobs, hr_repor
     HR_TRY(cli_count(s->args, APP_STEPS, EXPLAIN_STEPS, &steps, err));
     HR_TRY(hr_engine_create(s->preset, knobs, &options, &engine, err));
     hr_status status = plan_play(engine, steps, err);
-    status = status == HR_OK ? hr_engine_report(engine, out, err) : status;
+    status = status == HR_OK ? hr_engine_explain(engine, out, err) : status;
     hr_engine_destroy(engine);
     return status;
 }

@@ -68,6 +68,23 @@ static void push_verdict(lua_State *L, const hr_report_oom *oom)
 
 // ---- of the preset --------------------------------------------------------------------------------------------------
 
+// The report on top of the stack becomes one that says what cost time, too.
+static void explain_plan(lua_State *L)
+{
+    script *s = script_of(L);
+    hr_err err = {0};
+    lua_pop(L, 1);
+    script_begin_engine(s);
+    hr_report_deinit(&s->report);
+    const hr_status status = hr_engine_explain(s->planner, &s->report, &err);
+    script_end_engine(s);
+    if (status != HR_OK) {
+        s->report = (hr_report){0};
+        (void)script_raise(L, &err);
+    }
+    script_push_report(L, &s->report);
+}
+
 // Options at 1: the plan of as many steps as the command's, if they name no others.
 static int explain_preset(lua_State *L)
 {
@@ -82,6 +99,7 @@ static int explain_preset(lua_State *L)
     }
     lua_replace(L, 1);
     (void)script_plan(L);
+    explain_plan(L);
     push_verdict(L, &script_of(L)->report.oom);
     return 1;
 }

@@ -185,8 +185,9 @@ bool diagnose_retries(const oom_evidence *shown, hr_report_oom *oom)
     oom->cause = HR_OOM_RETRIES;
     (void)snprintf(oom->sentence, sizeof oom->sentence,
                    "retries: nothing was refused in the end, but %" PRIu64
-                   " times the device had nothing left and the pool went back to it first, %s%s",
-                   shown->retries, human(shown->retry_bytes).text, say_time(shown, time));
+                   " time%s the device had nothing left and the pool went back to it first, %s%s",
+                   shown->retries, shown->retries == 1 ? "" : "s", human(shown->retry_bytes).text,
+                   say_time(shown, time));
     return true;
 }
 
@@ -232,8 +233,9 @@ void diagnose_lines(const oom_evidence *shown, const heap_room *room, hr_report_
     add_part("waits on the device", &shown->queue, oom);
     add_part("the same once more", &shown->twin, oom);
     if (shown->retries > 0) {
-        diagnose_add(oom, "%" PRIu64 " times before, the pool went back to the device for one request: %s%s",
-                     shown->retries, human(shown->retry_bytes).text, say_time(shown, time));
+        diagnose_add(oom, "%" PRIu64 " time%s before, the pool went back to the device for one request: %s%s",
+                     shown->retries, shown->retries == 1 ? "" : "s", human(shown->retry_bytes).text,
+                     say_time(shown, time));
     }
 }
 

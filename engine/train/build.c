@@ -75,14 +75,20 @@ hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out,
                          BUILD_PROGRAMS, PLAY_STEPS, out, err);
 }
 
-hr_status build_play_full(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err)
+hr_status build_play_watched(const build *b, const hr_knobs *knobs, trace_bus *bus, play_result *out,
+                             hr_err *err)
 {
     const program *full[BUILD_PROGRAMS] = {
         [BUILD_TRAIN] = b->programs[BUILD_TRAIN], [BUILD_EVAL] = b->programs[BUILD_EVAL]};
     uint64_t limit_bytes = 0;
     HR_TRY(device_choice_limit_bytes(&b->on, knobs, &limit_bytes, err));
-    return play_programs(b->device, b->context, knobs, limit_bytes, full, BUILD_PROGRAMS, PLAY_STEPS, out,
-                         err);
+    return play_traced(b->device, b->context, knobs, limit_bytes, bus, full, BUILD_PROGRAMS, PLAY_STEPS, out,
+                       err);
+}
+
+hr_status build_play_full(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err)
+{
+    return build_play_watched(b, knobs, NULL, out, err);
 }
 
 static bool is_of_memory(hr_knob_id id)

@@ -61,6 +61,9 @@ HR_MUST_CHECK hr_status build_compile(build *b, const build_request *request, hr
 HR_MUST_CHECK hr_status build_dry_run(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err);
 // The same for its full batches alone, under other knobs that it would have been compiled alike for.
 HR_MUST_CHECK hr_status build_play_full(const build *b, const hr_knobs *knobs, play_result *out, hr_err *err);
+// And `bus` gets every memory event of it.
+HR_MUST_CHECK hr_status build_play_watched(const build *b, const hr_knobs *knobs, trace_bus *bus,
+                                           play_result *out, hr_err *err);
 // Whether programs compiled for one are those for the other: they differ in allocator and limit alone, and in stages
 // of the host.
 bool build_compiles_alike(const hr_knobs *a, const hr_knobs *b);

@@ -54,6 +54,7 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
     }
     e->keeps_failure_heap = options != NULL && options->keeps_failure_heap;
     (void)trace_attach(&e->bus, failure_heap_sink, e);
+    (void)trace_attach(&e->bus, retry_watch_event, &e->retries);
     if (options != NULL && options->sink != NULL) {
         (void)trace_attach(&e->bus, options->sink, options->sink_context);
     }

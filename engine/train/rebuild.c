@@ -313,6 +313,7 @@ static void begin_counter_epoch(hr_engine *e)
     e->samples = e->busy_ns = e->duration_count = 0;
     e->peak_pool_bytes = 0;
     e->near = (near_full){.steps = 0};
+    e->retries = (retry_watch){.retries = 0};
     e->skipped = 0;
     e->loss_scale = 0;
     e->eval.ever = false;

@@ -141,6 +141,9 @@ double hr_engine_loss(const hr_engine *engine);
 
 // The whole report of the current counter epoch; the caller deinits it. Works in every state.
 HR_MUST_CHECK hr_status hr_engine_report(hr_engine *engine, hr_report *report, hr_err *err);
+// The same, and where nothing was refused, but the pool went back to its device again and again, that as its `oom`
+// (HR_OOM_RETRIES), with settings under which a step never does.
+HR_MUST_CHECK hr_status hr_engine_explain(hr_engine *engine, hr_report *report, hr_err *err);
 
 // The listing of the training program under the present knobs, whether it fits or not.
 HR_MUST_CHECK hr_status hr_engine_listing(hr_engine *engine, FILE *out, hr_err *err);
