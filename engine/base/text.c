@@ -99,6 +99,12 @@ FILE *text_stream(text *t)
     return fopencookie(t, "w", (cookie_io_functions_t){.write = append_written});
 }
 
+bool text_is_list(const char *words)
+{
+    const size_t length = strlen(words);
+    return length > 0 && words[0] != ',' && words[length - 1] != ',' && strstr(words, ",,") == NULL;
+}
+
 bool text_ends_in(const char *words, const char *ending)
 {
     const size_t length = strlen(words), tail = strlen(ending);

@@ -31,6 +31,9 @@ bool text_copy(char *to, size_t size, const char *from);
 // Does `ending` come last, with something before it? "" is no ending.
 bool text_ends_in(const char *words, const char *ending);
 
+// Is it a list, "A" or "A,B,C": no item is empty?
+bool text_is_list(const char *words);
+
 // "NVIDIA RTX 9000" is "nvidia-rtx-9000": letters and digits in small letters, one hyphen for what is between. Cut where `size` is
 // small, always terminated.
 void text_slug(const char *from, char *to, size_t size);

@@ -376,14 +376,17 @@ static bool fused_rmsprop(const hr_knobs *knobs)
 static const hr_constraint constraints[] = {
     {prune_is_strange,
      "compress.prune is none, constant:S or polynomial:S0:S1:BEGIN:END, had {compress.prune}",
-     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5"},
+     HR_KNOB_COMPRESS_PRUNE,
+     "-s compress.prune=constant:0.5, or -s compress.prune=polynomial:0.5:0.8:0:1000"},
     {constant_is_strange,
      "compress.prune=constant needs constant:S, S a share as 0.5, and behind it at most "
      ":BEGIN:END:FREQUENCY, whole updates: had {compress.prune}",
      HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5"},
     {polynomial_is_strange,
-     "compress.prune=polynomial needs polynomial:S0:S1:BEGIN:END, two shares and two updates, and behind it "
-     "at most :FREQUENCY:POWER: had {compress.prune}",
+     "compress.prune=polynomial needs polynomial:S0:S1:BEGIN:END, two shares and two updates (0.5:0.8:0:1000 "
+     "goes from half of the weights to 0.8 of them over 1000 updates), and behind it at most "
+     ":FREQUENCY:POWER: "
+     "had {compress.prune}",
      HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=polynomial:0.5:0.8:0:1000"},
     {constant_takes_all,
      "compress.prune takes a share of the weights away: needed S of constant:S from 0 to below 1, had "
@@ -698,7 +701,7 @@ static const hr_constraint constraints[] = {
      HR_KNOB_COMPRESS_LOW_RANK, "-s compress.low_rank=ratio:0.5"},
     {adapts_factors,
      "compress.lora freezes the weights that compress.low_rank would replace: needed one, had both",
-     HR_KNOB_COMPRESS_LOW_RANK, "-s compress.low_rank=none"},
+     HR_KNOB_COMPRESS_LOW_RANK, "-s compress.low_rank=none, or -s compress.lora=none"},
     {adapts_as_another,
      "execution.as has no rules for adapters, whose factor PEFT multiplies elsewhere: compress.lora needed "
      "execution.as=headroom, had {execution.as}",

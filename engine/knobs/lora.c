@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 static const char *const words[] = {
     [LORA_AUTO] = "auto",   [LORA_QV] = "qv",     [LORA_QKV] = "qkv", [LORA_ATTENTION] = "attention",
     [LORA_DENSE] = "dense", [LORA_CONV] = "conv", [LORA_ALL] = "all",
@@ -13,7 +15,7 @@ static const char *const bases[LORA_BASE_COUNT] = {"none", "int8", "int4", "nf4"
 bool lora_of(const hr_knobs *knobs, lora_choice *out)
 {
     static const char list[] = "list:";
-    const char *text = hr_knob_text(knobs, HR_KNOB_COMPRESS_LORA_TARGETS);
+    const char *value = hr_knob_text(knobs, HR_KNOB_COMPRESS_LORA_TARGETS);
     *out = (lora_choice){.scale = 1};
     if (hr_knob_is_set(knobs, HR_KNOB_COMPRESS_LORA)) {
         out->rank = hr_knob_int(knobs, HR_KNOB_COMPRESS_LORA);
@@ -26,12 +28,12 @@ bool lora_of(const hr_knobs *knobs, lora_choice *out)
         out->base++;
     }
     for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-        if (strcmp(text, words[k]) == 0) {
+        if (strcmp(value, words[k]) == 0) {
             out->targets = (lora_targets)k;
             return true;
         }
     }
     out->targets = LORA_LIST;
-    out->list = text + sizeof list - 1;
-    return strncmp(text, list, sizeof list - 1) == 0 && out->list[0] != '\0';
+    out->list = value + sizeof list - 1;
+    return strncmp(value, list, sizeof list - 1) == 0 && text_is_list(out->list);
 }

@@ -339,6 +339,9 @@ static hr_status evaluate_deployed(deploying *d, hr_err *err)
     if (quantizes) {
         HR_TRY(quantize(d->e, out->quantize, err));
     }
+    if (d->request->adapters) { // nothing is computed with them alone
+        out->after = not_evaluated;
+    }
     return quantizes || d->unevaluated ? evaluate(d->e, &out->after, err) : HR_OK;
 }
 

@@ -381,6 +381,11 @@ START_TEST(adapters_are_merged_or_written_alone)
                                     "\n  merged ", "\n  int8 ", "What was held as nf4 is real again", NULL});
     snprintf(words, sizeof words, "export %s --save %s --adapters", of, file_of("adapted"));
     printed(words, (const char *[]){"its adapters alone", "\n  adapters ", "base_sha256", NULL});
+    json_t *alone = json_of("export %s --json --save %s --adapters", of, file_of("adapted"));
+    ck_assert(evaluated(alone, "trained", "loss") > 0);
+    ck_assert(json_is_null(
+        json_object_get(json_object_get(json_object_get(alone, "evaluation"), "deployed"), "loss")));
+    json_decref(alone);
     snprintf(words, sizeof words, "%s/whole.safetensors", program_home());
     json_t *d = json_of("export %s --json --save %s --merge -o %s", of, file_of("adapted"), words);
     json_t *again = json_of("export mlp_tiny --json --save %s", words);

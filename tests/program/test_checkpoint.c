@@ -384,9 +384,9 @@ START_TEST(every_word_is_understood_and_no_other)
     static const char *const good[] = {"none",     "sqrt",   "blocks",   "selective",   "every:1",
                                        "every:12", "list:a", "list:a,b", "budget:1GiB", "budget:1500B"};
     static const char *const bad[] = {
-        "every",        "every:",     "every:0",     "every:-3", "every:2x", "every:99999999999999999999",
-        "list:",        "all",        "selective:3", "budget",   "budget:",  "budget:0B",
-        "budget:-1GiB", "budget:some"};
+        "every",        "every:",      "every:0",     "every:-3", "every:2x", "every:99999999999999999999",
+        "list:",        "all",         "selective:3", "budget",   "budget:",  "budget:0B",
+        "budget:-1GiB", "budget:some", "list:a,",     "list:,a",  "list:a,,b"};
     hr_knobs knobs;
     hr_knobs_init(&knobs);
     ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_DEVICE_VRAM, "1GiB", NULL), HR_OK);

@@ -235,7 +235,6 @@ START_TEST(a_list_names_whole_layers)
         {"compress.lora_targets=list:dense_", "dense_", NULL},
         {"compress.lora_targets=list:dense_11", "dense_11", NULL},
         {"compress.lora_targets=list:dense,Dense_1", "Dense_1", NULL},
-        {"compress.lora_targets=list:,dense", "", NULL},
     };
     for (size_t k = 0; k < COUNT(rows); k++) {
         hr_knobs knobs;
@@ -258,6 +257,22 @@ START_TEST(a_list_names_whole_layers)
                       layers);
         ck_assert_msg(rows[k].missing == NULL || strstr(err.sentence, missing) != NULL, "%s", err.sentence);
         model_destroy(model);
+        hr_preset_close(preset);
+    }
+}
+END_TEST
+
+START_TEST(no_name_of_a_list_is_empty)
+{
+    static const char *const wrong[] = {"list:", "list:,", "list:dense,", "list:,dense",
+                                        "list:dense,,dense_1"};
+    for (size_t k = 0; k < COUNT(wrong); k++) {
+        hr_knobs knobs;
+        hr_err err = {0};
+        hr_preset *preset = open_named("mlp_tiny", (const char *[]){"compress.lora=2", NULL}, &knobs);
+        ck_assert_int_eq(hr_knobs_set(&knobs, HR_KNOB_COMPRESS_LORA_TARGETS, wrong[k], NULL), HR_OK);
+        ck_assert_msg(hr_knobs_validate(&knobs, &err) == HR_CONSTRAINT, "%s", wrong[k]);
+        ck_assert_ptr_nonnull(strstr(err.sentence, wrong[k]));
         hr_preset_close(preset);
     }
 }
@@ -408,6 +423,7 @@ int main(void)
     tcase_add_test(tcase, a_model_with_adapters_is_a_model_and_the_base_in_it_is_frozen);
     tcase_add_test(tcase, the_adapter_stands_beside_its_layer);
     tcase_add_test(tcase, of_a_convolution_the_second_product_is_of_single_pixels);
+    tcase_add_test(tcase, no_name_of_a_list_is_empty);
     tcase_add_test(tcase, what_the_model_does_not_have_is_refused);
     tcase_add_test(tcase, a_list_names_whole_layers);
     tcase_add_test(tcase, each_allocation_may_fail);

@@ -319,6 +319,13 @@ START_TEST(a_training_begins_anew_with_all_that_is_turned)
         ck_assert_int_eq(a->overlay, OVERLAY_NONE); // it is known before anybody is asked
         ck_assert_int_eq(a->feed.message.kind, MESSAGE_ERROR);
     }
+    app_key(a, INPUT_ESCAPE); // compress.lora=16 stands: what is advised is the whole line, and works
+    screen_keys(a, ":anew compress.low_rank 8\n");
+    ck_assert_ptr_nonnull(
+        strstr(a->feed.message.text, "\ntry: :anew compress.low_rank=8 compress.lora=none"));
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, ":anew compress.low_rank=8 compress.lora=none compress.lora_targets=auto\n");
+    ck_assert_int_eq(a->overlay, OVERLAY_SWITCH);
     screen_close(a);
 }
 END_TEST

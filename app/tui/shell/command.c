@@ -49,10 +49,39 @@ static void run_set(app *a, const char *argument)
     }
 }
 
+// "-s KEY=VALUE, or -s KEY=VALUE": the first pair that is not of what is turned and with which it all holds together.
+static bool find_beside(const hr_knobs *to, const char *turned, const char *hint, char pair[HR_KNOB_TEXT_MAX])
+{
+    for (; (hint = strstr(hint, "-s ")) != NULL;) {
+        char key[HR_KNOB_TEXT_MAX];
+        hr_knobs both = *to;
+        hint += strlen("-s ");
+        snprintf(pair, HR_KNOB_TEXT_MAX, "%.*s", (int)strcspn(hint, " ,"), hint);
+        snprintf(key, sizeof key, "%.*s=", (int)strcspn(pair, "="), pair);
+        if (strstr(turned, key) == NULL && hr_knobs_set_pair(&both, pair, NULL) == HR_OK &&
+            hr_knobs_validate(&both, NULL) == HR_OK) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Turns that begin a training are typed in one line, with what has to be turned beside them.
+static void refuse_turns(feed *f, const hr_knobs *to, const char *turned, hr_err *err)
+{
+    char pair[HR_KNOB_TEXT_MAX];
+    if (err->status == HR_CONSTRAINT && find_beside(to, turned, err->hint, pair)) {
+        feed_say(f, MESSAGE_ERROR, "%s failed: %s\ntry: :anew %s %s", hr_status_what(err->status),
+                 err->sentence, turned, pair);
+        return;
+    }
+    feed_say_error(f, err);
+}
+
 // Whether `argument`, "KEY VALUE" or "KEY=VALUE …", could be set beside the other knobs; a refusal has been said.
 static bool read_turns(feed *f, const char *argument, hr_knobs *to)
 {
-    char pair[HR_KNOB_TEXT_MAX];
+    char pair[HR_KNOB_TEXT_MAX], turned[HR_ERR_TEXT_MAX] = "";
     hr_err err;
     const size_t key = strcspn(argument, " =");
     const bool typed = argument[key] == ' ' && strchr(argument, '=') == NULL;
@@ -63,12 +92,18 @@ static bool read_turns(feed *f, const char *argument, hr_knobs *to)
         if (typed && key < sizeof pair) {
             pair[key] = '=';
         }
+        snprintf(turned + strlen(turned), sizeof turned - strlen(turned), "%s%s",
+                 turned[0] == '\0' ? "" : " ", pair);
         status = hr_knobs_set_pair(to, pair, &err);
         argument += length + strspn(argument + length, " ");
     }
-    status = status == HR_OK ? hr_knobs_validate(to, &err) : status;
     if (status != HR_OK) {
         feed_say_error(f, &err);
+        return false;
+    }
+    status = hr_knobs_validate(to, &err);
+    if (status != HR_OK) {
+        refuse_turns(f, to, turned, &err);
     }
     return status == HR_OK;
 }

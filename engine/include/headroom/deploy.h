@@ -93,8 +93,9 @@ typedef struct hr_deploy {
     hr_deploy_size save, stripped,
         deployed; // stripped: weights and running statistics as trained. Of a quantised save, deployed alone: the others HR_NONE
     hr_deploy_size with_adapters; // in the weights; HR_NONE where they were not merged
-    hr_deploy_eval before, after; // with the weights of the save, and with those deployed
-    hr_deploy_eval after_merge;   // before anything else is done to them; NaN where they were not merged
+    hr_deploy_eval before,
+        after; // with the weights of the save, and with those deployed; not of adapters alone
+    hr_deploy_eval after_merge; // before anything else is done to them; NaN where they were not merged
     hr_deploy_tensor *
         tensors; // of the model that is deployed, in canonical order; of adapters alone, what they are; owned
     size_t tensor_count;
