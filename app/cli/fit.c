@@ -54,6 +54,14 @@ static void print_command(const cli_args *args, const fit_answer *a, const hr_fi
     putchar('\n');
 }
 
+static void say_range(const hr_whatif *plan)
+{
+    char range[HR_SECONDS_RANGE_MAX];
+    if (isfinite(plan->step_seconds_high)) {
+        printf(" (%s as a rule)", hr_seconds_range(plan->step_seconds_low, plan->step_seconds_high, range));
+    }
+}
+
 static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_way *w)
 {
     char peak[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
@@ -66,6 +74,7 @@ static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_wa
     }
     if (isfinite(plan->step_seconds)) {
         printf("\n  a step takes %s", fit_seconds_text(plan->step_seconds, seconds));
+        say_range(plan);
     }
     if (plan->step_seconds > 0 && a->found.asked.step_seconds > 0 && w->point.knobs[0] != '\0') {
         printf(", %.2f times that of the preset as it is", plan->step_seconds / a->found.asked.step_seconds);

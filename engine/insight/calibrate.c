@@ -45,19 +45,26 @@ _Static_assert((int)CALIBRATION_PROGRAMS <= (int)HR_CALIBRATION_MODELS, "every m
 
 // ---- how good it is -------------------------------------------------------------------------------------------
 
+static double planned_by(const calibration_part *part, size_t at, const cost_rates *rates,
+                         double line_seconds)
+{
+    const calibration_outcome *o = &part->outcomes[at];
+    double seconds = o->lines * line_seconds;
+    for (uint32_t n = 0; n < o->sample_count; n++) {
+        const rate_sample *s = &part->samples.data[o->sample_begin + n];
+        const cost_rate *one = rates_find(rates, s->family, s->width, s->kinds);
+        seconds += one->start_seconds + s->flops * one->seconds_per_flop + s->bytes * one->seconds_per_byte;
+    }
+    return seconds;
+}
+
 // Of a model that the rates have not seen: what is foretold is another one, as a rule.
 static hr_status foretell(const calibration_part *part, size_t at, const cost_rates *all, double *seconds,
                           hr_err *err)
 {
     cost_rates others = {.spread = 1};
-    const calibration_outcome *o = &part->outcomes[at];
     HR_TRY(rate_fit_all(part->samples.data, part->samples.count, at, &others, err));
-    *seconds = o->lines * all->line_seconds;
-    for (uint32_t n = 0; n < o->sample_count; n++) {
-        const rate_sample *s = &part->samples.data[o->sample_begin + n];
-        const cost_rate *one = rates_find(&others, s->family, s->width, s->kinds);
-        *seconds += one->start_seconds + s->flops * one->seconds_per_flop + s->bytes * one->seconds_per_byte;
-    }
+    *seconds = planned_by(part, at, &others, all->line_seconds);
     return HR_OK;
 }
 
@@ -72,7 +79,7 @@ static hr_status tell_models(const calibration_part *part, const cost_rates *r, 
             .type = calibration_types[k / CALIBRATION_MODELS],
             .batch = o->batch,
             .steps = o->steps,
-            .measured_seconds = o->seconds + o->lines * o->line_seconds,
+            .measured_seconds = fmax(o->seconds + o->besides_seconds, o->seconds / 2),
             .noise = o->seconds / o->fastest_seconds - 1,
         };
         HR_TRY(foretell(part, k, r, &out->models[k].planned_seconds, err));
@@ -90,33 +97,35 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double factor_of(const hr_calibration_model *m)
+static double factor_between(double planned_seconds, double measured_seconds)
 {
-    return exp(fabs(log(m->planned_seconds / m->measured_seconds)));
+    return exp(fabs(log(planned_seconds / measured_seconds)));
 }
 
-// What a line takes is the middle of what it took in the programs; the error that of the models' factors, and four models in five
-// are within the spread.
+// The error is the middle of the models' factors, and four models in five are within the spread.
 static void tell_spread(hr_calibration *out, cost_rates *r)
 {
     double factors[CALIBRATION_PROGRAMS] = {1};
     const size_t count = out->model_count;
     for (size_t k = 0; k < count; k++) {
-        factors[k] = factor_of(&out->models[k]);
+        factors[k] = factor_between(out->models[k].planned_seconds, out->models[k].measured_seconds);
     }
     qsort(factors, count, sizeof *factors, ascending);
     out->error = factors[count / 2] - 1;
     out->spread = r->spread = fmin(factors[count * 4 / 5], CALIBRATION_FACTOR_MOST);
 }
 
+// By weighted least squares: a small step shows it, in a large one it is less than the scatter.
 static double line_seconds(const calibration_part *part)
 {
-    double lines[CALIBRATION_PROGRAMS] = {0};
+    double besides = 0, lines = 0;
     for (size_t k = 0; k < part->done; k++) {
-        lines[k] = part->outcomes[k].line_seconds;
+        const calibration_outcome *o = &part->outcomes[k];
+        const double weight = o->lines / (o->seconds * o->seconds);
+        besides += weight * o->besides_seconds;
+        lines += weight * o->lines;
     }
-    qsort(lines, part->done, sizeof *lines, ascending);
-    return lines[part->done / 2];
+    return lines > 0 ? fmax(besides / lines, 0) : 0;
 }
 
 static void judge_time(hr_calibration *c, const calibration_task *task)
@@ -134,12 +143,30 @@ static void judge_time(hr_calibration *c, const calibration_task *task)
     }
 }
 
-static void judge(hr_calibration *c, const calibration_task *task)
+// The rates that would be kept, by the model that they explain worst.
+static void judge_rates(hr_calibration *c, const calibration_part *part, const cost_rates *rates)
 {
     const hr_calibration_model *worst = &c->models[0];
-    for (size_t k = 1; k < c->model_count; k++) {
-        worst = factor_of(&c->models[k]) > factor_of(worst) ? &c->models[k] : worst;
+    double worst_factor = 1, worst_seconds = 0;
+    for (size_t k = 0; k < c->model_count; k++) {
+        const double seconds = planned_by(part, k, rates, rates->line_seconds);
+        const double factor = factor_between(seconds, c->models[k].measured_seconds);
+        if (factor > worst_factor) {
+            worst = &c->models[k], worst_factor = factor, worst_seconds = seconds;
+        }
     }
+    if (worst_factor > CALIBRATION_FACTOR_MOST) {
+        (void)snprintf(
+            c->refusal, sizeof c->refusal,
+            "the rates say %.3g ms for %s in %s at batch %u, which took %.3g ms: measure again, best on an "
+            "idle machine",
+            worst_seconds * 1e3, worst->name, worst->type, worst->batch, worst->measured_seconds * 1e3);
+    }
+}
+
+static void judge(hr_calibration *c, const calibration_task *task, const calibration_part *part,
+                  const cost_rates *rates)
+{
     if (c->model_count < CALIBRATION_PROGRAMS) {
         judge_time(c, task);
     } else if (c->noise > CALIBRATION_NOISE_MOST) {
@@ -148,13 +175,8 @@ static void judge(hr_calibration *c, const calibration_task *task)
             "instructions took %.0f %% longer than their fastest time, %.0f %% are allowed: the machine "
             "does something else as well; close other programs and measure again",
             c->noise * 100, CALIBRATION_NOISE_MOST * 100);
-    } else if (factor_of(worst) > CALIBRATION_FACTOR_MOST) {
-        (void)snprintf(
-            c->refusal, sizeof c->refusal,
-            "the rates say %.3g ms for %s in %s at batch %u, which took %.3g ms: measure again, best on an "
-            "idle machine",
-            worst->planned_seconds * 1e3, worst->name, worst->type, worst->batch,
-            worst->measured_seconds * 1e3);
+    } else {
+        judge_rates(c, part, rates);
     }
 }
 
@@ -222,7 +244,7 @@ static hr_status finish(const calibration_part *part, const calibration_task *ta
     tell_families(rates, out);
     HR_TRY(tell_models(part, rates, out, err));
     tell_spread(out, rates);
-    judge(out, task);
+    judge(out, task, part, rates);
     return HR_OK;
 }
 
@@ -288,8 +310,7 @@ static calibration_time time_of(const device_ops *device, void *context)
 {
     calibration_time time = {.now_ns = monotonic_ns};
     time.spent_ns = device->threads(context) == 1 ? thread_ns : NULL;
-    time.looking_ns = reading_ns(monotonic_ns);
-    time.reading_ns = time.spent_ns == NULL ? time.looking_ns : reading_ns(thread_ns);
+    time.reading_ns = reading_ns(time.spent_ns == NULL ? monotonic_ns : thread_ns);
     return time;
 }
 

@@ -63,7 +63,7 @@ static bool are_whole(const calibration_part *part)
         const calibration_outcome *o = &part->outcomes[k];
         if (o->steps < CALIBRATION_STEPS_LEAST || o->sample_begin != at ||
             o->sample_count > part->samples.count - at || !is_amount(o->seconds) ||
-            !is_amount(o->fastest_seconds) || !is_amount(o->line_seconds)) {
+            !is_amount(o->fastest_seconds) || !isfinite(o->besides_seconds)) {
             return false;
         }
         for (; at < o->sample_begin + o->sample_count; at++) {

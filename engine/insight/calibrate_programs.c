@@ -103,38 +103,38 @@ static const char dense[] = "model:\n"
 // A transformer as Llama is one, narrow.
 static const char gated[] = "model:\n"
                             "  name: gated\n"
-                            "  input: {type: int32, classes: 512, shape: [48]}\n"
-                            "  classes: 512\n"
+                            "  input: {type: int32, classes: 128, shape: [16]}\n"
+                            "  classes: 128\n"
                             "  loss: softmax_cross_entropy\n"
                             "  defaults:\n"
                             "    dense: {bias: false}\n"
                             "    attention: {heads: 4, kv_heads: 2, rotary: 1e4, causal: true, bias: false}\n"
                             "  layers:\n"
-                            "    - {name: wte, kind: embedding, units: 64}\n"
+                            "    - {name: wte, kind: embedding, units: 32}\n"
                             "    - {name: n1, kind: rms_norm}\n"
                             "    - {name: attn, kind: attention}\n"
                             "    - {name: mid, kind: add, inputs: [wte, previous]}\n"
                             "    - {name: n2, kind: rms_norm}\n"
-                            "    - {name: gate, kind: dense, units: 160, activation: silu}\n"
-                            "    - {name: up, kind: dense, units: 160, input: n2}\n"
+                            "    - {name: gate, kind: dense, units: 64, activation: silu}\n"
+                            "    - {name: up, kind: dense, units: 64, input: n2}\n"
                             "    - {name: product, kind: multiply, inputs: [gate, previous]}\n"
-                            "    - {name: down, kind: dense, units: 64}\n"
+                            "    - {name: down, kind: dense, units: 32}\n"
                             "    - {name: out, kind: add, inputs: [mid, previous]}\n"
-                            "    - {name: head, kind: dense, units: 512, transpose: true, share: wte}\n";
+                            "    - {name: head, kind: dense, units: 128, transpose: true, share: wte}\n";
 
 static const char experts[] = "model:\n"
                               "  name: experts\n"
-                              "  input: {type: int32, classes: 128, shape: [24]}\n"
-                              "  classes: 128\n"
+                              "  input: {type: int32, classes: 64, shape: [16]}\n"
+                              "  classes: 64\n"
                               "  loss: softmax_cross_entropy\n"
                               "  layers:\n"
-                              "    - {name: wte, kind: embedding, units: 48}\n"
+                              "    - {name: wte, kind: embedding, units: 32}\n"
                               "    - {name: n1, kind: rms_norm}\n"
-                              "    - {name: mix, kind: mixture_of_experts, units: 96, experts: 4, top_k: 2,\n"
+                              "    - {name: mix, kind: mixture_of_experts, units: 64, experts: 4, top_k: 2,\n"
                               "       capacity_factor: 1.25, balance: 0.02, activation: silu}\n"
                               "    - {name: out, kind: add, inputs: [wte, previous]}\n"
                               "    - {name: n2, kind: layer_norm}\n"
-                              "    - {name: head, kind: dense, units: 128}\n";
+                              "    - {name: head, kind: dense, units: 64}\n";
 
 static const char recurrent[] = "model:\n"
                                 "  name: recurrent\n"
@@ -180,38 +180,85 @@ static const char narrow[] =
     "    - {kind: global_avg_pool}\n"
     "    - {kind: dense, units: 10}\n";
 
+// A class for every pixel.
+static const char pixels[] = "model:\n"
+                             "  name: pixels\n"
+                             "  input: {shape: [24, 24, 3]}\n"
+                             "  labels: {type: uint8, classes: 3}\n"
+                             "  loss: softmax_cross_entropy\n"
+                             "  layers:\n"
+                             "    - {name: high, kind: conv2d, filters: 8, kernel: 3, padding: 1}\n"
+                             "    - {name: high_bn, kind: batch_norm, activation: relu}\n"
+                             "    - {name: down, kind: max_pool, size: 2}\n"
+                             "    - {name: low, kind: conv2d, filters: 16, kernel: 3, padding: 1}\n"
+                             "    - {name: low_bn, kind: batch_norm, activation: relu}\n"
+                             "    - {name: up, kind: conv2d_transpose, filters: 8, kernel: 2, stride: 2}\n"
+                             "    - {name: both, kind: concat, inputs: [high_bn, up]}\n"
+                             "    - {name: mix, kind: conv2d, filters: 4, kernel: 3, padding: 1}\n"
+                             "    - {name: mix_bn, kind: batch_norm, activation: relu}\n"
+                             "    - {name: out, kind: conv2d, filters: 3, kernel: 1}\n";
+
+// Attention in windows, whose scores are kept.
+static const char windows[] = "model:\n"
+                              "  name: windows\n"
+                              "  input: {shape: [32, 32, 3]}\n"
+                              "  classes: 10\n"
+                              "  loss: softmax_cross_entropy\n"
+                              "  layers:\n"
+                              "    - {name: patches, kind: conv2d, filters: 16, kernel: 2, stride: 2}\n"
+                              "    - {name: norm1, kind: layer_norm}\n"
+                              "    - {name: roll, kind: roll, shift: -2}\n"
+                              "    - {name: attention, kind: window_attention, size: 4, heads: 4, shift: 2}\n"
+                              "    - {name: back, kind: roll, shift: 2}\n"
+                              "    - {name: sum, kind: add, inputs: [previous, patches]}\n"
+                              "    - {name: wide, kind: dense, units: 64, activation: gelu}\n"
+                              "    - {name: narrow, kind: dense, units: 16}\n"
+                              "    - {name: out, kind: add, inputs: [previous, sum]}\n"
+                              "    - {name: merge, kind: patch_merging, size: 2}\n"
+                              "    - {name: less, kind: dense, units: 32, bias: false}\n"
+                              "    - {name: norm2, kind: layer_norm}\n"
+                              "    - {name: again, kind: window_attention, size: 4, heads: 4}\n"
+                              "    - {kind: global_avg_pool}\n"
+                              "    - {kind: dense, units: 10}\n";
+
 // Small and large batches: the first show what it costs to start, the last what it costs to go on.
 const calibration_program calibration_programs[CALIBRATION_MODELS] = {
     {"images", images, 1, "momentum"},
-    {"images", images, 8, "sgd"},
-    {"images", images, 32, "adam"},
+    {"images", images, 6, "sgd"},
+    {"images", images, 24, "adam"},
     {"deep", deep, 1, "momentum"},
     {"deep", deep, 2, "sgd"},
-    {"deep", deep, 6, "adam"},
+    {"deep", deep, 5, "adam"},
     {"depthwise", depthwise, 2, "adam"},
     {"depthwise", depthwise, 8, "sgd"},
     {"depthwise", depthwise, 32, "momentum"},
-    {"narrow", narrow, 2, "adamw"},
-    {"narrow", narrow, 8, "sgd"},
+    {"narrow", narrow, 1, "adamw"},
+    {"narrow", narrow, 6, "sgd"},
     {"narrow", narrow, 32, "momentum"},
+    {"pixels", pixels, 1, "adam"},
+    {"pixels", pixels, 8, "sgd"},
+    {"pixels", pixels, 48, "momentum"},
     {"streaming", streaming, 1, "adam"},
     {"streaming", streaming, 2, "sgd"},
-    {"streaming", streaming, 5, "adamw"},
-    {"materialised", materialised, 1, "momentum"},
-    {"materialised", materialised, 2, "sgd"},
-    {"materialised", materialised, 5, "adam"},
-    {"gated", gated, 2, "adamw"},
-    {"gated", gated, 6, "sgd"},
-    {"gated", gated, 16, "momentum"},
-    {"experts", experts, 2, "adam"},
-    {"experts", experts, 6, "sgd"},
-    {"experts", experts, 16, "adamw"},
-    {"recurrent", recurrent, 2, "sgd"},
+    {"streaming", streaming, 4, "adamw"},
+    {"materialised", materialised, 1, "lion"},
+    {"materialised", materialised, 2, "rmsprop"},
+    {"materialised", materialised, 4, "adam"},
+    {"windows", windows, 1, "sgd"},
+    {"windows", windows, 6, "momentum"},
+    {"windows", windows, 24, "adamw"},
+    {"gated", gated, 1, "adamw"},
+    {"gated", gated, 8, "sgd"},
+    {"gated", gated, 48, "momentum"},
+    {"experts", experts, 1, "adam"},
+    {"experts", experts, 8, "sgd"},
+    {"experts", experts, 48, "adamw"},
+    {"recurrent", recurrent, 1, "rmsprop"},
     {"recurrent", recurrent, 6, "momentum"},
-    {"recurrent", recurrent, 16, "adam"},
-    {"dense", dense, 8, "sgd"},
-    {"dense", dense, 48, "momentum"},
-    {"dense", dense, 256, "adam"},
+    {"recurrent", recurrent, 24, "lion"},
+    {"dense", dense, 4, "sgd"},
+    {"dense", dense, 32, "momentum"},
+    {"dense", dense, 192, "adam"},
 };
 const char *const calibration_policies[RATE_WIDTHS] = {"float32", "mixed_bfloat16"};
 const char *const calibration_types[RATE_WIDTHS] = {"float32", "bfloat16"};

@@ -6,7 +6,7 @@
 
 #include "insight/calibrate_run.h"
 
-enum { CALIBRATION_MODELS = 30, CALIBRATION_PROGRAMS = CALIBRATION_MODELS * (int)RATE_WIDTHS };
+enum { CALIBRATION_MODELS = 36, CALIBRATION_PROGRAMS = CALIBRATION_MODELS * (int)RATE_WIDTHS };
 
 extern const calibration_program calibration_programs[CALIBRATION_MODELS];
 extern const char

@@ -22,7 +22,7 @@ typedef VEC(rate_sample) calibration_samples;
 typedef struct calibration_time {
     uint64_t (*now_ns)(void *context);
     uint64_t (*spent_ns)(void *context); // what instructions are timed by: a processor's time; NULL: now_ns
-    uint64_t looking_ns, reading_ns;     // by which two readings behind one another are apart, of each
+    uint64_t reading_ns;                 // by which two readings of it are apart
     void *context;
     uint64_t share_until_ns; // no step begins after it, once there are CALIBRATION_STEPS_LEAST
     uint64_t until_ns;       // no instruction begins after it
@@ -38,7 +38,7 @@ typedef struct calibration_outcome {
     uint32_t lines;         // of its listing
     double seconds;         // of a step: the quartiles of its instructions together
     double fastest_seconds; // the same of the fastest times
-    double line_seconds;    // what a line took besides, in the fastest step
+    double besides_seconds; // what the fastest step took besides; below 0 where scatter hides it
 } calibration_outcome;
 
 // Appends one sample for every instruction that costs something; the caller numbers

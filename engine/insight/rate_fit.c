@@ -34,7 +34,7 @@ static double predicted(const rate_sample *s, const double factor[TERMS])
     return sum;
 }
 
-// Each sample weighs 1 / what the last round said it takes.
+// Each sample weighs 1 / the square of what the last round said it takes: errors count by their share.
 static normal_equations gather(const rate_sample *samples, size_t count, const double factor[TERMS])
 {
     normal_equations n = {0};
@@ -42,7 +42,7 @@ static normal_equations gather(const rate_sample *samples, size_t count, const d
         double x[TERMS];
         const double microseconds = samples[i].seconds * 1e6;
         const double expected = factor == NULL ? microseconds : predicted(&samples[i], factor);
-        const double weight = 1 / fmax(expected, 1e-3);
+        const double weight = 1 / fmax(expected * expected, 1e-6);
         terms_of(&samples[i], x);
         for (int r = 0; r < TERMS; r++) {
             n.right[r] += weight * x[r] * microseconds;

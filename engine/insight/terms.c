@@ -684,7 +684,7 @@ static const hr_term terms[] = {
     {.name = "noise",
      .line = "how much longer than their fastest time instructions took: more than 0.25, and a calibration "
              "is refused",
-     .formula = "medians / fastest - 1",
+     .formula = "lower quartiles / fastest - 1",
      .unit = ""},
     {.name = "normalises_batches",
      .line = "whether the model has batch normalisation: a smaller batch is another one to it",
