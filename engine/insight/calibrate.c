@@ -121,7 +121,7 @@ static double line_seconds(const calibration_part *part)
     double besides = 0, lines = 0;
     for (size_t k = 0; k < part->done; k++) {
         const calibration_outcome *o = &part->outcomes[k];
-        const double weight = o->lines / (o->seconds * o->seconds);
+        const double weight = o->besides_seconds == 0 ? 0 : o->lines / (o->seconds * o->seconds);
         besides += weight * o->besides_seconds;
         lines += weight * o->lines;
     }

@@ -225,8 +225,8 @@ static hr_status run_steps(bench *b, uint32_t *done, hr_err *err)
     return HR_OK;
 }
 
-// A step takes what its instructions take, and the rest: allocations, and the way from line to line. So some run without a
-// stopwatch on every instruction; *fastest_seconds is that of them, or 0 where the time was over before.
+// A step takes what its instructions take, and the rest: allocations, and the way from line to line. So some small ones run
+// without a stopwatch on every instruction; *fastest_seconds is that of them, or 0 where none ran.
 static hr_status run_whole_steps(bench *b, uint32_t count, double *fastest_seconds, hr_err *err)
 {
     b->watch.sleeps = true;
@@ -289,8 +289,7 @@ static hr_status run(bench *b, calibration_samples *samples, calibration_outcome
         return HR_OK;
     }
     double whole_seconds = 0;
-    HR_TRY(run_whole_steps(b, out->steps < WHOLE_STEPS ? CALIBRATION_STEPS_LEAST : WHOLE_STEPS,
-                           &whole_seconds, err));
+    HR_TRY(run_whole_steps(b, out->steps < WHOLE_STEPS ? 0 : WHOLE_STEPS, &whole_seconds, err));
     HR_TRY(take_quartiles(b, samples, out, err));
     out->lines = b->p->instr_count;
     out->besides_seconds = whole_seconds > 0 ? whole_seconds - out->fastest_seconds : 0;

@@ -38,7 +38,8 @@ typedef struct calibration_outcome {
     uint32_t lines;         // of its listing
     double seconds;         // of a step: the quartiles of its instructions together
     double fastest_seconds; // the same of the fastest times
-    double besides_seconds; // what the fastest step took besides; below 0 where scatter hides it
+    double
+        besides_seconds; // what the fastest step took besides; below 0 where scatter hides it, 0: not known
 } calibration_outcome;
 
 // Appends one sample for every instruction that costs something; the caller numbers

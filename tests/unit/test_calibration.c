@@ -114,7 +114,7 @@ static void calibrate(machine *m, double seconds)
 {
     static bool is_warm; // names of implementations are kept for good
     if (!is_warm) {
-        calibrate_once(&(machine){.seed = 9}, 60);
+        calibrate_once(&(machine){.seed = 9}, 300);
         is_warm = true;
     }
     const int64_t live = hr_host_mem_live();
@@ -124,7 +124,7 @@ static void calibrate(machine *m, double seconds)
 
 START_TEST(an_idle_machine_is_believed_and_each_model_says_how_well)
 {
-    calibrate(&(machine){.seed = 1}, 60);
+    calibrate(&(machine){.seed = 1}, 100);
     ck_assert_str_eq(result.refusal, "");
     ck_assert_uint_eq(result.model_count, CALIBRATION_PROGRAMS);
     ck_assert_double_eq_tol(result.noise, 0, 1e-6);
@@ -153,7 +153,7 @@ END_TEST
 
 START_TEST(a_busy_machine_is_refused_with_its_noise)
 {
-    calibrate(&(machine){.seed = 3, .disturb = 14, .by = 20}, 900);
+    calibrate(&(machine){.seed = 3, .disturb = 14, .by = 20}, 4000);
     ck_assert_uint_eq(result.model_count, CALIBRATION_PROGRAMS);
     ck_assert_double_gt(result.noise, CALIBRATION_NOISE_MOST);
     ck_assert_msg(strstr(result.refusal, "longer than their fastest time, 25 % are allowed") != NULL, "%s",
@@ -195,12 +195,12 @@ END_TEST
 
 START_TEST(a_slow_machine_has_smaller_batches_rather_than_no_time)
 {
-    calibrate(&(machine){.seed = 6}, 60);
+    calibrate(&(machine){.seed = 6}, 200);
     uint32_t large = 0, small = 0;
     for (size_t k = 0; k < result.model_count; k++) {
         large += result.models[k].batch;
     }
-    calibrate(&(machine){.seed = 6}, 40);
+    calibrate(&(machine){.seed = 6}, 50);
     ck_assert_str_eq(result.refusal, "");
     for (size_t k = 0; k < result.model_count; k++) {
         small += result.models[k].batch;
@@ -233,7 +233,7 @@ static void remove_folder(void)
 START_TEST(what_was_cut_short_goes_on_and_ends_as_if_it_had_not_been)
 {
     static hr_calibration whole;
-    calibrate(&(machine){.seed = 1}, 90);
+    calibrate(&(machine){.seed = 1}, 200);
     ck_assert_uint_eq(result.model_count, CALIBRATION_PROGRAMS);
     ck_assert_int_ne(access(part, F_OK), 0); // nothing is left of one that ended
     whole = result;
