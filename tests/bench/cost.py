@@ -80,7 +80,7 @@ def spearman(rows):
 def measure_card(row):
     use, model, card, batch, _, units, published, knobs, software = row[:9]
     path = os.path.join(PUBLISHED, model + ".yaml")
-    words = ["device.kind=plan", "device.card=" + card, "device.vram=none", "batch.size=" + batch, *knobs.split()]
+    words = ["device.kind=plan", "device.card=" + card, "device.vram=1TiB", "batch.size=" + batch, *knobs.split()]
     report = json_of([headroom_program(), "plan", path if os.path.exists(path) else model, "--json", *knob_words(words)])[0]
     planned = report["step"]["effective_batch"] * float(units) / report["step"]["seconds"]
     return {"preset": model, "card": card, "knobs": knobs.split(), "use": use, "simulated_per_second": planned,
