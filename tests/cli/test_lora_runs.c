@@ -11,6 +11,8 @@
 #include "exactness.h"
 #include "short_runs.h"
 
+enum { EVERY = HEADROOM_SANITIZED ? 3 : 1 };
+
 // ---- plan = run ---------------------------------------------------------------------------------------------------
 
 START_TEST(a_plan_is_the_run_with_adapters)
@@ -31,11 +33,11 @@ START_TEST(a_plan_is_the_run_with_adapters)
     };
     enum { WAYS = sizeof ways / sizeof *ways };
     hr_preset_entry *entries = NULL;
-    size_t count = 0, judged = 0;
+    size_t count = 0, judged = 0, tiny = 0;
     hr_preset_search_beside(".");
     ck_assert_int_eq(hr_preset_list("models", &entries, &count, NULL), HR_OK);
     for (uint32_t k = 0; k < count; k++) {
-        if (strstr(entries[k].name, "_tiny") == NULL) {
+        if (strstr(entries[k].name, "_tiny") == NULL || ++tiny % EVERY != 0) {
             continue;
         }
         char why[512];
@@ -50,7 +52,8 @@ START_TEST(a_plan_is_the_run_with_adapters)
         hr_preset_close(preset);
     }
     hr_preset_list_free(entries);
-    ck_assert_uint_ge(judged, 16);
+    ck_assert_uint_ge(tiny, 16);
+    ck_assert_uint_ge(judged, WAYS);
 }
 END_TEST
 
@@ -71,7 +74,7 @@ START_TEST(adapters_begin_as_the_base_and_learn)
         {"lstm_lm_medium_tiny", {"compress.lora_targets=all"}},
     };
     const size_t k = (size_t)_i;
-    const char *const common[] = {"pipeline.resident=on", "batch.size=16", "optimizer.kind=adam",
+    const char *const common[] = {"pipeline.resident=on", "batch.size=4", "optimizer.kind=adam",
                                   "optimizer.learning_rate=0.01"};
     const char *with[12] = {"compress.lora=4"}, *base[12];
     size_t n = 0;

@@ -11,6 +11,8 @@
 #include "exactness.h"
 #include "short_runs.h"
 
+enum { EVERY = HEADROOM_SANITIZED ? 3 : 1 };
+
 // ---- plan = run ---------------------------------------------------------------------------------------------------
 
 START_TEST(a_plan_is_the_run_with_factors)
@@ -23,11 +25,11 @@ START_TEST(a_plan_is_the_run_with_factors)
     };
     enum { WAYS = sizeof ways / sizeof *ways };
     hr_preset_entry *entries = NULL;
-    size_t count = 0, judged = 0, held = 0;
+    size_t count = 0, judged = 0, held = 0, tiny = 0;
     hr_preset_search_beside(".");
     ck_assert_int_eq(hr_preset_list("models", &entries, &count, NULL), HR_OK);
     for (uint32_t k = 0; k < count; k++) {
-        if (strstr(entries[k].name, "_tiny") == NULL) {
+        if (strstr(entries[k].name, "_tiny") == NULL || ++tiny % EVERY != 0) {
             continue;
         }
         char why[512];
@@ -42,7 +44,8 @@ START_TEST(a_plan_is_the_run_with_factors)
         hr_preset_close(preset);
     }
     hr_preset_list_free(entries);
-    ck_assert_uint_ge(judged, 16);
+    ck_assert_uint_ge(tiny, 16);
+    ck_assert_uint_ge(judged, WAYS);
     ck_assert_uint_ge(held, judged - 1);
 }
 END_TEST
@@ -62,7 +65,7 @@ START_TEST(factors_learn_from_the_start)
     };
     const size_t k = (size_t)_i;
     hr_report r = train(rows[k].model, 40,
-                        (const char *[]){"pipeline.resident=on", "batch.size=16", "optimizer.kind=adam",
+                        (const char *[]){"pipeline.resident=on", "batch.size=4", "optimizer.kind=adam",
                                          "optimizer.learning_rate=0.005", rows[k].pairs[0], rows[k].pairs[1],
                                          rows[k].pairs[1] != NULL ? rows[k].pairs[2] : NULL, NULL});
     ck_assert_msg(r.train.loss_last < 0.8 * r.train.loss_first, "%s: %g, then %g", rows[k].model,

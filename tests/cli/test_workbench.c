@@ -232,12 +232,12 @@ START_TEST(a_preset_that_would_not_stand_ends_no_training)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char script[512];
         snprintf(script, sizeof script,
-                 "wait steps 20\n:preset ./broken.yaml\n%s\nexpect failed\nexpect %s\n"
-                 "keys <Esc>\nwait steps 20\nexpect demo\n:set batch.size 64\nwait steps 5\nexpect running\n",
+                 "wait steps 5\n:preset ./broken.yaml\n%s\nexpect failed\nexpect %s\n"
+                 "keys <Esc>\nwait steps 5\nexpect demo\n:set batch.size 8\nwait steps 5\nexpect running\n",
                  rows[i].keys, rows[i].said);
         enter(script);
         write_text("broken.yaml", rows[i].yaml);
-        play("demo --script a.keys", 0);
+        play("demo -s batch.size=16 --script a.keys", 0);
     }
 }
 END_TEST
@@ -295,7 +295,7 @@ START_TEST(every_terminal_and_theme_is_played_on)
           "resize 200x3\nwait steps 2\n");
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
         char words[96];
-        snprintf(words, sizeof words, "demo --script a.keys %s", looks[i]);
+        snprintf(words, sizeof words, "mlp_tiny --script a.keys %s", looks[i]);
         play(words, 0);
     }
 }
