@@ -93,15 +93,17 @@ static int difference_to_text(lua_State *L)
         lua_rawgeti(L, 1, k);
         (void)lua_getfield(L, 3, "change");
         if (lua_isnumber(L, -1)) {
-            (void)snprintf(change, sizeof change, "%+.1f %%", 100 * lua_tonumber(L, -1));
+            const double grown = lua_tonumber(L, -1);
+            (void)snprintf(change, sizeof change, fabs(grown) < 10 ? " %+8.1f %%" : " %8.3g x",
+                           fabs(grown) < 10 ? 100 * grown : 1 + grown);
         }
         (void)lua_getfield(L, 3, "a");
-        (void)snprintf(a, sizeof a, "%.18s", luaL_tolstring(L, -1, NULL));
+        (void)snprintf(a, sizeof a, "%.16s", luaL_tolstring(L, -1, NULL));
         (void)lua_getfield(L, 3, "b");
-        (void)snprintf(b, sizeof b, "%.18s", luaL_tolstring(L, -1, NULL));
+        (void)snprintf(b, sizeof b, "%.16s", luaL_tolstring(L, -1, NULL));
         (void)lua_getfield(L, 3, "name");
-        (void)snprintf(line, sizeof line, "%-30.40s %18s %18s %10s%s", luaL_tolstring(L, -1, NULL), a, b,
-                       change, k < count ? "\n" : "");
+        (void)snprintf(line, sizeof line, "%-33.33s %16s %16s%s%s", luaL_tolstring(L, -1, NULL), a, b, change,
+                       k < count ? "\n" : "");
         lua_settop(L, 2);
         lua_pushstring(L, line);
         lua_concat(L, 2);

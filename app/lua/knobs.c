@@ -15,19 +15,6 @@ enum { GROUP_MAX = 32 };
 static const char knobs_type[] = "hr.knobs";
 static const char group_type[] = "hr.knobs.group"; // a userdata that holds the group's name
 
-// Knobs that name files, and what the engine does with them.
-static const struct {
-    hr_knob_id id;
-    bool writes;
-} path_knobs[] = {
-    {HR_KNOB_PIPELINE_PATH, false},
-    {HR_KNOB_PIPELINE_CACHE_PATH, true},
-    {HR_KNOB_TRAIN_RESUME, false},
-    {HR_KNOB_TRAIN_SAVE, true},
-};
-
-enum { PATH_KNOBS = sizeof path_knobs / sizeof *path_knobs };
-
 // ---- names ----------------------------------------------------------------------------------------------------------
 
 static bool is_group(const char *name)
@@ -155,49 +142,6 @@ static void push_value(lua_State *L, const hr_knobs *knobs, const hr_knob_row *r
     }
 }
 
-// ---- files that knobs name ------------------------------------------------------------------------------------------
-
-// Replaces a path in `text` by the one that the engine may use.
-static hr_status confine(const script *s, hr_knob_id id, char text[HR_KNOB_TEXT_MAX], hr_err *err)
-{
-    char path[SCRIPT_PATH_MAX];
-    for (int k = 0; k < PATH_KNOBS; k++) {
-        if (path_knobs[k].id != id || text[0] == '\0') {
-            continue;
-        }
-        HR_TRY(path_knobs[k].writes ? script_writable_path(s, text, path, err)
-                                    : script_readable_path(s, text, path, err));
-        if (strlen(path) >= HR_KNOB_TEXT_MAX) {
-            return HR_FAIL(err, KNOB, "%s: needed a path of at most %d characters",
-                           hr_knob_rows(NULL)[id].key, HR_KNOB_TEXT_MAX - 1);
-        }
-        (void)snprintf(text, HR_KNOB_TEXT_MAX, "%.255s", path);
-    }
-    return HR_OK;
-}
-
-static hr_status confine_knob(const script *s, hr_knobs *knobs, hr_knob_id id, bool writes, hr_err *err)
-{
-    char text[HR_KNOB_TEXT_MAX];
-    (void)snprintf(text, sizeof text, "%s", hr_knob_text(knobs, id));
-    if (text[0] == '\0') {
-        return HR_OK;
-    }
-    if (!writes) {
-        return script_check_below(s, text, err);
-    }
-    HR_TRY(confine(s, id, text, err));
-    return hr_knobs_set(knobs, id, text, err);
-}
-
-hr_status script_confine_knobs(const script *s, hr_knobs *knobs, hr_err *err)
-{
-    for (int k = 0; k < PATH_KNOBS; k++) {
-        HR_TRY(confine_knob(s, knobs, path_knobs[k].id, path_knobs[k].writes, err));
-    }
-    return HR_OK;
-}
-
 // ---- turning --------------------------------------------------------------------------------------------------------
 
 const hr_knobs *script_current_knobs(lua_State *L)
@@ -215,7 +159,7 @@ const hr_knobs *script_current_knobs(lua_State *L)
 static hr_status set_text(script *s, hr_knobs *knobs, const hr_knob_row *row, char text[HR_KNOB_TEXT_MAX],
                           hr_err *err)
 {
-    HR_TRY(confine(s, row->id, text, err));
+    HR_TRY(script_confine_knob(s, row->id, text, err));
     if (knobs != &s->knobs || s->engine == NULL) {
         return hr_knobs_set(knobs, row->id, text, err);
     }

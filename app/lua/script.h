@@ -247,6 +247,9 @@ const hr_knobs *script_current_knobs(lua_State *L);
 // Turns the knobs that the table at `index` names, as `batch = {size = 64}` or `["batch.size"] = 64`; keys in
 // `skip` (NULL-terminated) are not knobs. Raises.
 void script_apply_overrides(lua_State *L, int index, const char *const *skip, hr_knobs *knobs);
+// knob_paths.c: where the knob names a file, replaces what the recipe says by what the engine gets.
+HR_MUST_CHECK hr_status script_confine_knob(const script *s, hr_knob_id id, char text[HR_KNOB_TEXT_MAX],
+                                            hr_err *err);
 // Lets the path knobs of a preset from below the recipe's folder through the rules of files.c.
 HR_MUST_CHECK hr_status script_confine_knobs(const script *s, hr_knobs *knobs, hr_err *err);
 

@@ -33,9 +33,12 @@ static void describe_frame(const lua_Debug *ar, char frame[SCRIPT_FRAME_MAX])
 {
     if (strcmp(ar->what, "main") == 0) {
         (void)snprintf(frame, SCRIPT_FRAME_MAX, "%s:%d: in the main chunk", ar->short_src, ar->currentline);
-    } else {
+    } else if (ar->name != NULL) {
         (void)snprintf(frame, SCRIPT_FRAME_MAX, "%s:%d: in function %.60s", ar->short_src, ar->currentline,
-                       ar->name != NULL ? ar->name : "without a name");
+                       ar->name);
+    } else {
+        (void)snprintf(frame, SCRIPT_FRAME_MAX, "%s:%d: in the function of line %d", ar->short_src,
+                       ar->currentline, ar->linedefined);
     }
 }
 

@@ -2,6 +2,7 @@
 // Recipes by name.
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -32,9 +33,24 @@ static bool is_recipe(const char *leaf)
     return length > tail && length - tail < NAME_MAX_BYTES && strcmp(leaf + length - tail, ending) == 0;
 }
 
+static void keep_name(const char *name, void *context)
+{
+    known *k = context;
+    if (k->count < NAMES_MAX) {
+        text_copy(k->name[k->count++], NAME_MAX_BYTES, name);
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+// In alphabetical order.
 static void list_folder(const char *folder, void (*see)(const char *name, void *context), void *context)
 {
     DIR *dir = opendir(folder);
+    known found = {.count = 0};
     if (dir == NULL) {
         return;
     }
@@ -43,10 +59,14 @@ static void list_folder(const char *folder, void (*see)(const char *name, void *
         if (is_recipe(leaf->d_name)) {
             (void)snprintf(name, sizeof name, "%.*s", (int)(strlen(leaf->d_name) - (sizeof ending - 1)),
                            leaf->d_name);
-            see(name, context);
+            keep_name(name, &found);
         }
     }
     closedir(dir);
+    qsort(found.name, found.count, sizeof found.name[0], by_name);
+    for (size_t k = 0; k < found.count; k++) {
+        see(found.name[k], context);
+    }
 }
 
 void hr_recipe_list(void (*see)(const char *name, void *context), void *context)
@@ -55,14 +75,6 @@ void hr_recipe_list(void (*see)(const char *name, void *context), void *context)
     search_find_recipes(&roots);
     for (size_t k = 0; k < roots.count; k++) {
         list_folder(roots.path[k], see, context);
-    }
-}
-
-static void keep_name(const char *name, void *context)
-{
-    known *k = context;
-    if (k->count < NAMES_MAX) {
-        text_copy(k->name[k->count++], NAME_MAX_BYTES, name);
     }
 }
 

@@ -13,7 +13,7 @@
 
 typedef struct recipe_run {
     char folder[64]; // of recipe.lua
-    char file[96];
+    char file[256];
     char *out, *notes; // what was printed, what went to stderr
     int code;
 } recipe_run;

@@ -284,6 +284,10 @@ START_TEST(knobs_name_no_file_outside)
                        "  assert(not pcall(function() hr.knobs.pipeline.cache_path = path end), path)\n"
                        "  assert(not pcall(hr.plan, {train = {save = path}}), path)\n"
                        "  assert(not pcall(hr.plan, {['pipeline.path'] = path}), path)\n"
+                       "  assert(not pcall(hr.plan, {['compress.distill_weights'] = path}), path)\n"
+                       "  assert(not pcall(hr.plan, {['compress.distill'] = path .. '.yaml'}), path)\n"
+                       "  assert(not pcall(hr.plan, {['device.card'] = path .. '.yaml'}), path)\n"
+                       "  assert(not pcall(hr.load, path) and not pcall(hr.save, path), path)\n"
                        "  assert(not pcall(hr.preset, path .. '.yaml'), path)\n"
                        "end\n"
                        "assert(hr.knobs.train.save == '' and hr.knobs.pipeline.path == '')\n");
@@ -306,12 +310,17 @@ START_TEST(saves_go_below_headroom_out)
              "hr.knobs.pipeline.cache = 'file'\n"
              "hr.knobs.pipeline.cache_path = '.'\n"
              "assert(hr.knobs.pipeline.cache_path == 'headroom-out/.')\n"
-             "assert(not pcall(function() hr.knobs.pipeline.cache_path = 'link' end))\n");
+             "assert(not pcall(function() hr.knobs.pipeline.cache_path = 'link' end))\n"
+             "hr.load('away')\n"
+             "assert(hr.knobs.train.resume ~= 'headroom-out/away')\n"
+             "assert(not pcall(hr.export, 'away.json', 1) and not pcall(hr.export, 'link/x.json', 1))\n"
+             "assert(hr.export('fine.json', 1) == 'headroom-out/fine.json')\n");
     hr_preset_search_beside(getcwd(before, sizeof before));
     ck_assert_int_eq(chdir(r.folder), 0);
     ck_assert_int_eq(mkdir("headroom-out", 0700), 0);
     ck_assert_int_eq(symlink("/tmp", "headroom-out/link"), 0);
     ck_assert_int_eq(symlink("/etc/passwd", "headroom-out/away"), 0);
+    ck_assert_int_eq(symlink("/etc/passwd", "headroom-out/away.json"), 0);
     recipe_start(&r, 0, NULL, &test_limits);
     ck_assert_int_eq(chdir(before), 0);
     ck_assert_msg(r.code == 0, "%s", r.notes);

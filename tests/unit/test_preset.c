@@ -385,6 +385,13 @@ START_TEST(a_name_is_searched_in_home_then_data_then_beside)
 END_TEST
 
 // A prefix inside of a checkout (build/stage) is an installation, not that checkout.
+static void add_name(const char *name, void *context)
+{
+    char *names = context;
+    const size_t used = strlen(names);
+    (void)snprintf(names + used, 256 - used, " %s", name);
+}
+
 START_TEST(an_installed_program_finds_what_was_installed_with_it)
 {
     static const char *const folders[] = {"presets",
@@ -418,6 +425,11 @@ START_TEST(an_installed_program_finds_what_was_installed_with_it)
     ck_assert_int_eq(hr_recipe_find("mor", found, &err), HR_USAGE);
     ck_assert_msg(strstr(err.sentence, "there is no recipe 'mor'") != NULL, "%s", err.sentence);
     ck_assert_str_eq(err.hint, "headroom script more");
+    write_preset("scripts/recipes/zero.lua", "\n");
+    write_preset("scripts/recipes/early.lua", "\n");
+    char names[256] = "";
+    hr_recipe_list(add_name, names);
+    ck_assert_msg(strstr(names, " all early more zero") != NULL, "%s", names); // in alphabetical order
 }
 END_TEST
 

@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Two models: the first is trained and saved, the second learns from its answers and from the labels; then the second again
+-- from the labels alone. Both models have to take the same input.
+--
+--   headroom script distill [TEACHER [STUDENT [STEPS]]]
+local teacher, student = hr.args[1] or "demo", hr.args[2] or hr.args[1] or "demo"
+local STEPS = math.tointeger(hr.args[3] or 60)
+
+hr.preset(teacher)
+hr.run{steps = STEPS}
+local weights = hr.save("teacher.safetensors")
+print(("teacher  %s: eval loss %.4f"):format(teacher, hr.eval().eval_loss))
+
+hr.preset(student)
+local function learn(what, knobs)
+  return hr.with(knobs, function()
+    local r = hr.run{steps = STEPS, fresh = true}
+    local e = hr.eval()
+    print(("%-8s %s: eval loss %.4f, peak %s"):format(what, student, e.eval_loss, r.memory.peak_in_use_bytes))
+    return e.eval_loss
+  end)
+end
+learn("taught", {compress = {distill = teacher, distill_weights = weights}})
+learn("alone", {})
