@@ -82,6 +82,8 @@ void script_open_api(lua_State *L)
     (void)luaL_newmetatable(L, hr_type);
     luaL_setfuncs(L, methods, 0);
     push_values(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, SCRIPT_NAMES_KEY);
     lua_pushcclosure(L, get_name, 1);
     lua_setfield(L, -2, "__index");
     lua_pushstring(L, hr_type);

@@ -10,6 +10,8 @@
 
 enum { SCRIPT_API_VERSION = 1 };
 
+#define SCRIPT_NAMES_KEY "headroom.names" // in the registry: what hr has, by name
+
 typedef struct script_api_row {
     const char *name;       // "plan": hr.plan
     const char *arguments;  // as a person writes them: "{steps = N, knob = value, …}"; NULL: a field

@@ -108,13 +108,10 @@ int script_push_args(lua_State *L)
 int script_has(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
-    size_t count = 0;
-    const script_api_row *rows = script_api_rows(&count);
-    bool found = hr_knob_find(name, NULL) != NULL;
-    for (size_t k = 0; k < count; k++) {
-        found = found || strcmp(rows[k].name, name) == 0;
-    }
-    lua_pushboolean(L, found);
+    lua_settop(L, 1);
+    (void)lua_getfield(L, LUA_REGISTRYINDEX, SCRIPT_NAMES_KEY);
+    lua_pushvalue(L, 1);
+    lua_pushboolean(L, lua_rawget(L, -2) != LUA_TNIL || hr_knob_find(name, NULL) != NULL);
     return 1;
 }
 

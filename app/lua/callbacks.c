@@ -185,8 +185,6 @@ bool script_call_handlers(lua_State *L, script_event event, uint64_t bytes)
     for (lua_Integer k = 1; k <= count; k++) {
         agreed = call_one(L, k, bytes) || agreed;
     }
-    lua_settop(L, table);
-    script_end_event(L, event);
     lua_settop(L, table - 1);
     return agreed;
 }

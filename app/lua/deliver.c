@@ -170,17 +170,14 @@ static void guard(lua_State *L, script_event event, bool lasts)
     lua_setmetatable(L, -2);
 }
 
-void script_end_event(lua_State *L, script_event event)
-{
-    if (event != SCRIPT_EVENT_OOM) {
-        guard(L, event, false);
-    }
-}
-
+// The recipe may keep the table: what is of the moment of its event is in it no more.
 static void call(lua_State *L, script_event event, uint64_t bytes)
 {
     guard(L, event, true);
+    lua_pushvalue(L, -1);
     (void)script_call_handlers(L, event, bytes);
+    guard(L, event, false);
+    lua_pop(L, 1);
 }
 
 // ---- one event ------------------------------------------------------------------------------------------------------

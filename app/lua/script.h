@@ -325,9 +325,7 @@ void script_deliver_events(lua_State *L, bool last); // last: the run ends here
 // Out of memory: whether a callback turned a knob and said to go on.
 bool script_deliver_oom(lua_State *L, const hr_report_oom *oom);
 void script_deliver_train(lua_State *L, bool end);
-void script_deliver_begins(lua_State *L); // of the epoch and of the step, where one is next
-// The table on top of the stack is kept by the recipe perhaps: what is of the moment of its event is no more in it.
-void script_end_event(lua_State *L, script_event event);
+void script_deliver_begins(lua_State *L);  // of the epoch and of the step, where one is next
 void script_tell_update(void *context);    // hr_engine_options.before_update
 void script_raise_from_step(lua_State *L); // what a callback raised there
 

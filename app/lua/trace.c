@@ -160,3 +160,22 @@ void script_strip_place(lua_State *L)
     lua_replace(L, -4);
     lua_pop(L, 2);
 }
+
+hr_status script_may_ask(const script *s, hr_err *err)
+{
+    if (!s->in_step) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, LUA,
+                  "a before_update function looks on: a step is under way, and nothing can be turned");
+    hr_err_try(err, "hr.on(\"step\", …) or hr.on(\"step_begin\", …)");
+    return HR_LUA;
+}
+
+void script_check_may_ask(lua_State *L)
+{
+    hr_err err = {0};
+    if (script_may_ask(script_of(L), &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+}

@@ -36,25 +36,6 @@ void script_command(lua_State *L, hr_engine *engine, const hr_command *command)
     }
 }
 
-hr_status script_may_ask(const script *s, hr_err *err)
-{
-    if (!s->in_step) {
-        return HR_OK;
-    }
-    (void)HR_FAIL(err, LUA,
-                  "a before_update function looks on: a step is under way, and nothing can be turned");
-    hr_err_try(err, "hr.on(\"step\", …) or hr.on(\"step_begin\", …)");
-    return HR_LUA;
-}
-
-void script_check_may_ask(lua_State *L)
-{
-    hr_err err = {0};
-    if (script_may_ask(script_of(L), &err) != HR_OK) {
-        (void)script_raise(L, &err);
-    }
-}
-
 // ---- the training ---------------------------------------------------------------------------------------------------
 
 static bool goes_on_rounds(void *context, uint32_t done, uint32_t rounds)

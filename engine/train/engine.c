@@ -327,17 +327,38 @@ static hr_status check_trains(const hr_engine *e, hr_err *err)
     return HR_SAVE;
 }
 
+// Back to where it was asked for: nothing more is trained than was before.
+static void return_to_asker(hr_engine *e)
+{
+    e->eval.wanted = false;
+    if (e->eval.asked_in == HR_ENGINE_IDLE) {
+        e->target_steps = e->steps;
+        engine_set_state(e, HR_ENGINE_IDLE, "evaluated");
+    } else if (e->eval.asked_in == HR_ENGINE_PAUSED) {
+        engine_set_state(e, HR_ENGINE_PAUSED, "");
+    }
+}
+
+static hr_status go_on_evaluating(hr_engine *e, hr_err *err)
+{
+    if (e->eval.running) {
+        HR_TRY(engine_evaluate_batch(e, err));
+    } else {
+        (void)engine_begin_wanted_evaluation(e);
+    }
+    if (e->eval.wanted && !e->eval.running) {
+        return_to_asker(e);
+    }
+    return HR_OK;
+}
+
 static hr_status work(hr_engine *e, hr_err *err)
 {
     if (e->needs_build) {
         return engine_rebuild(e, err);
     }
-    if (e->eval.wanted && !e->eval.running) {
-        engine_begin_wanted_evaluation(e);
-        return HR_OK;
-    }
-    if (e->eval.running) {
-        return engine_evaluate_batch(e, err);
+    if (e->eval.wanted || e->eval.running) {
+        return go_on_evaluating(e, err);
     }
     if (is_done(e)) {
         engine_set_state(e, HR_ENGINE_IDLE, "all steps are done");

@@ -124,7 +124,7 @@ HR_MUST_CHECK hr_status engine_try_rebuild(hr_engine *e, hr_err *err);
 // step.c
 HR_MUST_CHECK hr_status engine_train_step(hr_engine *e, hr_err *err);
 void engine_begin_evaluation(hr_engine *e);
-void engine_begin_wanted_evaluation(hr_engine *e); // or says that nothing is held out
+bool engine_begin_wanted_evaluation(hr_engine *e); // false: nothing is held out, and the log says so
 HR_MUST_CHECK hr_status engine_evaluate_batch(hr_engine *e, hr_err *err);
 
 // health.c: after a step, what loss scaling did and which layers float16 would not hold, as events.

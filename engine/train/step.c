@@ -64,27 +64,15 @@ void engine_begin_evaluation(hr_engine *e)
     e->eval.before = *executor_ledger(e->build->x);
 }
 
-// Back to where it was asked for: nothing more is trained than was before.
-static void return_to_asker(hr_engine *e)
-{
-    e->eval.wanted = false;
-    if (e->eval.asked_in == HR_ENGINE_IDLE) {
-        e->target_steps = e->steps;
-        engine_set_state(e, HR_ENGINE_IDLE, "evaluated");
-    } else if (e->eval.asked_in == HR_ENGINE_PAUSED) {
-        engine_set_state(e, HR_ENGINE_PAUSED, "");
-    }
-}
-
-void engine_begin_wanted_evaluation(hr_engine *e)
+bool engine_begin_wanted_evaluation(hr_engine *e)
 {
     const bool resident = hr_knob_is(&e->knobs, HR_KNOB_PIPELINE_RESIDENT, "on");
     if (e->build->arithmetic && !resident && pipeline_get_info(e->data)->eval_samples > 0) {
         engine_begin_evaluation(e);
-        return;
+        return true;
     }
     trace_note(&e->bus, HR_EVENT_LOG, 0, "no samples are held out: nothing to evaluate");
-    return_to_asker(e);
+    return false;
 }
 
 static void end_epoch(hr_engine *e)
@@ -317,9 +305,6 @@ static void end_evaluation(hr_engine *e)
         e, HR_EVENT_EVAL,
         &(hr_event_step){
             .loss = v->loss, .accuracy = v->accuracy, .samples = v->samples, .count = (uint32_t)v->count++});
-    if (v->wanted) {
-        return_to_asker(e);
-    }
 }
 
 static void note_evaluating(hr_engine *e, bool evaluates)
