@@ -29,7 +29,8 @@ static lua_Integer push_keys(lua_State *L)
             (void)script_error(L, "hr.sweep takes at most %d knobs", AXES_MAX);
         }
         keys[count++] = lua_tostring(L, -2); // kept by the table
-        combinations *= (lua_Integer)lua_rawlen(L, -1);
+        const size_t values = lua_rawlen(L, -1);
+        combinations *= values > COMBINATIONS_MAX ? COMBINATIONS_MAX + 1 : (lua_Integer)values;
         if (combinations > COMBINATIONS_MAX) {
             (void)script_error(L, "hr.sweep takes at most %d combinations", COMBINATIONS_MAX);
         }
@@ -57,7 +58,9 @@ static void push_combination(lua_State *L, lua_Integer n)
         lua_pushvalue(L, -1);
         lua_rawget(L, 1);
         const lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
-        lua_rawgeti(L, -1, n % count + 1);
+        if (lua_rawgeti(L, -1, n % count + 1) == LUA_TNIL) {
+            (void)script_error(L, "hr.sweep: the values of %s have a hole", lua_tostring(L, -3));
+        }
         n /= count;
         lua_remove(L, -2);
         lua_rawset(L, -3);

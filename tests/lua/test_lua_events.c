@@ -102,6 +102,31 @@ START_TEST(every_error_under_pcall_is_a_text_with_its_place)
 }
 END_TEST
 
+// File and line, three lines of source, the callers; nothing of ours between them.
+START_TEST(an_error_in_a_callback_shows_its_way_there)
+{
+    static const char recipe[] = PLAN "hr.on('step', function(s)\n"
+                                      "  hr.with({['batch.size'] = 4}, function()\n"
+                                      "    local x = s.step + nil\n"
+                                      "  end)\n"
+                                      "end)\n"
+                                      "hr.run{steps = 3}\n";
+    recipe_run r = recipe_run_text(recipe, &test_limits);
+    const char *lines[] = {"recipe.lua:5: attempt to perform arithmetic",
+                           "\n       4 |   hr.with(",
+                           "\n  >    5 |     local x = s.step + nil\n",
+                           "\n       6 |   end)\n",
+                           "recipe.lua:5: in the function of line 4\n",
+                           "recipe.lua:4: in the function of line 3\n",
+                           "recipe.lua:8: in the main chunk\n"};
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
+        ck_assert_msg(strstr(r.notes, lines[k]) != NULL, "'%s' is not in\n%s", lines[k], r.notes);
+    }
+    ck_assert_ptr_null(strstr(r.notes, "[C]"));
+    recipe_drop(&r);
+}
+END_TEST
+
 // ---- handlers ---------------------------------------------------------------------------------------------------------
 
 START_TEST(a_handler_is_taken_away_alone)
@@ -257,6 +282,7 @@ int main(void)
     tcase_add_test(tc, a_step_says_what_the_moment_is_like);
     tcase_add_test(tc, a_wrong_name_is_told_with_the_right_ones);
     tcase_add_test(tc, every_error_under_pcall_is_a_text_with_its_place);
+    tcase_add_test(tc, an_error_in_a_callback_shows_its_way_there);
     tcase_add_test(tc, a_handler_is_taken_away_alone);
     tcase_add_test(tc, a_list_may_change_while_it_is_walked);
     tcase_add_test(tc, large_allocations_are_told);

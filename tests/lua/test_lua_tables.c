@@ -46,6 +46,7 @@ START_TEST(a_sweep_goes_on_over_what_does_not_fit_or_is_refused)
              "for k = 1, 101 do list[k] = k end\n"
              "local ok, e = pcall(hr.sweep, {['batch.size'] = list, ['train.seed'] = list})\n"
              "assert(e:find('at most 10000 combinations', 1, true))\n"
+             "assert(not pcall(hr.sweep, {['batch.size'] = {1, nil, 3}}))\n"
              "ok, e = pcall(hr.sweep, {['batch.size'] = {1}}, {stesp = 3})\n"
              "assert(e:find(\"hr.sweep has no option 'stesp' — did you mean 'steps'?\", 1, true), e)\n");
 }
