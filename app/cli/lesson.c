@@ -44,9 +44,9 @@ static void print_entry(const hr_lesson_entry *entry, const char *state)
     if (state != NULL) {
         hr_lesson_progress_read(state, entry->name, &p);
     }
-    printf("%s %-22s ", p.done ? "done" : p.runs > 0 ? " .. " : "    ", entry->name);
+    printf("%s %-28s ", p.done ? "done" : p.runs > 0 ? " .. " : "    ", entry->name);
     say_paragraph(entry->title[0] != '\0' ? entry->line : "cannot be read: headroom lesson verify says why",
-                  28);
+                  34);
 }
 
 static hr_status print_list(hr_err *err)

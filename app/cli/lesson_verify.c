@@ -22,7 +22,7 @@ static void breaks(proof *p, const char *format, ...)
 {
     va_list arguments;
     if (p->broken++ == 0) {
-        printf("%-22s does not keep what it promises:\n", p->about->name);
+        printf("%-28s does not keep what it promises:\n", p->about->name);
     }
     fputs("  ", stdout);
     va_start(arguments, format);
@@ -264,7 +264,7 @@ hr_status lesson_verify(const hr_lesson *lesson, bool *kept, hr_err *err)
     hr_lesson_end(p.table);
     HR_TRY(status);
     if (p.broken == 0) {
-        printf("%-22s start fails, solution passes, %u that do less do not, %u facts hold\n", p.about->name,
+        printf("%-28s start fails, solution passes, %u that do less do not, %u facts hold\n", p.about->name,
                p.attempts, p.about->facts.count);
     }
     *kept = p.broken == 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "headroom/lesson.h"
+#include "headroom/terms.h"
 
 #include "base/host_mem.h"
 
@@ -116,6 +117,24 @@ START_TEST(a_lesson_is_called_by_its_name_its_number_or_its_end)
     ck_assert_int_eq(hr_lesson_open("batch-sice", &lesson, NULL, &err), HR_USAGE);
     ck_assert_str_eq(err.sentence, "there is no lesson 'batch-sice' — did you mean 'batch-size'?");
     ck_assert_str_eq(err.hint, "headroom lesson batch-size");
+}
+END_TEST
+
+START_TEST(a_term_names_a_lesson_that_is_there)
+{
+    size_t count = 0, named = 0;
+    const hr_term *terms = hr_terms(&count);
+    for (size_t k = 0; k < count; k++) {
+        hr_lesson *lesson = NULL;
+        if (terms[k].lesson != NULL) {
+            ck_assert_msg(hr_lesson_open(terms[k].lesson, &lesson, NULL, NULL) == HR_OK, "%s: %s",
+                          terms[k].name, terms[k].lesson);
+            ck_assert_str_eq(hr_lesson_tell(lesson)->name, terms[k].lesson);
+            hr_lesson_close(lesson);
+            named++;
+        }
+    }
+    ck_assert_uint_gt(named, 10);
 }
 END_TEST
 
@@ -265,6 +284,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, what_is_wrong_with_a_lesson_is_said_at_its_place);
     tcase_add_test(tests, a_lesson_is_called_by_its_name_its_number_or_its_end);
+    tcase_add_test(tests, a_term_names_a_lesson_that_is_there);
     tcase_add_test(tests, conditions_say_what_runs_are);
     tcase_add_test(tests, pages_quote_the_runs);
     tcase_add_test(tests, doing_less_does_not_pass);

@@ -11,7 +11,7 @@ enum { COLUMN_DONE, COLUMN_NAME, COLUMN_LINE };
 
 static const table_column columns[] = {
     [COLUMN_DONE] = {.term = "done", .width = 5},
-    [COLUMN_NAME] = {.term = "lesson", .width = 26},
+    [COLUMN_NAME] = {.term = "lesson", .width = 28},
     [COLUMN_LINE] = {.term = "title", .from_width = 60},
 };
 
