@@ -113,17 +113,25 @@ static void print_time(const hr_report *r)
     putchar('\n');
 }
 
+static void print_host(const hr_report *r)
+{
+    char host[HR_BYTES_TEXT_MAX], copied[HR_BYTES_TEXT_MAX];
+    if (r->host.peak_bytes != HR_NONE && r->host.stage_count > 0 && r->host.unknown[0] == '\0') {
+        printf("    the host holds %s, %s are copied to the device a step\n",
+               hr_bytes_human(r->host.peak_bytes, host), hr_bytes_human(r->h2d_bytes_per_step, copied));
+    }
+}
+
 static void print_fitting(const hr_report *r)
 {
     char peak[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX], pool[HR_BYTES_TEXT_MAX];
-    printf("    it fits: %s in use at the peak, %s taken from the device",
+    const bool limited = r->memory.limit_bytes < HR_UNLIMITED_BYTES;
+    printf("    it fits%s%s: %s in use at the peak, %s taken\n", limited ? " " : "",
+           limited ? hr_bytes_human(r->memory.limit_bytes, limit) : "",
            hr_bytes_human(r->memory.peak_in_use_bytes, peak),
            hr_bytes_human(r->memory.peak_pool_bytes, pool));
-    if (r->memory.limit_bytes < HR_UNLIMITED_BYTES) {
-        printf(", of %s", hr_bytes_human(r->memory.limit_bytes, limit));
-    }
-    putchar('\n');
     print_bands(r->memory.at_peak.by_category);
+    print_host(r);
     print_time(r);
 }
 

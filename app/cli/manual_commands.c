@@ -101,12 +101,13 @@ static void print_lines(const char *heading, const line *lines, size_t count)
 static void print_surroundings(void)
 {
     static const line variables[] = {
-        {"HEADROOM_DATA",
-         "a folder with presets/ and recipes/ that are found by name, before those that were installed"},
-        {"XDG_DATA_HOME", "headroom/presets, headroom/presets/cards and headroom/recipes in it are yours; "
-                          "~/.local/share without it"},
-        {"XDG_STATE_HOME",
-         "headroom/ in it has looks, history and automatic saves; ~/.local/state without it"},
+        {"HEADROOM_DATA", "a folder with presets/, recipes/ and lessons/ that are found by name, before "
+                          "those that were installed"},
+        {"XDG_DATA_HOME",
+         "headroom/presets, headroom/presets/cards, headroom/recipes and headroom/lessons in it are yours; "
+         "~/.local/share without it"},
+        {"XDG_STATE_HOME", "headroom/ in it has looks, history, lessons that were done and automatic saves; "
+                           "~/.local/state without it"},
         {"XDG_CACHE_HOME", "headroom/ in it has what libraries answered and what this machine was measured "
                            "at; ~/.cache without it"},
         {"XDG_RUNTIME_DIR", "headroom/ in it has the sockets that `headroom watch` looks for"},
@@ -118,6 +119,7 @@ static void print_surroundings(void)
         {"share/headroom/presets",
          "presets, models and articles; cards/ with properties of cards that were dumped from them"},
         {"share/headroom/recipes", "recipes in Lua, for `headroom script`"},
+        {"share/headroom/lessons", "the course, a folder a lesson, for `headroom lesson` and for Learn"},
         {"share/headroom/export", "torch_to_headroom.py and keras_to_headroom.py write a preset of a module "
                                   "or a model, with the Python that has it"},
     };
