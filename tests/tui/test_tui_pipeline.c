@@ -336,6 +336,7 @@ START_TEST(a_sandbox_is_left_with_the_knobs_as_they_were)
     ck_assert(a->learn.lesson.progress.done);
     screen_keys(a, "n");
     ck_assert_str_eq(hr_lesson_tell(a->learn.lesson.open)->name, "06-mixed-precision");
+    ck_assert_int_eq(a->feed.message.kind, MESSAGE_NONE);
     screen_close(a);
 }
 END_TEST

@@ -39,7 +39,8 @@ act_place act_place_of(const app *a)
                    .zooms = {a->bench.zoom, a->memory.scene.zoom, (unsigned)a->step.zoom},
                    .turns = {a->feed.turned.done, a->feed.turned.count},
                    .at = {a->feed.knob, a->bench.counter, a->column, a->bench.log_back, a->help.top,
-                          a->presets.selected},
+                          a->presets.selected, (size_t)a->learn.lesson.top, a->learn.lesson.option,
+                          a->learn.lesson.serial},
                    .instr = a->step.cursor,
                    .change = a->memory.scene.at,
                    .address = a->memory.scene.address};

@@ -9,7 +9,7 @@ typedef struct act_place {
     bool frozen;
     unsigned zooms[3];
     size_t turns[2]; // of knobs
-    size_t at[6];    // knob, counter, column, and what lists and overlays stand at
+    size_t at[9];    // knob, counter, column, and what lists and overlays stand at
     size_t row[PANE_FOCUS_COUNT];
     uint32_t instr;
     size_t change;

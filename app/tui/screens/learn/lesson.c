@@ -11,7 +11,7 @@ void lesson_end(lesson_state *s)
 {
     hr_lesson_end(s->table);
     hr_lesson_close(s->open);
-    *s = (lesson_state){.open = NULL};
+    *s = (lesson_state){.serial = s->serial + 1};
 }
 
 hr_status lesson_begin(learn_state *l, const char *name, hr_err *err)
