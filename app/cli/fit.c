@@ -23,37 +23,6 @@ enum { INDENT = 24 };
 
 // ---- as text --------------------------------------------------------------------------------------------------
 
-// What of the asked-about knobs is not as it was opened, as options.
-static void print_turned(const fit_answer *a)
-{
-    for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        char before[HR_KNOB_TEXT_MAX], after[HR_KNOB_TEXT_MAX];
-        (void)hr_knob_format(&a->opened, (hr_knob_id)id, before);
-        if (strcmp(before, hr_knob_format(&a->knobs, (hr_knob_id)id, after)) != 0) {
-            printf(" -s %s=", hr_knob_rows(NULL)[id].key);
-            say_word(stdout, after);
-        }
-    }
-}
-
-// Whole on one line, so that it can be copied; without arithmetic there is nothing to run.
-static void print_command(const cli_args *args, const fit_answer *a, const hr_fit_way *w)
-{
-    const bool plans = hr_knob_is(&a->knobs, HR_KNOB_DEVICE_KIND, "plan") || cli_given(args, APP_OPAQUE);
-    printf("  headroom %s ", plans ? "plan" : "run");
-    say_word(stdout, args->words[0]);
-    printf("%s%s", cli_given(args, APP_TRUST) ? " --trust" : "",
-           cli_given(args, APP_OPAQUE) ? " --opaque" : "");
-    for (unsigned k = 0; k < args->set_count; k++) {
-        fputs(" -s ", stdout);
-        say_word(stdout, args->sets[k]);
-    }
-    print_turned(a);
-    fputs(w->point.knobs[0] == '\0' ? "" : " ", stdout);
-    say_options(w->point.knobs);
-    putchar('\n');
-}
-
 static void say_range(const hr_whatif *plan)
 {
     char range[HR_SECONDS_RANGE_MAX];
@@ -84,7 +53,7 @@ static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_wa
         fputs("  changes what is learned: ", stdout);
         say_paragraph(w->changes, 27);
     }
-    print_command(args, a, w);
+    fit_print_command(args, a, w->point.knobs);
 }
 
 static bool tells_time(const fit_answer *a)

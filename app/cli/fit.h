@@ -27,6 +27,9 @@ typedef struct fit_answer {
 HR_MUST_CHECK hr_status fit_find(fit_answer *a, hr_err *err);
 // "key=value key=value" from column `indent` on, in lines of 80 columns.
 void fit_print_knobs(const hr_fit_way *w, unsigned indent);
+// The command that runs, or where there is no arithmetic plans, the asked-about knobs turned by the pairs: a line of its own, whole, so
+// that it can be copied.
+void fit_print_command(const cli_args *args, const fit_answer *a, const char *pairs);
 // "12.4 ms"; "" where it is not known.
 const char *fit_seconds_text(double seconds, char text[REPORT_SECONDS_TEXT_MAX]);
 

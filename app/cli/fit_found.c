@@ -47,3 +47,33 @@ void fit_print_knobs(const hr_fit_way *w, unsigned indent)
 {
     say_paragraph(w->point.knobs[0] == '\0' ? "as it is" : w->point.knobs, indent);
 }
+
+// What of the asked-about knobs is not as it was opened, as options.
+static void print_turned(const fit_answer *a)
+{
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        char before[HR_KNOB_TEXT_MAX], after[HR_KNOB_TEXT_MAX];
+        (void)hr_knob_format(&a->opened, (hr_knob_id)id, before);
+        if (strcmp(before, hr_knob_format(&a->knobs, (hr_knob_id)id, after)) != 0) {
+            printf(" -s %s=", hr_knob_rows(NULL)[id].key);
+            say_word(stdout, after);
+        }
+    }
+}
+
+void fit_print_command(const cli_args *args, const fit_answer *a, const char *pairs)
+{
+    const bool plans = hr_knob_is(&a->knobs, HR_KNOB_DEVICE_KIND, "plan") || cli_given(args, APP_OPAQUE);
+    printf("  headroom %s ", plans ? "plan" : "run");
+    say_word(stdout, args->words[0]);
+    printf("%s%s", cli_given(args, APP_TRUST) ? " --trust" : "",
+           cli_given(args, APP_OPAQUE) ? " --opaque" : "");
+    for (unsigned k = 0; k < args->set_count; k++) {
+        fputs(" -s ", stdout);
+        say_word(stdout, args->sets[k]);
+    }
+    print_turned(a);
+    fputs(pairs[0] == '\0' ? "" : " ", stdout);
+    say_options(pairs);
+    putchar('\n');
+}

@@ -192,6 +192,28 @@ static size_t largest_same(const sizing *s)
     return k;
 }
 
+static void print_command(const sizing *s, const sized_way *w)
+{
+    char value[24];
+    (void)snprintf(value, sizeof value, "%" PRIu64, w->largest.value);
+    if (hr_knobs_set(&s->a->knobs, s->row->id, value, NULL) == HR_OK) {
+        fit_print_command(s->args, s->a, w->way.point.knobs);
+    }
+}
+
+static void print_commands(const sizing *s)
+{
+    const size_t same = largest_same(s);
+    if (same < s->count && s->sized[same].largest.value > 0) {
+        puts("\nthe largest, with all that is learned left alone:");
+        print_command(s, &s->sized[same]);
+    }
+    if (same > 0) {
+        puts("\nthe largest, whatever is learned:");
+        print_command(s, &s->sized[0]);
+    }
+}
+
 static void print_text(const sizing *s)
 {
     char limit[HR_BYTES_TEXT_MAX];
@@ -211,6 +233,7 @@ static void print_text(const sizing *s)
     }
     puts("\nthe largest first; then what is smaller and faster for its size; peaks planned,\n"
          "step times simulated; >=: no limit was met; ~ changes what is learned");
+    print_commands(s);
 }
 
 static void print_json(const sizing *s)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Fit finds against every combination there is:
 //
-//   bench_fit PRESET [key=value…]
+//   bench_fit PRESET [key=value… | keep:WORDS…]
 //
 // Plans every legal combination of Fit's turns once, then searches under limits from the least peak to that of the fastest,
 // and prints, as JSON, how much slower the search's fastest is than the fastest there is, and the plans and seconds of both.
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
     hr_preset *preset = NULL;
     hr_planner *planner = NULL;
     if (argc < 2) {
-        (void)fprintf(stderr, "usage: bench_fit PRESET [key=value…]\n");
+        (void)fprintf(stderr, "usage: bench_fit PRESET [key=value… | keep:WORDS…]\n");
         return 2;
     }
     must(hr_preset_open(argv[1], true, &preset, NULL, &err), &err);
@@ -229,7 +229,10 @@ int main(int argc, char **argv)
         grid.wish.keeps[left_out[k]] = true;
     }
     for (int k = 2; k < argc; k++) {
-        must(hr_knobs_set_pair(&grid.asked, argv[k], &err), &err);
+        static const char keep[] = "keep:";
+        must(strncmp(argv[k], keep, strlen(keep)) == 0 ? hr_fit_keep(&grid.wish, argv[k] + strlen(keep), &err)
+                                                       : hr_knobs_set_pair(&grid.asked, argv[k], &err),
+             &err);
     }
     must(hr_planner_open(preset, &planner, &err), &err);
     grid.planner = planner;

@@ -243,6 +243,31 @@ START_TEST(the_largest_of_a_way_fits_and_one_more_does_not)
 }
 END_TEST
 
+// Each command below the table plans what fits, under the knob that was asked about.
+START_TEST(the_largest_is_a_command)
+{
+    static const char *const words[] = {
+        "fit demo --card rtx3070-8g --vram 48MiB --max batch.size",
+        "fit gpt2_124m_tiny --card rtx3070-8g --vram 3MiB --keep batch,precision --max model.sequence"};
+    outcome o = program_run(words[_i]);
+    int commands = 0;
+    assert_exit(&o, words[_i], 0);
+    for (const char *at = strstr(o.out, "\n  headroom "); at != NULL; at = strstr(at + 1, "\n  headroom ")) {
+        char command[WORDS_MAX];
+        at += strlen("\n  headroom ");
+        (void)snprintf(command, sizeof command, "%.*s", (int)strcspn(at, "\n"), at);
+        ck_assert_msg(strstr(command, _i == 0 ? " -s batch.size=" : " -s execution.mode=") != NULL, "%s",
+                      command);
+        outcome planned = program_run(command);
+        assert_exit(&planned, command, 0);
+        outcome_deinit(&planned);
+        commands++;
+    }
+    ck_assert_int_ge(commands, 1);
+    outcome_deinit(&o);
+}
+END_TEST
+
 // Some GiB: from card to card another way is the first that fits.
 #define LARGE "demo -s batch.size=16384"
 
@@ -351,6 +376,7 @@ int main(void)
     tcase_add_loop_test(tc, an_answer_that_is_run_holds_what_was_planned, 0, 3);
     tcase_add_test(tc, what_cannot_fit_ends_with_1_and_says_the_least);
     tcase_add_loop_test(tc, the_largest_of_a_way_fits_and_one_more_does_not, 0, 2);
+    tcase_add_loop_test(tc, the_largest_is_a_command, 0, 2);
     tcase_add_test(tc, a_card_holds_the_way_that_is_said);
     tcase_add_loop_test(tc, a_wrong_question_says_what_to_ask, 0, 9);
     tcase_add_loop_test(tc, every_field_is_a_term, 0, 3);
