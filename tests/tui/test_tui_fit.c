@@ -367,6 +367,25 @@ START_TEST(a_row_says_all_that_differs_and_begins_with_it)
 }
 END_TEST
 
+// As the command marks it: what batch normalisation sees changes with the batch, and with nothing else.
+START_TEST(a_split_batch_is_marked_where_batches_are_normalised)
+{
+    app *a = screen_open(&(screen_look){.rows = 50, .columns = 80});
+    screen_keys(a, "0");
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
+    tell(a, 0, "", 59, 0.04, false);
+    tell(a, 1, long_points[0], 40, 0.05, false);
+    tell(a, 2, long_points[4], 39, 0.06, true);
+    for (size_t k = 0; k < 3; k++) {
+        a->feed.fit.point[k].normalises_batches = true;
+    }
+    a->feed.fit.version++;
+    ck_assert(shows(a, "~64×2 ckpt=every:2 graph "));
+    ck_assert(shows(a, " offload_act fused_bwd static graph "));
+    screen_close(a);
+}
+END_TEST
+
 // ---- the chart ------------------------------------------------------------------------------------------------
 
 // How often a character stands in the frontier's plot.
@@ -476,6 +495,7 @@ SUITE_MAIN("tui fit", the_fit_looks_as_agreed, what_changes_what_is_learned_look
            what_changes_what_is_learned_is_marked_and_said,
            the_doctor_does_not_offer_what_changes_what_is_learned,
            a_row_says_all_that_differs_and_begins_with_it,
+           a_split_batch_is_marked_where_batches_are_normalised,
            points_of_one_place_are_drawn_apart_and_more_are_counted, the_name_of_the_limit_hides_no_point,
            an_axis_is_logarithmic_where_its_ends_are_far_apart_and_says_so,
            before_the_first_point_and_where_nothing_can_be_planned_it_says_so,

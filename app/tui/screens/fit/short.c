@@ -46,15 +46,21 @@ static bool value_of(const char *pairs, hr_knob_id id, char value[HR_KNOB_TEXT_M
     return false;
 }
 
+static bool changes_learning(const hr_fit_point *point, hr_knob_id id)
+{
+    return hr_fit_permission_for(id) > HR_PERMIT_NOTHING ||
+           (id == HR_KNOB_BATCH_SIZE && point->normalises_batches);
+}
+
 // "~mixed_bfloat16", "no fuse", "×4": with what stands before it.
-static size_t put_word(char *text, size_t size, bool first, int at, const char *value)
+static size_t put_word(char *text, size_t size, bool first, int at, const hr_fit_point *point,
+                       const char *value)
 {
     const hr_knob_id id = shorts[at].id;
     const bool on = strcmp(value, "on") == 0, off = strcmp(value, "off") == 0;
     const char *between = first || id == HR_KNOB_BATCH_ACCUMULATE ? "" : " ";
-    const int length =
-        snprintf(text, size, "%s%s%s%s%s", between, hr_fit_permission_for(id) > HR_PERMIT_NOTHING ? "~" : "",
-                 off ? "no " : "", shorts[at].name, on || off ? "" : value);
+    const int length = snprintf(text, size, "%s%s%s%s%s", between, changes_learning(point, id) ? "~" : "",
+                                off ? "no " : "", shorts[at].name, on || off ? "" : value);
     return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
 }
 
@@ -65,7 +71,7 @@ const char *fit_short(const hr_fit_point *point, char text[TABLE_CELL_MAX])
     text[0] = '\0';
     for (int k = 0; k < SHORTS; k++) {
         if (value_of(point->knobs, shorts[k].id, value)) {
-            used += put_word(text + used, TABLE_CELL_MAX - used, used == 0, k, value);
+            used += put_word(text + used, TABLE_CELL_MAX - used, used == 0, k, point, value);
         }
     }
     return text;
