@@ -13,7 +13,17 @@
 #include "program/compile.h"
 #include "program/model_from_text.h"
 
-enum { BATCH = 64, CHAIN_MOST = 8, CHAINS = 8, NETWORKS = 200, STEP = 20, LONG = 36, TEXT = 8192 };
+enum {
+    BATCH = 64,
+    CHAIN_MOST = 8,
+    CHAINS = HEADROOM_SANITIZED ? 4 : 8,
+    NETWORKS = HEADROOM_SANITIZED ? 40 : 200,
+    OTHERS = HEADROOM_SANITIZED ? 12 : 60,
+    FLOORS = HEADROOM_SANITIZED ? 4 : 20,
+    STEP = 20,
+    LONG = 36,
+    TEXT = 8192
+};
 
 static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
                              hr_err *err)
@@ -395,10 +405,10 @@ int main(void)
     tcase_add_loop_test(tests, chains_are_as_cheap_as_the_best_of_all_lists_at_the_peak_of_each, 0, CHAINS);
     tcase_add_loop_test(tests, no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one, 0,
                         NETWORKS);
-    tcase_add_loop_test(tests, no_way_is_below_what_one_instruction_holds, 0, 40);
+    tcase_add_loop_test(tests, no_way_is_below_what_one_instruction_holds, 0, FLOORS);
     tcase_add_loop_test(tests, a_long_chain_comes_below_all_that_recompute_a_layer_once, 0, 2);
     tcase_add_loop_test(tests, what_is_large_enough_for_the_plain_step_is_the_plain_step, 0, 20);
-    tcase_add_loop_test(tests, at_the_peak_of_another_strategy_it_is_kept_and_no_dearer, 0, 60);
+    tcase_add_loop_test(tests, at_the_peak_of_another_strategy_it_is_kept_and_no_dearer, 0, OTHERS);
     tcase_add_loop_test(tests, a_budget_above_what_there_is_does_as_well_as_one_of_that, 0, 20);
     tcase_add_loop_test(tests, a_step_without_a_tape_is_as_it_is_or_refused, 0, 4);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, 2);
