@@ -19,7 +19,7 @@ enum {
 // Starts zeroed, and anew where another program runs.
 typedef struct near_full {
     uint64_t floor_bytes[LEAK_STEPS + 1]; // ring of the latest steps
-    uint64_t steps;                                // seen
+    uint64_t steps;                       // seen
     bool told;
 } near_full;
 

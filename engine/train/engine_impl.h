@@ -97,8 +97,8 @@ struct hr_engine {
     uint64_t duration_count;
     uint64_t busy_ns; // sum over this counter epoch
     uint64_t heap_hash;
-    near_full near;      // of the program that runs
-    retry_watch retries; // over this counter epoch
+    near_full near;           // of the program that runs
+    retry_watch retries;      // over this counter epoch
     uint64_t peak_pool_bytes; // over training steps
     evaluation eval;
     decomposed_list decomposed; // of the save that was resumed, layer by layer

@@ -126,7 +126,7 @@ struct app {
     step_view step; // Timeline, Program and Model
     doctor_visit doctor;
     doctor_state evidence; // of the Doctor's verdict
-    learn_state learn; // Learn
+    learn_state learn;     // Learn
     refused_turn refused;
     runs_view runs;   // Runs
     uint32_t sure_of; // of what was asked for with a doubt: the same key again does it; 0: nothing

@@ -190,7 +190,7 @@ typedef struct hr_report_oom {
     uint64_t free_bytes;         // what the allocator could still have handed out: limit − in_use
     uint64_t largest_free_bytes; // the largest piece of it in one piece
     uint64_t in_use_bytes, pool_bytes, limit_bytes;
-    uint64_t needed_bytes; // the smallest limit that was tried and holds it; HR_NONE: none does, or it is not known
+    uint64_t needed_bytes; // the smallest limit that was tried and holds it; HR_NONE: none, or not known
     uint64_t by_category[HR_CATEGORY_COUNT];
     uint64_t hole_bytes[HR_HOLES_MAX]; // the largest runs of free chunks in the pool, largest first
     uint32_t hole_count;               // of all of them; 0: none, or not known
