@@ -13,7 +13,7 @@
 
 #include "app/cli/say.h"
 
-enum { LINE_MAX_COLUMNS = 160, LOSS_TEXT_MAX = 40 };
+enum { LINE_MAX_COLUMNS = 160, LOSS_TEXT_MAX = 40, REST_TEXT_MAX = 32 };
 static const uint64_t terminal_pause_ns = 100 * UINT64_C(1000000);
 static const uint64_t log_pause_ns = 1000 * UINT64_C(1000000);
 // Sentences: one each minute, and at an epoch's end when the last is not that fresh.
@@ -119,22 +119,29 @@ static void show_line(progress *p)
 }
 
 // "about 3 minutes"
+static const char *rest_text(double seconds, char text[REST_TEXT_MAX])
+{
+    const bool minutes = seconds >= 90, hours = seconds >= 5400;
+    (void)snprintf(text, REST_TEXT_MAX, "about %.0f %s",
+                   ceil(seconds / (hours     ? 3600
+                                   : minutes ? 60
+                                             : 1)),
+                   hours     ? "hours"
+                   : minutes ? "minutes"
+                             : "seconds");
+    return text;
+}
+
 static void say_rest(const progress *p, uint64_t now_ns)
 {
+    char rest[REST_TEXT_MAX];
     const uint64_t done = p->steps - p->said_steps;
     if (p->target_steps <= p->steps || done == 0) {
         return;
     }
     const double seconds =
         (double)(now_ns - p->said_ns) * 1e-9 / (double)done * (double)(p->target_steps - p->steps);
-    const bool minutes = seconds >= 90, hours = seconds >= 5400;
-    fprintf(p->out, "; about %.0f %s are left",
-            ceil(seconds / (hours     ? 3600
-                            : minutes ? 60
-                                      : 1)),
-            hours     ? "hours"
-            : minutes ? "minutes"
-                      : "seconds");
+    fprintf(p->out, "; %s are left", rest_text(seconds, rest));
 }
 
 static void begin_sentence_interval(progress *p, uint64_t now_ns)
@@ -234,9 +241,23 @@ static void on_eval(progress *p, const hr_event *event)
     }
 }
 
+// ", 310 a second, about 3 minutes are left", where there is more to come behind a first batch; "".
+static void answers_left(const hr_event_answers *a, char text[LINE_MAX_COLUMNS])
+{
+    char rest[REST_TEXT_MAX];
+    text[0] = '\0';
+    if (a->answered == 0 || a->answered >= a->samples || a->spent_ns == 0) {
+        return;
+    }
+    const double per_second = (double)a->answered / ((double)a->spent_ns * 1e-9);
+    (void)snprintf(text, LINE_MAX_COLUMNS, ", %.*f a second, %s are left", per_second < 10 ? 1 : 0,
+                   per_second, rest_text((double)(a->samples - a->answered) / per_second, rest));
+}
+
 static void say_answers(progress *p, const hr_event_answers *a, uint64_t time_ns)
 {
     char answered[SAY_COUNT_TEXT_MAX], samples[SAY_COUNT_TEXT_MAX], peak[HR_BYTES_TEXT_MAX];
+    char rest[LINE_MAX_COLUMNS];
     (void)say_count(a->samples, samples);
     if (a->answered == 0) {
         fprintf(p->out, "The teacher answers %s samples before the first step.\n", samples);
@@ -244,8 +265,9 @@ static void say_answers(progress *p, const hr_event_answers *a, uint64_t time_ns
         fprintf(p->out, "The teacher has answered all of them, which took %s at its peak.\n",
                 hr_bytes_human(a->peak_in_use_bytes, peak));
     } else if (time_ns - p->answers_ns >= sentence_pause_ns) {
-        fprintf(p->out, "The teacher has answered %s of %s samples.\n", say_count(a->answered, answered),
-                samples);
+        answers_left(a, rest);
+        fprintf(p->out, "The teacher has answered %s of %s samples%s.\n", say_count(a->answered, answered),
+                samples, rest);
     } else {
         return;
     }
@@ -256,13 +278,15 @@ static void say_answers(progress *p, const hr_event_answers *a, uint64_t time_ns
 static void on_answers(progress *p, const hr_event *event)
 {
     const hr_event_answers *a = &event->u.answers;
-    char line[LINE_MAX_COLUMNS], answered[SAY_COUNT_TEXT_MAX], samples[SAY_COUNT_TEXT_MAX];
+    char line[LINE_MAX_COLUMNS], rest[LINE_MAX_COLUMNS], answered[SAY_COUNT_TEXT_MAX],
+        samples[SAY_COUNT_TEXT_MAX];
     p->answering = true;
     if (p->out != NULL) {
         say_answers(p, a, event->time_ns);
     } else if (a->answered == 0 || a->answered == a->samples || is_time(p)) {
-        (void)snprintf(line, sizeof line, "teacher answers %s of %s", say_count(a->answered, answered),
-                       say_count(a->samples, samples));
+        answers_left(a, rest);
+        (void)snprintf(line, sizeof line, "teacher answers %s of %s%.80s", say_count(a->answered, answered),
+                       say_count(a->samples, samples), rest);
         write_line(p, line);
         p->shown_ns = now_ns();
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/teacher.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "headroom/event.h"
@@ -339,13 +340,64 @@ static hr_status keep_weights(model_builder *b, const hr_preset *teacher, hr_err
                : HR_OK;
 }
 
+static bool would_teach(model_builder *b, const char *name)
+{
+    hr_preset *preset = NULL;
+    model_builder *whole = NULL;
+    hr_err ignored;
+    if (hr_preset_open(name, false, &preset, NULL, &ignored) != HR_OK) {
+        return false;
+    }
+    bool fits = model_read_whole(preset, hr_preset_knobs(preset), &whole, NULL, &ignored) == HR_OK;
+    if (fits) {
+        model_publish(whole);
+        fits = check(&(copying){.b = b, .from = &whole->model}, &ignored) == HR_OK;
+        model_destroy(&whole->model);
+    }
+    hr_preset_close(preset);
+    return fits;
+}
+
+// "-s compress.distill=mlp, or demo": models that can be opened by name. False where none would do, or host memory is short.
+static bool find_teachers(model_builder *b, char *names, size_t size)
+{
+    hr_preset_entry *entries = NULL;
+    size_t count = 0, used = 0;
+    if (hr_preset_list("models", &entries, &count, NULL) != HR_OK) {
+        return false;
+    }
+    for (size_t k = 0; k < count && used + sizeof entries->name < size; k++) {
+        if (strcmp(entries[k].name, b->model.name) != 0 && would_teach(b, entries[k].name)) {
+            used += (size_t)snprintf(names + used, size - used, "%s%s",
+                                     used == 0 ? "-s compress.distill=" : ", or ", entries[k].name);
+        }
+    }
+    hr_preset_list_free(entries);
+    return used > 0;
+}
+
+// How a teacher has to be, and who is so.
+static void advise_teacher(model_builder *b, hr_err *err)
+{
+    char names[HR_ERR_TEXT_MAX / 2], in[SHAPE_TEXT_MAX], out[SHAPE_TEXT_MAX];
+    if (b->model.slot_count == 0 || !b->losses.data[0].classifies) {
+        hr_err_try(err, "%s, or another teacher", without);
+        return;
+    }
+    const bool any = find_teachers(b, names, sizeof names);
+    const model_value *x = &b->values.data[b->model.slots[0].value];
+    hr_err_try(err, "%s%s (a teacher takes %s %s and gives logits %s)", any ? names : without,
+               any ? "" : ": no preset of a model would do", dtype_name(x->dtype), value_text(x, in),
+               value_text(&b->values.data[b->losses.data[0].prediction], out));
+}
+
 static hr_status add_model(model_builder *b, const hr_model *teacher, const hr_knobs *knobs, hr_err *err)
 {
     copying c = {.b = b, .from = teacher};
     const bool cached = hr_knob_is(knobs, HR_KNOB_COMPRESS_DISTILL_CACHE, "on");
     hr_status status = check(&c, err);
     if (status == HR_KNOB) {
-        hr_err_try(err, "%s, or another teacher", without);
+        advise_teacher(b, err);
         return status;
     }
     status = cached ? add_answers(&c, knobs, err) : add_forward(&c, knobs, err);

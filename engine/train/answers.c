@@ -99,6 +99,7 @@ struct answering {
     uint8_t *scratch;
     uint64_t samples, values; // of an answer
     uint64_t answered;        // samples so far
+    uint64_t spent_ns;        // on them
     float *answers;
     float *last; // of a batch
 };
@@ -192,11 +193,11 @@ static hr_status answer(answering *p, uint64_t first, uint64_t count, hr_err *er
     return HR_OK;
 }
 
-static void tell_progress(const answering *p, uint64_t duration_ns)
+static void tell_progress(const answering *p)
 {
     hr_event event = {.kind = HR_EVENT_ANSWERS,
                       .u.answers = {.answered = p->answered, .samples = p->samples}};
-    event.u.answers.duration_ns = duration_ns;
+    event.u.answers.spent_ns = p->spent_ns;
     event.u.answers.peak_in_use_bytes = p->e->answers_peak_bytes;
     trace_emit(&p->e->bus, &event);
 }
@@ -217,7 +218,7 @@ hr_status engine_begin_answers(hr_engine *e, hr_err *err)
         engine_end_answers(e);
         return status;
     }
-    tell_progress(p, 0);
+    tell_progress(p);
     return HR_OK;
 }
 
@@ -233,7 +234,8 @@ hr_status engine_answer_batch(hr_engine *e, hr_err *err)
     }
     p->answered += count;
     e->answers_peak_bytes = executor_ledger(p->b->x)->peak.in_use_bytes;
-    tell_progress(p, clock_now_ns() - begin_ns);
+    p->spent_ns += clock_now_ns() - begin_ns;
+    tell_progress(p);
     if (p->answered == p->samples) {
         e->answers = p->answers;
         e->answers_bytes = p->samples * p->values * sizeof *p->answers;

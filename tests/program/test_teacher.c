@@ -229,6 +229,26 @@ START_TEST(what_does_not_go_together_is_refused_in_one_sentence)
 }
 END_TEST
 
+// Of the presets that can be opened by name those that would do are named, and one of them does.
+START_TEST(a_refused_teacher_says_how_one_has_to_be_and_which_are_so)
+{
+    hr_model *m = NULL;
+    hr_knobs knobs;
+    hr_err err = {0};
+    write_file("student", "batch: {size: 4}\nmodel:\n  name: student\n  input: {shape: [32, 32, 3]}\n" XENT
+                          "  layers: [{kind: flatten}, {kind: dense, units: 10}]\n"
+                          "compress: {distill: mobilenet_v2}\n");
+    ck_assert_int_eq(try_model("student", NULL, &m, &knobs, &err), HR_KNOB);
+    ck_assert_msg(strncmp(err.hint, "-s compress.distill=", 20) == 0, "%s", err.hint);
+    ck_assert_ptr_nonnull(strstr(err.hint, ", or mlp"));
+    ck_assert_ptr_nonnull(strstr(err.hint, " (a teacher takes float32 32x32x3 and gives logits 10)"));
+    ck_assert_ptr_null(strstr(err.hint, "mobilenet"));
+    err.hint[strcspn(err.hint, ",")] = '\0';
+    ck_assert_msg(try_model("student", err.hint + 3, &m, &knobs, &err) == HR_OK, "%s", err.sentence);
+    model_destroy(m);
+}
+END_TEST
+
 START_TEST(ids_that_the_teacher_does_not_know_are_refused)
 {
 #define WORDS(name, count)                                                                                   \
@@ -409,6 +429,7 @@ END_TEST
 
 int main(void)
 {
+    hr_preset_search_beside(".");
     Suite *suite = suite_create("teacher");
     TCase *tests = tcase_create("teacher");
     tcase_add_checked_fixture(tests, open_folder, close_folder);
@@ -416,6 +437,7 @@ int main(void)
     tcase_add_test(tests, cached_answers_are_a_slot);
     tcase_add_test(tests, a_model_without_a_free_slot_cannot_cache);
     tcase_add_test(tests, what_does_not_go_together_is_refused_in_one_sentence);
+    tcase_add_test(tests, a_refused_teacher_says_how_one_has_to_be_and_which_are_so);
     tcase_add_test(tests, ids_that_the_teacher_does_not_know_are_refused);
     tcase_add_test(tests, a_teacher_elsewhere_needs_trust);
     tcase_add_loop_test(tests, a_teacher_infers_and_is_gone_before_backward, 0, WAYS);

@@ -227,9 +227,10 @@ START_TEST(a_teacher_is_told_of_until_the_build_and_parts_of_a_loss_until_the_ne
     ck_assert(!run_state_answers(m, text, sizeof text));
     run_state_feed(m, &answers);
     answers.u.answers.answered = 1240;
+    answers.u.answers.spent_ns = 4000000000;
     run_state_feed(m, &answers);
     ck_assert(run_state_answers(m, text, sizeof text));
-    ck_assert_str_eq(text, "teacher answers 1240 of 60000");
+    ck_assert_str_eq(text, "teacher answers 1240 of 60000, 310 a second, 190 s left");
     ck_assert_str_eq(m->log[0].text, "the teacher answers 60000 samples before the first step");
     ck_assert_uint_eq(m->log_count, 1);
     run_state_feed(m, &build);

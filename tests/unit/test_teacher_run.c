@@ -351,6 +351,8 @@ static void hear(void *context, const hr_event *event)
     const hr_event_answers *a = &event->u.answers;
     ck_assert_uint_eq(a->samples, IMAGES);
     ck_assert(a->answered == 0 || (a->answered > h->last.answered && a->answered <= IMAGES));
+    ck_assert((a->answered == 0) == (a->spent_ns == 0) &&
+              (a->answered == 0 || a->spent_ns > h->last.spent_ns));
     h->begun += a->answered == 0;
     h->batches += a->answered > 0;
     h->last = *a;

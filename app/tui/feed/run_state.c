@@ -268,11 +268,18 @@ static void on_eval(run_state *m, const hr_event_step *step)
 
 bool run_state_answers(const run_state *m, char *text, size_t size)
 {
-    if (m->answering.samples > 0) {
-        snprintf(text, size, "teacher answers %" PRIu64 " of %" PRIu64, m->answering.answered,
-                 m->answering.samples);
+    const hr_event_answers *a = &m->answering;
+    char rate[FORMAT_MAX], left[FORMAT_MAX];
+    if (a->samples > 0) {
+        snprintf(text, size, "teacher answers %" PRIu64 " of %" PRIu64, a->answered, a->samples);
     }
-    return m->answering.samples > 0;
+    if (a->answered > 0 && a->answered < a->samples && a->spent_ns > 0) {
+        const double each = (double)a->spent_ns * 1e-9 / (double)a->answered;
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, ", %s, %s left", format_rate(1 / each, "a second", rate),
+                 format_seconds(each * (double)(a->samples - a->answered), left));
+    }
+    return a->samples > 0;
 }
 
 static void on_answers(run_state *m, const hr_event_answers *a)

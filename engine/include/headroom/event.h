@@ -147,7 +147,7 @@ typedef struct hr_event_rank {
 // Before the first step. The first record has none answered; behind the one that has all a build follows.
 typedef struct hr_event_answers {
     uint64_t answered, samples;
-    uint64_t duration_ns;       // of this batch
+    uint64_t spent_ns;          // on all batches so far; no pause counts
     uint64_t peak_in_use_bytes; // of the heap that is there meanwhile
 } hr_event_answers;
 
