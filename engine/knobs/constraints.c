@@ -375,9 +375,9 @@ static bool fused_rmsprop(const hr_knobs *knobs)
 
 static const hr_constraint constraints[] = {
     {prune_is_strange,
-     "compress.prune is none, constant:S or polynomial:S0:S1:BEGIN:END, had {compress.prune}",
-     HR_KNOB_COMPRESS_PRUNE,
-     "-s compress.prune=constant:0.5, or -s compress.prune=polynomial:0.5:0.8:0:1000"},
+     "compress.prune is none, constant:S or polynomial:S0:S1:BEGIN:END, as polynomial:0.5:0.8:0:1000: had "
+     "{compress.prune}",
+     HR_KNOB_COMPRESS_PRUNE, "-s compress.prune=constant:0.5"},
     {constant_is_strange,
      "compress.prune=constant needs constant:S, S a share as 0.5, and behind it at most "
      ":BEGIN:END:FREQUENCY, whole updates: had {compress.prune}",
@@ -701,7 +701,7 @@ static const hr_constraint constraints[] = {
      HR_KNOB_COMPRESS_LOW_RANK, "-s compress.low_rank=ratio:0.5"},
     {adapts_factors,
      "compress.lora freezes the weights that compress.low_rank would replace: needed one, had both",
-     HR_KNOB_COMPRESS_LOW_RANK, "-s compress.low_rank=none, or -s compress.lora=none"},
+     HR_KNOB_COMPRESS_LOW_RANK, "-s compress.low_rank=none"},
     {adapts_as_another,
      "execution.as has no rules for adapters, whose factor PEFT multiplies elsewhere: compress.lora needed "
      "execution.as=headroom, had {execution.as}",

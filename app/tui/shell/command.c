@@ -49,21 +49,29 @@ static void run_set(app *a, const char *argument)
     }
 }
 
-// "-s KEY=VALUE, or -s KEY=VALUE": the first pair that is not of what is turned and with which it all holds together.
+static bool holds_with(const hr_knobs *to, const char *turned, const char *pair)
+{
+    char key[HR_KNOB_TEXT_MAX];
+    hr_knobs both = *to;
+    snprintf(key, sizeof key, "%.*s=", (int)strcspn(pair, "="), pair);
+    return strstr(turned, key) == NULL && hr_knobs_set_pair(&both, pair, NULL) == HR_OK &&
+           hr_knobs_validate(&both, NULL) == HR_OK;
+}
+
+// What is turned beside `turned` so that it all holds together: what the refusal advises, else another knob back.
 static bool find_beside(const hr_knobs *to, const char *turned, const char *hint, char pair[HR_KNOB_TEXT_MAX])
 {
-    for (; (hint = strstr(hint, "-s ")) != NULL;) {
-        char key[HR_KNOB_TEXT_MAX];
-        hr_knobs both = *to;
-        hint += strlen("-s ");
-        snprintf(pair, HR_KNOB_TEXT_MAX, "%.*s", (int)strcspn(hint, " ,"), hint);
-        snprintf(key, sizeof key, "%.*s=", (int)strcspn(pair, "="), pair);
-        if (strstr(turned, key) == NULL && hr_knobs_set_pair(&both, pair, NULL) == HR_OK &&
-            hr_knobs_validate(&both, NULL) == HR_OK) {
-            return true;
-        }
+    size_t count = 0;
+    const hr_knob_row *rows = hr_knob_rows(&count);
+    const bool advised = strncmp(hint, "-s ", strlen("-s ")) == 0;
+    snprintf(pair, HR_KNOB_TEXT_MAX, "%.*s", HR_KNOB_TEXT_MAX - 1, advised ? hint + strlen("-s ") : "");
+    bool found = advised && holds_with(to, turned, pair);
+    for (size_t k = 0; k < count && !found; k++) {
+        const char *word = rows[k].preset_default[0] != '\0' ? rows[k].preset_default : "none";
+        snprintf(pair, HR_KNOB_TEXT_MAX, "%s=%s", rows[k].key, word);
+        found = hr_knob_is_set(to, rows[k].id) && holds_with(to, turned, pair);
     }
-    return false;
+    return found;
 }
 
 // Turns that begin a training are typed in one line, with what has to be turned beside them.
