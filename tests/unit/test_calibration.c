@@ -110,13 +110,14 @@ static void calibrate_once(machine *m, double seconds)
     device_plan.close(m->plan);
 }
 
+// Names of implementations are kept for good.
+static void warm_up(void)
+{
+    calibrate_once(&(machine){.seed = 9}, 300);
+}
+
 static void calibrate(machine *m, double seconds)
 {
-    static bool is_warm; // names of implementations are kept for good
-    if (!is_warm) {
-        calibrate_once(&(machine){.seed = 9}, 300);
-        is_warm = true;
-    }
     const int64_t live = hr_host_mem_live();
     calibrate_once(m, seconds);
     ck_assert_int_eq(hr_host_mem_live(), live);
@@ -179,7 +180,7 @@ enum { TIMES_SLOWER = 100 };
 // However slow the machine is: no instruction begins after the time.
 START_TEST(the_time_limit_holds)
 {
-    static const double seconds[] = {0.001, 0.3, 8};
+    static const double seconds[] = {0.001, 8};
     for (double slower = 0.01; slower < 1e6; slower *= TIMES_SLOWER) {
         for (size_t k = 0; k < sizeof seconds / sizeof *seconds; k++) {
             machine m = {.seed = 5, .slower = slower, .disturb = 4, .by = 3};
@@ -239,7 +240,7 @@ START_TEST(what_was_cut_short_goes_on_and_ends_as_if_it_had_not_been)
     whole = result;
     size_t before = 0;
     for (int turn = 0; before < CALIBRATION_PROGRAMS; turn++) {
-        calibrate(&(machine){.seed = 1}, 4);
+        calibrate(&(machine){.seed = 1}, 25);
         ck_assert_uint_eq(result.resumed_count, before);
         ck_assert_uint_gt(result.model_count, before);
         before = result.model_count;
@@ -353,6 +354,7 @@ int main(void)
 {
     Suite *suite = suite_create("calibration");
     TCase *all = tcase_create("promises");
+    tcase_add_unchecked_fixture(all, warm_up, NULL);
     tcase_add_test(all, an_idle_machine_is_believed_and_each_model_says_how_well);
     tcase_add_test(all, a_little_noise_is_measured_and_borne);
     tcase_add_test(all, a_busy_machine_is_refused_with_its_noise);
@@ -361,6 +363,7 @@ int main(void)
     tcase_add_test(all, a_slow_machine_has_smaller_batches_rather_than_no_time);
     suite_add_tcase(suite, all);
     TCase *parts = tcase_create("what is cut short");
+    tcase_add_unchecked_fixture(parts, warm_up, NULL);
     tcase_add_checked_fixture(parts, make_folder, remove_folder);
     tcase_add_test(parts, what_was_cut_short_goes_on_and_ends_as_if_it_had_not_been);
     tcase_add_test(parts, a_part_that_is_wrong_is_as_if_it_were_not_there);
