@@ -136,11 +136,13 @@ cost_rate rate_fit(const rate_sample *samples, size_t count)
 
 // ---- all of them ----------------------------------------------------------------------------------------------
 
+#define LEAST_START_SECONDS 1e-7
+
 typedef struct fitter {
     const rate_sample *samples;
     size_t count;
     uint64_t without;
-    rate_sample *some; // room for all of them
+    rate_sample *some; // room for all of them and one more
 } fitter;
 
 static size_t pick_family(fitter *f, cost_family family, rate_width width)
@@ -170,6 +172,8 @@ static size_t pick_kind(fitter *f, uint64_t kind)
     return is_alone ? 0 : picked;
 }
 
+// Where only large ones were measured, they do not show what it costs to start: so one with nothing to do is beside them, which takes
+// what its family does.
 static void add_kind(fitter *f, uint64_t kind, cost_rates *out)
 {
     uint64_t at = 0;
@@ -181,8 +185,12 @@ static void add_kind(fitter *f, uint64_t kind, cost_rates *out)
     }
     const size_t picked = pick_kind(f, kind);
     if (picked > 0) {
+        const rate_sample *like = &f->some[0];
+        const double start_seconds = out->of[like->family][like->width].start_seconds;
+        f->some[picked] = (rate_sample){.seconds = fmax(start_seconds, LEAST_START_SECONDS)};
         memmove(&out->kinds[at + 1], &out->kinds[at], (out->kind_count - at) * sizeof *out->kinds);
-        out->kinds[at] = (kind_rate){.kind = kind, .rate = rate_fit(f->some, picked)};
+        out->kinds[at] = (kind_rate){.kind = kind, .rate = rate_fit(f->some, picked + 1)};
+        out->kinds[at].rate.instructions = picked;
         out->kind_count++;
     }
 }
