@@ -302,6 +302,32 @@ START_TEST(noisy_samples_are_explained_and_nothing_is_negative)
 }
 END_TEST
 
+// Two large ones lie on a line that begins far above what it costs to start.
+START_TEST(a_kernel_of_large_samples_starts_as_its_family_does)
+{
+    rate_sample samples[SAMPLES];
+    static cost_rates found;
+    for (int k = 0; k < SAMPLES; k++) {
+        const bool is_large = k >= SAMPLES - 4;
+        const double flops = is_large ? 1e6 * (1 + k % 2) : 100.0 * k;
+        samples[k] = (rate_sample){.seconds = is_large ? (200 + flops * 1e-4) * 1e-6 : 1e-6 + flops * 1e-10,
+                                   .flops = flops,
+                                   .bytes = 4 * flops,
+                                   .kinds = {.kernel = is_large ? 2 : 1, .operation = is_large ? 4 : 3},
+                                   .family = COST_ELEMENTWISE,
+                                   .program = (uint64_t)k};
+    }
+    ck_assert_int_eq(rate_fit_all(samples, SAMPLES, RATE_WITHOUT_NONE, &found, NULL), HR_OK);
+    ck_assert_uint_eq(found.kind_count, 4);
+    ck_assert_double_lt(found.kinds[1].rate.start_seconds, 2e-5);
+    ck_assert_uint_eq(found.kinds[1].rate.instructions, 4);
+    const cost_rate *large = &found.kinds[1].rate;
+    ck_assert_double_eq_tol(large->seconds_per_flop + 4 * large->seconds_per_byte, 2.4e-10, 0.6e-10);
+    ck_assert_int_eq(rate_fit_all(samples, SAMPLES, SAMPLES - 1, &found, NULL), HR_OK); // only its kinds
+    ck_assert_uint_eq(found.kind_count, 2);
+}
+END_TEST
+
 START_TEST(no_samples_are_no_rate)
 {
     const rate_sample other = {.seconds = 1, .family = COST_NORM};
@@ -328,6 +354,7 @@ int main(void)
     tcase_add_test(all, what_was_measured_nearest_counts);
     tcase_add_test(all, rates_that_explain_the_samples_are_found_again);
     tcase_add_test(all, noisy_samples_are_explained_and_nothing_is_negative);
+    tcase_add_test(all, a_kernel_of_large_samples_starts_as_its_family_does);
     tcase_add_test(all, no_samples_are_no_rate);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
