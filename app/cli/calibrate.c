@@ -15,9 +15,9 @@
 static void print_rate(double per_second, const char *unit)
 {
     if (isnan(per_second)) {
-        printf("  %9s %-7s", "-", "");
+        printf("  %7s %-7s", "-", "");
     } else {
-        printf("  %9.3g %-7s", per_second * 1e-9, unit);
+        printf("  %7.3g %-7s", per_second * 1e-9, unit);
     }
 }
 
@@ -32,8 +32,8 @@ static void print_models(const hr_calibration *c)
                m->type, m->steps, m->planned_seconds * 1e3, m->measured_seconds * 1e3,
                m->planned_seconds / m->measured_seconds, m->noise * 100);
     }
-    printf("\n  planned: by the rates of the other models; ratio: planned over measured: half of\n"
-           "  the models are within %.0f %%, four in five within %.0f %%, which plans say as a range\n"
+    printf("\n  planned: by the rates of the other models; ratio: planned over measured: half\n"
+           "  of the models are within %.0f %%, four in five within %.0f %%, the range of plans;\n"
            "  noise: how much longer than their fastest time instructions took, %.0f %% in all\n",
            c->error * 100, (c->spread - 1) * 100, c->noise * 100);
 }
@@ -46,22 +46,22 @@ static void print_table(const hr_calibration *c)
         printf(", %zu of %zu models before", c->resumed_count, c->model_count);
     }
     puts("\n");
-    printf("  %-18s %-9s %12s  %-17s  %-17s %s\n", "family", "type", "to start", "arithmetic", "memory",
-           "measured on");
+    printf("  %-16s %-8s %10s  %-15s  %-15s%8s\n", "family", "type", "to start", "arithmetic", "memory",
+           "measured");
     for (size_t k = 0; k < c->row_count; k++) {
         const hr_calibration_row *r = &c->rows[k];
-        printf("  %-18s %-9s %9.2f us", r->family, r->type, r->start_seconds * 1e6);
+        printf("  %-16s %-8s %7.2f us", r->family, r->type, r->start_seconds * 1e6);
         print_rate(r->flops_per_second, "GFLOP/s");
         print_rate(r->bytes_per_second, "GB/s");
-        printf("  %" PRIu64 " instruction%s\n", r->instructions, r->instructions == 1 ? "" : "s");
+        printf("%8" PRIu64 "\n", r->instructions);
     }
-    printf("\n  an instruction takes what it costs to start, and its arithmetic, and its memory;\n"
-           "  - costs nothing. Kernels that were measured have rates of their own. Every line of a\n"
-           "  listing takes %.0f ns besides.\n\n",
+    printf("\n  an instruction takes what it costs to start, and its arithmetic, and its\n"
+           "  memory; - costs nothing. Kernels that were measured have rates of their own.\n"
+           "  Every line of a listing takes %.0f ns besides.\n\n",
            c->line_seconds * 1e9);
     print_models(c);
     if (c->kept) {
-        printf("  kept in %s: plans for the cpu device now say how long a step takes\n", c->path);
+        printf("  kept in %s:\n  plans for the cpu device now say how long a step takes\n", c->path);
     } else if (c->refusal[0] != '\0') {
         printf("  not kept: ");
         say_paragraph(c->refusal, 12);
@@ -69,6 +69,24 @@ static void print_table(const hr_calibration *c)
         printf("  not kept: %s%s\n", c->path[0] == '\0' ? "neither XDG_CACHE_HOME nor HOME is set" : c->path,
                c->path[0] == '\0' ? "" : " cannot be written");
     }
+}
+
+static void emit_models(emitter *e, const hr_calibration *c)
+{
+    emit_array(e, "models");
+    for (size_t k = 0; k < c->model_count; k++) {
+        const hr_calibration_model *m = &c->models[k];
+        emit_row(e, NULL);
+        emit_text(e, "name", m->name);
+        emit_text(e, "dtype", m->type);
+        emit_count(e, "batch", m->batch);
+        emit_count(e, "steps", m->steps);
+        emit_real(e, "planned_seconds", m->planned_seconds, EMIT_EXACT);
+        emit_real(e, "measured_seconds", m->measured_seconds, EMIT_EXACT);
+        emit_real(e, "noise", m->noise, EMIT_EXACT);
+        emit_end_object(e);
+    }
+    emit_end_array(e);
 }
 
 static void print_json(const hr_calibration *c)
@@ -100,20 +118,7 @@ static void print_json(const hr_calibration *c)
         emit_end_object(&e);
     }
     emit_end_array(&e);
-    emit_array(&e, "models");
-    for (size_t k = 0; k < c->model_count; k++) {
-        const hr_calibration_model *m = &c->models[k];
-        emit_row(&e, NULL);
-        emit_text(&e, "name", m->name);
-        emit_text(&e, "dtype", m->type);
-        emit_count(&e, "batch", m->batch);
-        emit_count(&e, "steps", m->steps);
-        emit_real(&e, "planned_seconds", m->planned_seconds, EMIT_EXACT);
-        emit_real(&e, "measured_seconds", m->measured_seconds, EMIT_EXACT);
-        emit_real(&e, "noise", m->noise, EMIT_EXACT);
-        emit_end_object(&e);
-    }
-    emit_end_array(&e);
+    emit_models(&e, c);
     emit_end_object(&e);
 }
 
