@@ -25,6 +25,24 @@ void engine_fail(hr_engine *e, hr_engine_state state)
     trace_note(&e->bus, HR_EVENT_LOG, 0, e->error.sentence);
 }
 
+static void attach_own(hr_engine *e)
+{
+    (void)trace_attach(&e->bus, failure_heap_sink, e);
+    (void)trace_attach(&e->bus, retry_watch_event, &e->retries);
+}
+
+static void take_callbacks(hr_engine *e, const hr_engine_options *options)
+{
+    e->keeps_failure_heap = options->keeps_failure_heap;
+    e->goes_on = options->goes_on;
+    e->goes_on_context = options->goes_on_context;
+    e->before_update = options->before_update;
+    e->before_update_context = options->before_update_context;
+    if (options->sink != NULL) {
+        (void)trace_attach(&e->bus, options->sink, options->sink_context);
+    }
+}
+
 hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const hr_engine_options *options,
                            hr_engine **out, hr_err *err)
 {
@@ -46,17 +64,9 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
         atomic_store_explicit(&e->bus.position->instr, HR_NO_ID, memory_order_relaxed);
         engine_set_bus_step(e);
     }
+    attach_own(e);
     if (options != NULL) {
-        e->goes_on = options->goes_on;
-        e->goes_on_context = options->goes_on_context;
-        e->before_update = options->before_update;
-        e->before_update_context = options->before_update_context;
-    }
-    e->keeps_failure_heap = options != NULL && options->keeps_failure_heap;
-    (void)trace_attach(&e->bus, failure_heap_sink, e);
-    (void)trace_attach(&e->bus, retry_watch_event, &e->retries);
-    if (options != NULL && options->sink != NULL) {
-        (void)trace_attach(&e->bus, options->sink, options->sink_context);
+        take_callbacks(e, options);
     }
     hr_status status = hr_knobs_validate(knobs, err);
     if (status == HR_OK && !e->plan_only) {
