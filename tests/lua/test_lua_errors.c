@@ -64,7 +64,7 @@ static const blame_case cases[] = {
 START_TEST(an_error_names_the_line_that_made_it)
 {
     const blame_case *c = &cases[_i];
-    char place[160], mark[16];
+    char place[300], mark[16];
     recipe_run r = recipe_run_text(c->text, &test_limits);
     (void)snprintf(place, sizeof place, "%s:%d: ", r.file, c->line);
     (void)snprintf(mark, sizeof mark, "  > %4d | ", c->line);
@@ -87,7 +87,7 @@ START_TEST(a_message_is_whole)
                                    "end\n"
                                    "tune()\n",
                                    &test_limits);
-    char wanted[1024];
+    char wanted[2048];
     (void)snprintf(wanted, sizeof wanted,
                    "headroom: knob failed: %s:3: unknown knob 'batch.siez' — did you mean 'batch.size'?\n"
                    "       2 | local function tune()\n"
