@@ -10,7 +10,7 @@
     X(TIMELINE, '3', "3", "timeline", "the Timeline: the planned step, instruction by instruction")          \
     X(DOCTOR, '4', "4", "doctor", "the Doctor: why it ran out of memory, and what to turn")                  \
     X(RUNS, '5', "5", "runs", "the Runs: each configuration of this session, and what differs")              \
-    X(LEARN, '6', "6", "learn", "Learn: what the words mean, and situations to try")                         \
+    X(LEARN, '6', "6", "learn", "Learn: lessons, what the words mean, and situations to try")                \
     X(PIPELINE, '7', "7", "pipeline", "the Pipeline: what feeds the step, and who waits for whom")           \
     X(MODEL, '8', "8", "model", "the Model: what each layer costs")                                          \
     X(PROGRAM, '9', "9", "program", "the Program: the step as it is listed, and what a turn changes in it")  \

@@ -59,7 +59,7 @@
     X(MOUSE, 'm', "m", "mouse", "mouse on or off; off leaves selecting text to the terminal")                \
     X(HELP, '?', "?", "help", "keys, and what the selected number means")                                    \
     X(COMMAND, ':', ":", "command", "type a command")                                                        \
-    X(GLOSSARY, 'L', "L", "glossary", "Learn: what the words mean, and situations to try")                   \
+    X(GLOSSARY, 'L', "L", "glossary", "Learn: lessons, what the words mean, and situations to try")          \
     X(GLYPHS, 'g', "g", "glyphs", "blocks, braille or ASCII")                                                \
     X(REDRAW, INPUT_CTRL_L, "^L", "redraw", "draw the whole screen again")                                   \
     X(BACK, INPUT_ESCAPE, "Esc", "back", "close what is open; an error has been read")                       \
