@@ -173,7 +173,9 @@ static pane_request move(const pane_view *v, void *own, int rows, int columns)
         const int last = (int)lesson_options(&hr_lesson_tell(s->open)->questions[s->at]) - 1;
         s->option = (uint32_t)layout_clamp((int)s->option + layout_clamp(rows, -last, last), 0, last);
     } else {
-        const int most = rows_of(s->text) - (v->place.h - 1);
+        // where lines are broken, a page has more rows than lines
+        const int shown = v->place.w >= HR_LESSON_PAGE_COLUMNS + 2 ? v->place.h - 1 : 1;
+        const int most = rows_of(s->text) - shown;
         s->top = layout_clamp(s->top + layout_clamp(rows, -100, 100), 0, most > 0 ? most : 0);
     }
     return (pane_request){.kind = PANE_DONE};
