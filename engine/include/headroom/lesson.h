@@ -91,10 +91,10 @@ void hr_lesson_list_free(hr_lesson_entry *entries);
 
 // What the event stream adds to a report. Zero-initialised.
 typedef struct hr_lesson_events {
-    uint64_t steps; // that were seen
-    uint64_t done;  // the engine's own count: a plan whose heap repeats is not played to its end
-    uint64_t allocations;                         // of the last step
-    uint64_t since_step;                          // allocations, so far
+    uint64_t steps;       // that were seen
+    uint64_t done;        // the engine's own count: a plan whose heap repeats is not played to its end
+    uint64_t allocations; // of the last step
+    uint64_t since_step;  // allocations, so far
     uint64_t first_floor_bytes, last_floor_bytes; // smallest in use, of the first and of the last step
     bool lost_loss;                               // a loss was no number
 } hr_lesson_events;

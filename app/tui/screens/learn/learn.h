@@ -34,7 +34,7 @@ typedef enum lesson_phase {
 enum { LESSON_TEXT_MAX = 6144, LESSON_OPTIONS_MAX = 6, LESSON_QUESTIONS_MAX = 8 };
 
 typedef struct lesson_state {
-    size_t serial; // of what was opened: 1, 2, 3 …
+    size_t serial;          // of what was opened: 1, 2, 3 …
     hr_lesson *open;        // owned; NULL: none is
     hr_lesson_table *table; // owned
     lesson_phase phase;
