@@ -9,202 +9,19 @@
 
 #include "base/text.h"
 #include "knobs/lesson_find.h"
-#include "knobs/preset_keys.h"
+#include "knobs/lesson_values.h"
 #include "knobs/search.h"
 #include "knobs/yaml.h"
 
-enum { STEPS_MAX = 2000, TITLE_COLUMNS = 32, LINE_COLUMNS = 76, NAMES_MAX = HR_LESSON_RUNS_MAX + 2 };
-
-typedef struct reading {
-    hr_lesson *lesson;
-    yaml_file *file;
-    const char *names[NAMES_MAX]; // of the runs that conditions speak of
-    uint32_t name_count;
-    bool no_memory;
-} reading;
-
-// ---- values ---------------------------------------------------------------------------------------------------
-
-static void *take_memory(reading *r, size_t count, size_t size)
-{
-    void *memory = arena_take(&r->lesson->memory, count + 1, size);
-    r->no_memory = r->no_memory || memory == NULL;
-    return memory;
-}
-
-static const char *keep_text(reading *r, const char *words)
-{
-    const char *kept = arena_print(&r->lesson->memory, "%s", words);
-    r->no_memory = r->no_memory || kept == NULL;
-    return kept == NULL ? "" : kept;
-}
-
-static const char *take_text(reading *r, const yaml_node *node)
-{
-    if (node->kind != YAML_SCALAR) {
-        yaml_problem(r->file, node->line, node->column, "'%s' needs a text",
-                     node->key == NULL ? "-" : node->key);
-        return "";
-    }
-    return keep_text(r, node->text);
-}
-
-static uint32_t take_count(reading *r, const yaml_node *node, int64_t most)
-{
-    int64_t number = 0;
-    if (node->kind != YAML_SCALAR || !text_to_int(node->text, &number) || number < 1 || number > most) {
-        yaml_problem(r->file, node->line, node->column, "'%s' needs a whole number of 1 to %lld", node->key,
-                     (long long)most);
-        return 1;
-    }
-    return (uint32_t)number;
-}
-
-static void take_texts(reading *r, const yaml_node *node, hr_lesson_texts *out)
-{
-    if (node->kind != YAML_SEQUENCE) {
-        yaml_problem(r->file, node->line, node->column, "'%s' needs a list, each line of it with '- '",
-                     node->key);
-        return;
-    }
-    hr_lesson_text *texts = take_memory(r, node->count, sizeof *texts);
-    for (const yaml_node *child = node->child; child != NULL && texts != NULL; child = child->next) {
-        texts[out->count++] = (hr_lesson_text){take_text(r, child), child->line};
-    }
-    out->data = texts;
-}
-
-// ---- what a lesson's values have to be --------------------------------------------------------------------------
-
-static void report(reading *r, const yaml_node *node, const hr_err *err)
-{
-    yaml_problem(r->file, node->line, node->column, "%s", err->sentence);
-}
-
-static void check_condition(reading *r, const yaml_node *node)
-{
-    hr_err err = {0};
-    if (node->kind == YAML_SCALAR &&
-        lesson_check_condition(node->text, r->names, r->name_count, &err) != HR_OK) {
-        report(r, node, &err);
-    }
-}
-
-static void take_conditions(reading *r, const yaml_node *node, hr_lesson_texts *out)
-{
-    take_texts(r, node, out);
-    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
-         child = child->next) {
-        check_condition(r, child);
-    }
-}
-
-static size_t columns_of(const char *line, size_t bytes)
-{
-    size_t columns = 0;
-    for (size_t k = 0; k < bytes; k++) {
-        columns += ((unsigned char)line[k] & 0xC0) != 0x80;
-    }
-    return columns;
-}
-
-static void check_quotes(reading *r, const yaml_node *node)
-{
-    hr_err err = {0};
-    if (node->kind == YAML_SCALAR && lesson_check_page(node->text, r->names, r->name_count, &err) != HR_OK) {
-        report(r, node, &err);
-    }
-}
-
-// As it stands; with its figures filled in it is looked at by `headroom lesson verify`.
-static void check_page(reading *r, const yaml_node *node)
-{
-    unsigned lines = 0;
-    if (node->kind != YAML_SCALAR) {
-        return;
-    }
-    for (const char *at = node->text; *at != '\0'; lines++) {
-        const size_t bytes = strcspn(at, "\n");
-        if (columns_of(at, bytes) > HR_LESSON_PAGE_COLUMNS && memchr(at, '{', bytes) == NULL) {
-            yaml_problem(r->file, node->line + 1 + lines, 1,
-                         "a line of a page has at most %d columns, had %zu", HR_LESSON_PAGE_COLUMNS,
-                         columns_of(at, bytes));
-        }
-        at += bytes + (at[bytes] == '\n');
-    }
-    if (lines > HR_LESSON_PAGE_LINES) {
-        yaml_problem(r->file, node->line, node->column, "a page has at most %d lines, had %u",
-                     HR_LESSON_PAGE_LINES, lines);
-    }
-    check_quotes(r, node);
-}
-
-static void take_pages(reading *r, const yaml_node *node, hr_lesson_texts *out)
-{
-    take_texts(r, node, out);
-    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
-         child = child->next) {
-        if (child->kind == YAML_SCALAR) {
-            check_page(r, child);
-        }
-    }
-}
-
-static void check_pairs(reading *r, const yaml_node *node)
-{
-    hr_knobs scratch;
-    hr_err err = {0};
-    hr_knobs_init(&scratch);
-    if (node->kind == YAML_SCALAR && hr_knobs_set_pairs(&scratch, node->text, &err) != HR_OK) {
-        report(r, node, &err);
-    }
-}
-
-static const char *take_pairs(reading *r, const yaml_node *node)
-{
-    check_pairs(r, node);
-    return take_text(r, node);
-}
-
-static void take_unlocked(reading *r, const yaml_node *node, hr_lesson_texts *out)
-{
-    take_texts(r, node, out);
-    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
-         child = child->next) {
-        const char *near = NULL;
-        if (child->kind == YAML_SCALAR && !preset_is_group(child->text) &&
-            hr_knob_find(child->text, &near) == NULL) {
-            yaml_problem(r->file, child->line, child->column, "there is no knob '%s'%s%s%s", child->text,
-                         near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
-                         near == NULL ? "" : "'?");
-        }
-    }
-}
-
-static void take_less(reading *r, const yaml_node *node, hr_lesson_texts *out)
-{
-    take_texts(r, node, out);
-    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
-         child = child->next) {
-        check_pairs(r, child);
-    }
-}
+enum { STEPS_MAX = 2000, TITLE_COLUMNS = 32, LINE_COLUMNS = 76 };
 
 // ---- rows of rows ---------------------------------------------------------------------------------------------
 
-static void report_unknown(reading *r, const yaml_node *node, const char *what, const char *const *keys,
-                           size_t count)
-{
-    const char *near = text_nearest(node->key, keys, count);
-    yaml_problem(r->file, node->key_line, node->key_column, "%s has no '%s'%s%s%s", what, node->key,
-                 near == NULL ? "" : " — did you mean '", near == NULL ? "" : near, near == NULL ? "" : "'?");
-}
-
 // "preset=NAME a.b=1": another preset's knobs in place of the start's.
-static hr_lesson_run take_run(reading *r, const yaml_node *node)
+static hr_lesson_run take_run(lesson_reading *r, const yaml_node *node)
 {
     static const char word[] = "preset=";
-    hr_lesson_run run = {.name = keep_text(r, node->key), .pairs = ""};
+    hr_lesson_run run = {.name = lesson_keep_text(r, node->key), .pairs = ""};
     yaml_node pairs = *node;
     if (node->kind == YAML_SCALAR && strncmp(node->text, word, sizeof word - 1) == 0) {
         const size_t length = strcspn(node->text, " ");
@@ -213,14 +30,14 @@ static hr_lesson_run take_run(reading *r, const yaml_node *node)
         r->no_memory = r->no_memory || run.preset == NULL;
         pairs.text = node->text + length + strspn(node->text + length, " ");
     }
-    run.pairs = take_pairs(r, &pairs);
+    run.pairs = lesson_take_pairs(r, &pairs);
     return run;
 }
 
-static void take_runs(reading *r, const yaml_node *node)
+static void take_runs(lesson_reading *r, const yaml_node *node)
 {
     hr_lesson_about *about = &r->lesson->about;
-    hr_lesson_run *runs = node->kind == YAML_MAPPING ? take_memory(r, node->count, sizeof *runs) : NULL;
+    hr_lesson_run *runs = node->kind == YAML_MAPPING ? lesson_memory(r, node->count, sizeof *runs) : NULL;
     if (node->kind != YAML_MAPPING || node->count > HR_LESSON_RUNS_MAX) {
         yaml_problem(r->file, node->line, node->column,
                      "'runs' needs at most %d names with knobs: 'half: batch.size=64'", HR_LESSON_RUNS_MAX);
@@ -237,19 +54,19 @@ static void take_runs(reading *r, const yaml_node *node)
     about->runs = runs;
 }
 
-static void take_goal(reading *r, const yaml_node *node, hr_lesson_goal *out)
+static void take_goal(lesson_reading *r, const yaml_node *node, hr_lesson_goal *out)
 {
     static const char *const keys[] = {"want", "that"};
     *out = (hr_lesson_goal){"", ""};
     for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_MAPPING;
          child = child->next) {
         if (strcmp(child->key, "want") == 0) {
-            out->want = take_text(r, child);
+            out->want = lesson_take_text(r, child);
         } else if (strcmp(child->key, "that") == 0) {
-            check_condition(r, child);
-            out->that = take_text(r, child);
+            lesson_check_that(r, child);
+            out->that = lesson_take_text(r, child);
         } else {
-            report_unknown(r, child, "a goal", keys, 2);
+            lesson_report_unknown(r, child, "a goal", keys, 2);
         }
     }
     if (out->want[0] == '\0' || out->that[0] == '\0') {
@@ -258,11 +75,11 @@ static void take_goal(reading *r, const yaml_node *node, hr_lesson_goal *out)
     }
 }
 
-static void take_goals(reading *r, const yaml_node *node)
+static void take_goals(lesson_reading *r, const yaml_node *node)
 {
     hr_lesson_about *about = &r->lesson->about;
     enum { GOALS_MAX = HR_LESSON_ROWS_MAX - 6 }; // guards have rows, too
-    hr_lesson_goal *goals = take_memory(r, node->count, sizeof *goals);
+    hr_lesson_goal *goals = lesson_memory(r, node->count, sizeof *goals);
     if (node->kind != YAML_SEQUENCE || node->count > GOALS_MAX) {
         yaml_problem(r->file, node->line, node->column, "'goals' needs a list of at most %d goals",
                      GOALS_MAX);
@@ -275,7 +92,7 @@ static void take_goals(reading *r, const yaml_node *node)
 }
 
 // A number's answer is an expression, a choice's its number.
-static void check_answer(reading *r, const yaml_node *node, const hr_lesson_question *q)
+static void check_answer(lesson_reading *r, const yaml_node *node, const hr_lesson_question *q)
 {
     int64_t choice = 0;
     hr_err err = {0};
@@ -287,11 +104,11 @@ static void check_answer(reading *r, const yaml_node *node, const hr_lesson_ques
                      "'answer' needs the number of a choice, 1 to %u, had '%s'", q->choices.count, q->answer);
     } else if (q->choices.count == 0 &&
                lesson_check_expression(q->answer, r->names, r->name_count, &err) != HR_OK) {
-        report(r, node, &err);
+        lesson_report(r, node, &err);
     }
 }
 
-static double take_within(reading *r, const yaml_node *node)
+static double take_within(lesson_reading *r, const yaml_node *node)
 {
     double share = 0;
     if (node->kind != YAML_SCALAR || !hr_lesson_read_number(node->text, &share) || share < 0 || share > 1) {
@@ -300,35 +117,35 @@ static double take_within(reading *r, const yaml_node *node)
     return share;
 }
 
-static void take_question(reading *r, const yaml_node *node, hr_lesson_question *out)
+static void take_question(lesson_reading *r, const yaml_node *node, hr_lesson_question *out)
 {
     static const char *const keys[] = {"question", "choices", "answer", "within", "because"};
     *out = (hr_lesson_question){.question = "", .answer = "", .because = "", .within = 0.1};
     for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_MAPPING;
          child = child->next) {
         if (strcmp(child->key, "question") == 0) {
-            out->question = take_text(r, child);
-            check_quotes(r, child);
+            out->question = lesson_take_text(r, child);
+            lesson_check_quotes(r, child);
         } else if (strcmp(child->key, "choices") == 0) {
-            take_texts(r, child, &out->choices);
+            lesson_take_texts(r, child, &out->choices);
         } else if (strcmp(child->key, "answer") == 0) {
-            out->answer = take_text(r, child);
+            out->answer = lesson_take_text(r, child);
         } else if (strcmp(child->key, "because") == 0) {
-            out->because = take_text(r, child);
-            check_page(r, child);
+            out->because = lesson_take_text(r, child);
+            lesson_check_lines(r, child);
         } else if (strcmp(child->key, "within") == 0) {
             out->within = take_within(r, child);
         } else {
-            report_unknown(r, child, "a question", keys, sizeof keys / sizeof *keys);
+            lesson_report_unknown(r, child, "a question", keys, sizeof keys / sizeof *keys);
         }
     }
     check_answer(r, node, out);
 }
 
-static void take_questions(reading *r, const yaml_node *node)
+static void take_questions(lesson_reading *r, const yaml_node *node)
 {
     hr_lesson_about *about = &r->lesson->about;
-    hr_lesson_question *questions = take_memory(r, node->count, sizeof *questions);
+    hr_lesson_question *questions = lesson_memory(r, node->count, sizeof *questions);
     if (node->kind != YAML_SEQUENCE) {
         yaml_problem(r->file, node->line, node->column, "'ask' needs a list of questions");
         return;
@@ -388,30 +205,30 @@ static const lesson_key lesson_keys[] = {
 // clang-format on
 enum { KEY_COUNT = sizeof lesson_keys / sizeof *lesson_keys };
 
-static void take_key(reading *r, const lesson_key *row, const yaml_node *node)
+static void take_key(lesson_reading *r, const lesson_key *row, const yaml_node *node)
 {
     void *place = (char *)&r->lesson->about + row->offset;
     switch (row->kind) {
     case VALUE_TEXT:
-        *(const char **)place = take_text(r, node);
+        *(const char **)place = lesson_take_text(r, node);
         break;
     case VALUE_PAIRS:
-        *(const char **)place = take_pairs(r, node);
+        *(const char **)place = lesson_take_pairs(r, node);
         break;
     case VALUE_COUNT:
-        *(uint32_t *)place = take_count(r, node, row->most);
+        *(uint32_t *)place = lesson_take_count(r, node, row->most);
         break;
     case VALUE_CONDITIONS:
-        take_conditions(r, node, place);
+        lesson_take_conditions(r, node, place);
         break;
     case VALUE_UNLOCKED:
-        take_unlocked(r, node, place);
+        lesson_take_unlocked(r, node, place);
         break;
     case VALUE_PAGES:
-        take_pages(r, node, place);
+        lesson_take_pages(r, node, place);
         break;
     case VALUE_LESS:
-        take_less(r, node, place);
+        lesson_take_less(r, node, place);
         break;
     case VALUE_RUNS:
         take_runs(r, node);
@@ -425,7 +242,7 @@ static void take_key(reading *r, const lesson_key *row, const yaml_node *node)
     }
 }
 
-static void report_unknown_keys(reading *r, const yaml_node *root)
+static void report_unknown_keys(lesson_reading *r, const yaml_node *root)
 {
     const char *keys[KEY_COUNT];
     for (size_t k = 0; k < KEY_COUNT; k++) {
@@ -437,12 +254,12 @@ static void report_unknown_keys(reading *r, const yaml_node *root)
             known = known || strcmp(keys[k], node->key) == 0;
         }
         if (!known) {
-            report_unknown(r, node, "a lesson", keys, KEY_COUNT);
+            lesson_report_unknown(r, node, "a lesson", keys, KEY_COUNT);
         }
     }
 }
 
-static void take_keys(reading *r, const yaml_node *root)
+static void take_keys(lesson_reading *r, const yaml_node *root)
 {
     for (size_t k = 0; k < KEY_COUNT; k++) {
         const lesson_key *row = &lesson_keys[k];
@@ -456,15 +273,15 @@ static void take_keys(reading *r, const yaml_node *root)
     report_unknown_keys(r, root);
 }
 
-static void check_size(reading *r, const yaml_node *root, const char *key, size_t most)
+static void check_size(lesson_reading *r, const yaml_node *root, const char *key, size_t most)
 {
     const yaml_node *node = yaml_find(root, key);
-    if (node != NULL && node->kind == YAML_SCALAR && columns_of(node->text, strlen(node->text)) > most) {
+    if (node != NULL && node->kind == YAML_SCALAR && lesson_columns(node->text, strlen(node->text)) > most) {
         yaml_problem(r->file, node->line, node->column, "'%s' has at most %zu columns", key, most);
     }
 }
 
-static void check_hints(reading *r, const yaml_node *root)
+static void check_hints(lesson_reading *r, const yaml_node *root)
 {
     const yaml_node *node = yaml_find(root, "hints");
     if (node != NULL && r->lesson->about.hints.count != HR_LESSON_HINTS) {
@@ -474,7 +291,7 @@ static void check_hints(reading *r, const yaml_node *root)
     }
 }
 
-static void take_lesson(reading *r)
+static void take_lesson(lesson_reading *r)
 {
     const yaml_node *root = yaml_root(r->file);
     if (root == NULL || root->kind != YAML_MAPPING) {
@@ -501,7 +318,7 @@ static hr_status open_start(hr_lesson *lesson, char **problems, hr_err *err)
 
 static hr_status read_lesson(hr_lesson *lesson, const char *path, char **problems, hr_err *err)
 {
-    reading r = {.lesson = lesson, .names = {"now", "start"}, .name_count = 2};
+    lesson_reading r = {.lesson = lesson, .names = {"now", "start"}, .name_count = 2};
     HR_TRY(yaml_open(path, &r.file, err));
     take_lesson(&r);
     hr_status status =

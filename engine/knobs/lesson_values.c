@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "knobs/lesson_values.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "knobs/preset_keys.h"
+
+// ---- values ---------------------------------------------------------------------------------------------------
+
+void *lesson_memory(lesson_reading *r, size_t count, size_t size)
+{
+    void *memory = arena_take(&r->lesson->memory, count + 1, size);
+    r->no_memory = r->no_memory || memory == NULL;
+    return memory;
+}
+
+const char *lesson_keep_text(lesson_reading *r, const char *words)
+{
+    const char *kept = arena_print(&r->lesson->memory, "%s", words);
+    r->no_memory = r->no_memory || kept == NULL;
+    return kept == NULL ? "" : kept;
+}
+
+const char *lesson_take_text(lesson_reading *r, const yaml_node *node)
+{
+    if (node->kind != YAML_SCALAR) {
+        yaml_problem(r->file, node->line, node->column, "'%s' needs a text",
+                     node->key == NULL ? "-" : node->key);
+        return "";
+    }
+    return lesson_keep_text(r, node->text);
+}
+
+uint32_t lesson_take_count(lesson_reading *r, const yaml_node *node, int64_t most)
+{
+    int64_t number = 0;
+    if (node->kind != YAML_SCALAR || !text_to_int(node->text, &number) || number < 1 || number > most) {
+        yaml_problem(r->file, node->line, node->column, "'%s' needs a whole number of 1 to %lld", node->key,
+                     (long long)most);
+        return 1;
+    }
+    return (uint32_t)number;
+}
+
+void lesson_take_texts(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out)
+{
+    if (node->kind != YAML_SEQUENCE) {
+        yaml_problem(r->file, node->line, node->column, "'%s' needs a list, each line of it with '- '",
+                     node->key);
+        return;
+    }
+    hr_lesson_text *texts = lesson_memory(r, node->count, sizeof *texts);
+    for (const yaml_node *child = node->child; child != NULL && texts != NULL; child = child->next) {
+        texts[out->count++] = (hr_lesson_text){lesson_take_text(r, child), child->line};
+    }
+    out->data = texts;
+}
+
+// ---- what a lesson's values have to be --------------------------------------------------------------------------
+
+void lesson_report(lesson_reading *r, const yaml_node *node, const hr_err *err)
+{
+    yaml_problem(r->file, node->line, node->column, "%s", err->sentence);
+}
+
+void lesson_check_that(lesson_reading *r, const yaml_node *node)
+{
+    hr_err err = {0};
+    if (node->kind == YAML_SCALAR &&
+        lesson_check_condition(node->text, r->names, r->name_count, &err) != HR_OK) {
+        lesson_report(r, node, &err);
+    }
+}
+
+void lesson_take_conditions(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out)
+{
+    lesson_take_texts(r, node, out);
+    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
+         child = child->next) {
+        lesson_check_that(r, child);
+    }
+}
+
+size_t lesson_columns(const char *line, size_t bytes)
+{
+    size_t columns = 0;
+    for (size_t k = 0; k < bytes; k++) {
+        columns += ((unsigned char)line[k] & 0xC0) != 0x80;
+    }
+    return columns;
+}
+
+void lesson_check_quotes(lesson_reading *r, const yaml_node *node)
+{
+    hr_err err = {0};
+    if (node->kind == YAML_SCALAR && lesson_check_page(node->text, r->names, r->name_count, &err) != HR_OK) {
+        lesson_report(r, node, &err);
+    }
+}
+
+// As it stands; with its figures filled in it is looked at by `headroom lesson verify`.
+void lesson_check_lines(lesson_reading *r, const yaml_node *node)
+{
+    unsigned lines = 0;
+    if (node->kind != YAML_SCALAR) {
+        return;
+    }
+    for (const char *at = node->text; *at != '\0'; lines++) {
+        const size_t bytes = strcspn(at, "\n");
+        if (lesson_columns(at, bytes) > HR_LESSON_PAGE_COLUMNS && memchr(at, '{', bytes) == NULL) {
+            yaml_problem(r->file, node->line + 1 + lines, 1,
+                         "a line of a page has at most %d columns, had %zu", HR_LESSON_PAGE_COLUMNS,
+                         lesson_columns(at, bytes));
+        }
+        at += bytes + (at[bytes] == '\n');
+    }
+    if (lines > HR_LESSON_PAGE_LINES) {
+        yaml_problem(r->file, node->line, node->column, "a page has at most %d lines, had %u",
+                     HR_LESSON_PAGE_LINES, lines);
+    }
+    lesson_check_quotes(r, node);
+}
+
+void lesson_take_pages(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out)
+{
+    lesson_take_texts(r, node, out);
+    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
+         child = child->next) {
+        if (child->kind == YAML_SCALAR) {
+            lesson_check_lines(r, child);
+        }
+    }
+}
+
+void lesson_check_pairs(lesson_reading *r, const yaml_node *node)
+{
+    hr_knobs scratch;
+    hr_err err = {0};
+    hr_knobs_init(&scratch);
+    if (node->kind == YAML_SCALAR && hr_knobs_set_pairs(&scratch, node->text, &err) != HR_OK) {
+        lesson_report(r, node, &err);
+    }
+}
+
+const char *lesson_take_pairs(lesson_reading *r, const yaml_node *node)
+{
+    lesson_check_pairs(r, node);
+    return lesson_take_text(r, node);
+}
+
+void lesson_take_unlocked(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out)
+{
+    lesson_take_texts(r, node, out);
+    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
+         child = child->next) {
+        const char *near = NULL;
+        if (child->kind == YAML_SCALAR && !preset_is_group(child->text) &&
+            hr_knob_find(child->text, &near) == NULL) {
+            yaml_problem(r->file, child->line, child->column, "there is no knob '%s'%s%s%s", child->text,
+                         near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
+                         near == NULL ? "" : "'?");
+        }
+    }
+}
+
+void lesson_take_less(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out)
+{
+    lesson_take_texts(r, node, out);
+    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
+         child = child->next) {
+        lesson_check_pairs(r, child);
+    }
+}
+
+void lesson_report_unknown(lesson_reading *r, const yaml_node *node, const char *what,
+                           const char *const *keys, size_t count)
+{
+    const char *near = text_nearest(node->key, keys, count);
+    yaml_problem(r->file, node->key_line, node->key_column, "%s has no '%s'%s%s%s", what, node->key,
+                 near == NULL ? "" : " — did you mean '", near == NULL ? "" : near, near == NULL ? "" : "'?");
+}
