@@ -43,14 +43,9 @@ static void take_callbacks(hr_engine *e, const hr_engine_options *options)
     }
 }
 
-hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const hr_engine_options *options,
-                           hr_engine **out, hr_err *err)
+static void begin(hr_engine *e, const hr_preset *preset, const hr_knobs *knobs,
+                  const hr_engine_options *options)
 {
-    hr_engine *e = hr_calloc(1, sizeof *e);
-    *out = NULL;
-    if (e == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for an engine");
-    }
     e->knobs = *knobs;
     e->plan_only = options != NULL && options->plan_only;
     e->needs_build = e->needs_pipeline = true;
@@ -68,19 +63,32 @@ hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const
     if (options != NULL) {
         take_callbacks(e, options);
     }
-    hr_status status = hr_knobs_validate(knobs, err);
-    if (status == HR_OK && !e->plan_only) {
-        status = engine_check_save_path(hr_knob_text(knobs, HR_KNOB_TRAIN_SAVE), err);
+}
+
+static hr_status open_what_it_needs(hr_engine *e, const hr_preset *preset, const hr_engine_options *options,
+                                    hr_err *err)
+{
+    HR_TRY(hr_knobs_validate(&e->knobs, err));
+    if (!e->plan_only) {
+        HR_TRY(engine_check_save_path(hr_knob_text(&e->knobs, HR_KNOB_TRAIN_SAVE), err));
     }
-    if (status == HR_OK && options != NULL && options->times_file != NULL) {
-        status = engine_set_times_file(e, options->times_file, err);
+    if (options != NULL && options->times_file != NULL) {
+        HR_TRY(engine_set_times_file(e, options->times_file, err));
     }
-    if (status == HR_OK) {
-        status = model_shelf_open(preset, &e->models, err);
+    HR_TRY(model_shelf_open(preset, &e->models, err));
+    return model_shelf_take(e->models, &e->knobs, &e->model, err);
+}
+
+hr_status hr_engine_create(const hr_preset *preset, const hr_knobs *knobs, const hr_engine_options *options,
+                           hr_engine **out, hr_err *err)
+{
+    hr_engine *e = hr_calloc(1, sizeof *e);
+    *out = NULL;
+    if (e == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for an engine");
     }
-    if (status == HR_OK) {
-        status = model_shelf_take(e->models, knobs, &e->model, err);
-    }
+    begin(e, preset, knobs, options);
+    const hr_status status = open_what_it_needs(e, preset, options, err);
     if (status != HR_OK) {
         hr_engine_destroy(e);
         return status;
