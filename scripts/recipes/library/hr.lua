@@ -29,6 +29,7 @@
 ---@class hr.Result.model
 ---@field parameters? integer numbers that belong to the model, trained or not
 ---@field trainable_parameters? integer numbers that training changes
+---@field normalises_batches? boolean whether the model has batch normalisation: a smaller batch is another one to it
 ---@field layers hr.Result.model.layers[] the layers of the model, in order
 
 ---@class hr.Result.step.implementations
@@ -191,6 +192,7 @@
 
 ---@class hr.Result.oom.fixes
 ---@field knobs? string[] settings, as group.key and value
+---@field cost? string what a setting changes about what is learned, and how much longer a step takes with it
 ---@field peak_bytes? hr.Bytes the largest value that this count of bytes took
 ---@field limit_bytes? hr.Bytes the most that the pool may become: the capped card
 ---@field host_bytes? hr.Bytes host bytes that one stage of the pipeline holds; of a fix, all of them
@@ -207,6 +209,7 @@
 ---@field in_use_bytes? hr.Bytes bytes of the chunks handed out, rounding included
 ---@field pool_bytes? hr.Bytes bytes that the allocator holds from the device, used or not
 ---@field limit_bytes? hr.Bytes the most that the pool may become: the capped card
+---@field needed_bytes? hr.Bytes the smallest limit that was tried and holds it; null when none does, or it is not known
 ---@field by_category? table<string, hr.Bytes> requested bytes at the peak, for each category
 ---@field sentence? string which thing failed, what it needed and what it had
 ---@field try? string a complete command or key that works
@@ -532,6 +535,12 @@ function hr.eval() end
 ---@param message? string
 ---@return any
 function hr.expect(condition, message) end
+
+---why the preset, or a recorded trace or a scenario, runs out of memory: the names are those of `oom` in `headroom explain --json`, nil where it fits; hr.plan and hr.run take the knobs of a fix, the cheapest first
+---@param trace? string|table
+---@param options? table
+---@return table?
+function hr.explain(trace, options) end
 
 ---writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, and gives the path
 ---@param path string
