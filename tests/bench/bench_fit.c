@@ -206,8 +206,14 @@ static void print_limits(const found *f)
         const uint64_t limit_bytes =
             (uint64_t)((double)least_bytes * pow((double)most_bytes / (double)least_bytes, share));
         const double best = fastest_below(limit_bytes);
-        printf("%s\n  {\"limit_bytes\": %" PRIu64 ", \"fastest_seconds\": %.6g, \"slower\": %.6g}",
-               k > 0 ? "," : "", limit_bytes, best, found_below(f, limit_bytes) / best - 1);
+        const double slower = found_below(f, limit_bytes) / best - 1;
+        printf("%s\n  {\"limit_bytes\": %" PRIu64 ", \"fastest_seconds\": %.6g, \"slower\": ",
+               k > 0 ? "," : "", limit_bytes, best);
+        if (isfinite(slower)) {
+            printf("%.6g}", slower);
+        } else {
+            fputs("null}", stdout); // the search found nothing as small
+        }
     }
     puts("]}");
 }

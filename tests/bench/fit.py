@@ -20,9 +20,11 @@ def measure(options):
 
 
 def table(result):
-    lines = ["%-18s %12s %8s %7s %8s %9s %8s" % ("", "combinations", "seconds", "plans", "seconds", "fewer", "slower")]
+    lines = ["%-18s %12s %8s %7s %8s %9s %8s %6s" % ("", "combinations", "seconds", "plans", "seconds", "fewer", "slower",
+                                                     "missed")]
     for case in result["cases"]:
-        lines.append("%-18s %12d %8.1f %7d %8.2f %8.0fx %7.2f%%" % (
+        slower = [limit["slower"] for limit in case["limits"]]
+        lines.append("%-18s %12d %8.1f %7d %8.2f %8.0fx %7.2f%% %6d" % (
             case["preset"], case["combinations"], case["seconds"], case["plans"], case["search_seconds"],
-            case["combinations"] / case["plans"], 100 * max(limit["slower"] for limit in case["limits"])))
+            case["combinations"] / case["plans"], 100 * max(s for s in slower if s is not None), slower.count(None)))
     return lines
