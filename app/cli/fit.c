@@ -46,7 +46,7 @@ static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_wa
         say_range(plan);
     }
     if (plan->step_seconds > 0 && a->found.asked.step_seconds > 0 && w->point.knobs[0] != '\0') {
-        printf(", %.2f times that of the preset as it is", plan->step_seconds / a->found.asked.step_seconds);
+        printf(", %.2f times the preset's", plan->step_seconds / a->found.asked.step_seconds);
     }
     putchar('\n');
     if (w->changes[0] != '\0') {
