@@ -21,6 +21,7 @@ void engine_set_state(hr_engine *e, hr_engine_state state, const char *why)
 void engine_fail(hr_engine *e, hr_engine_state state)
 {
     e->needs_build = true;
+    e->eval.wanted = false;
     engine_set_state(e, state, e->error.sentence);
     trace_note(&e->bus, HR_EVENT_LOG, 0, e->error.sentence);
 }
@@ -241,6 +242,7 @@ static void run(hr_engine *e, uint64_t count)
         e->target_steps = wanted > 0 ? (uint64_t)wanted : UINT64_MAX;
     }
     e->needs_build = e->needs_build || e->state == HR_ENGINE_OOM || e->state == HR_ENGINE_FAILED;
+    e->eval.asked_in = HR_ENGINE_RUNNING; // an evaluation that is still wanted comes first
     engine_set_state(e, HR_ENGINE_RUNNING, "");
 }
 
@@ -254,6 +256,7 @@ static hr_status save_if_wanted(hr_engine *e, hr_err *err)
 static hr_status stop(hr_engine *e, hr_err *err)
 {
     e->target_steps = e->steps;
+    e->eval.wanted = false;
     engine_set_state(e, HR_ENGINE_IDLE, "stopped");
     return e->quantized == HR_QUANTIZE_NONE ? save_if_wanted(e, err) : HR_OK; // those have not been trained
 }
@@ -288,9 +291,14 @@ static hr_status evaluate(hr_engine *e, hr_err *err)
         return HR_STATE;
     }
     e->needs_build = e->needs_build || e->state == HR_ENGINE_OOM || e->state == HR_ENGINE_FAILED;
+    if (!e->eval.wanted) { // otherwise it goes back to where it was asked for first
+        e->eval.asked_in =
+            e->state == HR_ENGINE_RUNNING || e->state == HR_ENGINE_PAUSED ? e->state : HR_ENGINE_IDLE;
+    }
+    if (e->eval.asked_in == HR_ENGINE_IDLE) { // nothing more is trained, whether it ends or fails
+        e->target_steps = e->steps;
+    }
     e->eval.wanted = true;
-    e->eval.asked_in =
-        e->state == HR_ENGINE_RUNNING || e->state == HR_ENGINE_PAUSED ? e->state : HR_ENGINE_IDLE;
     engine_set_state(e, HR_ENGINE_RUNNING, "an evaluation");
     return HR_OK;
 }
@@ -345,7 +353,7 @@ static hr_status check_trains(const hr_engine *e, hr_err *err)
     return HR_SAVE;
 }
 
-// Back to where it was asked for: nothing more is trained than was before.
+// Back to where it was asked for.
 static void return_to_asker(hr_engine *e)
 {
     e->eval.wanted = false;

@@ -248,6 +248,120 @@ START_TEST(an_evaluation_does_not_outlive_the_arithmetic)
 }
 END_TEST
 
+// ---- an evaluation that was asked for ------------------------------------------------------------------------------
+
+static void ask_evaluation(hr_engine *e)
+{
+    command_file(e, HR_COMMAND_EVALUATE, "", HR_OK);
+}
+
+// What comes next; an engine that goes on for ever fails.
+static void go_until_idle(hr_engine *e)
+{
+    bool idle = false;
+    for (int k = 0; k < 100 && !idle; k++) {
+        hr_engine_advance(e, &idle);
+    }
+    ck_assert(idle);
+}
+
+static hr_engine_next next_of(const hr_engine *e)
+{
+    hr_engine_now now;
+    hr_engine_look(e, &now);
+    return now.next;
+}
+
+static double accuracy_of(hr_engine *e)
+{
+    hr_report r = report_of(e);
+    const double accuracy = r.train.eval_accuracy;
+    hr_report_deinit(&r);
+    return accuracy;
+}
+
+// 80 images make 10 batches, 20 held-out ones 3.
+static hr_engine *create_with_images(void)
+{
+    char data[160];
+    return create((const char *[]){write_images(80, 20, data), NULL}, NULL);
+}
+
+START_TEST(an_evaluation_that_failed_is_not_owed_to_the_next_run)
+{
+    hr_engine *e = create_with_images();
+    run_steps(e, 3);
+    ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "4096"), HR_OK);
+    ask_evaluation(e);
+    go_until_idle(e);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_OOM);
+    ck_assert_int_eq(turn(e, HR_KNOB_BATCH_SIZE, "8"), HR_OK);
+    if (_i == 1) { // nobody asked it to train on
+        go_until_idle(e);
+        ck_assert_uint_eq(hr_engine_steps(e), 3);
+    }
+    run_steps(e, 5);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_IDLE);
+    ck_assert_uint_eq(hr_engine_steps(e), 8);
+    ck_assert(isnan(accuracy_of(e)));
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(a_run_asked_for_during_an_evaluation_follows_it)
+{
+    bool idle = false;
+    hr_engine *e = create_with_images();
+    run_steps(e, 3);
+    ask_evaluation(e);
+    if (_i == 1) {
+        hr_engine_advance(e, &idle); // it is under way
+    }
+    ck_assert_int_eq(next_of(e), HR_ENGINE_EVALUATES);
+    run_steps(e, 2);
+    ck_assert_uint_eq(hr_engine_steps(e), 5);
+    ck_assert(isfinite(accuracy_of(e)));
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(a_stopped_evaluation_is_not_owed_to_the_next_run)
+{
+    hr_engine *e = create_with_images();
+    run_steps(e, 3);
+    ask_evaluation(e);
+    command_file(e, HR_COMMAND_STOP, "", HR_OK);
+    begin(e, 2);
+    ck_assert_int_eq(next_of(e), HR_ENGINE_TRAINS);
+    go_until_idle(e);
+    ck_assert_uint_eq(hr_engine_steps(e), 5);
+    hr_engine_destroy(e);
+}
+END_TEST
+
+START_TEST(an_evaluation_goes_back_to_where_it_was_asked_for_first)
+{
+    static const hr_engine_state states[] = {HR_ENGINE_IDLE, HR_ENGINE_PAUSED};
+    bool idle = false;
+    hr_engine *e = create_with_images();
+    run_steps(e, 3);
+    if (states[_i] == HR_ENGINE_PAUSED) {
+        begin(e, 4);
+        command_file(e, HR_COMMAND_PAUSE, "", HR_OK);
+    }
+    ask_evaluation(e);
+    hr_engine_advance(e, &idle);
+    ask_evaluation(e);
+    go_until_idle(e);
+    ck_assert_int_eq(hr_engine_get_state(e), states[_i]);
+    ck_assert_uint_eq(hr_engine_steps(e), 3);
+    ck_assert(isfinite(accuracy_of(e)));
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// ---- where epochs end ----------------------------------------------------------------------------------------------
+
 START_TEST(the_last_step_of_an_epoch_is_followed_by_its_evaluation)
 {
     char data[160];
@@ -431,6 +545,10 @@ int main(void)
     tcase_add_test(cases, a_save_can_be_resumed_in_the_middle_of_a_run);
     tcase_add_test(cases, a_save_that_cannot_be_written_is_refused_before_the_first_step);
     tcase_add_test(cases, an_evaluation_does_not_outlive_the_arithmetic);
+    tcase_add_loop_test(cases, an_evaluation_that_failed_is_not_owed_to_the_next_run, 0, 2);
+    tcase_add_loop_test(cases, a_run_asked_for_during_an_evaluation_follows_it, 0, 2);
+    tcase_add_test(cases, a_stopped_evaluation_is_not_owed_to_the_next_run);
+    tcase_add_loop_test(cases, an_evaluation_goes_back_to_where_it_was_asked_for_first, 0, 2);
     tcase_add_test(cases, the_last_step_of_an_epoch_is_followed_by_its_evaluation);
     tcase_add_test(cases, a_listing_builds_the_program_it_needs);
     tcase_add_test(cases, what_will_not_fit_is_told_in_the_stream);
