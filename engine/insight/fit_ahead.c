@@ -26,10 +26,10 @@ hr_status fit_ahead_create(uint32_t threads, fit_ahead **out, hr_err *err)
     threads = threads == 0 ? hr_machine_cores() : threads;
     a->room = threads > 1 ? EACH * threads : 1;
     a->all = hr_calloc(a->room, sizeof *a->all);
-    hr_status status =
+    const hr_status status =
         a->all != NULL ? HR_OK : HR_FAIL(err, NOMEM, "no host memory for %u plans of a search", a->room);
-    if (status == HR_OK && threads > 1) {
-        status = workers_create(threads, &a->team, err);
+    if (status == HR_OK && threads > 1 && workers_create(threads, &a->team, NULL) != HR_OK) {
+        a->team = NULL;
     }
     if (status != HR_OK) {
         fit_ahead_destroy(a);

@@ -19,7 +19,7 @@ typedef struct fit_candidate {
 
 typedef struct fit_ahead fit_ahead;
 
-// 0 threads: as many as there are processors. NOMEM, and what thread creation fails with.
+// 0 threads: as many as there are processors; where the system gives none, the caller plans alone. NOMEM.
 HR_MUST_CHECK hr_status fit_ahead_create(uint32_t threads, fit_ahead **out, hr_err *err);
 void fit_ahead_destroy(fit_ahead *a); // NULL is fine
 

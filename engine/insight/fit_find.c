@@ -48,26 +48,49 @@ static bool is_of_nearest(const hr_fit_found *f, const hr_fit_way *w)
            (w->on_frontier && hr_fit_fastest(f, true) == NULL);
 }
 
-// What is the answer is planned to the byte; what then takes its place, too.
-static hr_status plan_nearest(const hr_planner *planner, const hr_knobs *knobs, hr_fit_found *f, hr_err *err)
+typedef struct interest {
+    bool (*goes_on)(void *context); // NULL: it does
+    void *context;
+} interest;
+
+static bool goes_on(const interest *i)
 {
-    bool any = true;
+    return i->goes_on == NULL || i->goes_on(i->context);
+}
+
+// What cannot be planned stays what it is at least.
+static bool plan_exactly(const hr_planner *planner, const hr_knobs *knobs, hr_fit_found *f, hr_fit_way *w)
+{
+    hr_knobs turned;
+    hr_whatif plan;
+    if (hr_fit_knobs(knobs, &w->point, &turned, NULL) != HR_OK ||
+        hr_planner_plan(planner, &turned, &plan, NULL) != HR_OK) {
+        return false;
+    }
+    w->point.plan = plan;
+    w->missing_bytes = hr_whatif_missing_bytes(&plan);
+    f->plans++;
+    return true;
+}
+
+// What is the answer is planned to the byte; what then takes its place, too. As long as somebody wants it.
+static void plan_nearest(const hr_planner *planner, const hr_knobs *knobs, const interest *i, hr_fit_found *f)
+{
+    bool was_tried[HR_FIT_POINTS_MAX] = {false}, any = true;
     while (any) {
-        compare_all(f);
         any = false;
         for (uint32_t k = 0; k < f->count; k++) {
             hr_fit_way *w = &f->ways[k];
-            hr_knobs turned;
-            if (w->point.plan.is_at_least && is_of_nearest(f, w)) {
-                HR_TRY(hr_fit_knobs(knobs, &w->point, &turned, err));
-                HR_TRY(hr_planner_plan(planner, &turned, &w->point.plan, err));
-                w->missing_bytes = hr_whatif_missing_bytes(&w->point.plan);
-                f->plans++;
-                any = true;
+            if (w->point.plan.is_at_least && !was_tried[k] && is_of_nearest(f, w)) {
+                if (!goes_on(i)) {
+                    return;
+                }
+                was_tried[k] = true;
+                any = plan_exactly(planner, knobs, f, w) || any;
             }
         }
+        compare_all(f);
     }
-    return HR_OK;
 }
 
 static void add(hr_fit_found *f, const hr_knobs *knobs, const hr_fit_point *point)
@@ -82,11 +105,12 @@ static void add(hr_fit_found *f, const hr_knobs *knobs, const hr_fit_point *poin
 }
 
 hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const hr_fit_wish *wish,
-                         bool (*goes_on)(void *context), void *context, hr_fit_found *out, hr_err *err)
+                         bool (*is_wanted)(void *context), void *context, hr_fit_found *out, hr_err *err)
 {
+    const interest i = {is_wanted, context};
     fit_search *s = NULL;
     hr_fit_point point;
-    bool is_wanted = true;
+    bool wanted = true;
     fit_search_result result = FIT_SEARCH_WORKED;
     hr_err refused = {0};
     const uint64_t begin_ns = clock_now_ns();
@@ -94,12 +118,12 @@ hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const
     memset(out, 0, sizeof *out);
     HR_TRY(planner_normalises_batches(planner, knobs, &normalises_batches, err));
     HR_TRY(fit_search_create(knobs, wish, normalises_batches, &s, err));
-    while (is_wanted && result != FIT_SEARCH_LAST && result != FIT_SEARCH_REFUSED) {
+    while (wanted && result != FIT_SEARCH_LAST && result != FIT_SEARCH_REFUSED) {
         result = fit_search_advance(s, planner, &point, &refused);
         out->plans += result == FIT_SEARCH_WORKED || result == FIT_SEARCH_POINT;
         if (result == FIT_SEARCH_POINT || result == FIT_SEARCH_LAST) {
             add(out, knobs, &point);
-            is_wanted = goes_on == NULL || goes_on(context);
+            wanted = goes_on(&i);
         }
     }
     fit_search_destroy(s);
@@ -110,7 +134,10 @@ hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs, const
         return refused.status;
     }
     out->asked = out->ways[0].point.plan;
-    HR_TRY(plan_nearest(planner, knobs, out, err));
+    compare_all(out);
+    if (wanted) {
+        plan_nearest(planner, knobs, &i, out);
+    }
     qsort(out->ways, out->count, sizeof *out->ways, by_peak);
     out->seconds = 1e-9 * (double)(clock_now_ns() - begin_ns);
     return HR_OK;

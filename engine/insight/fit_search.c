@@ -46,8 +46,8 @@ struct fit_search {
     hr_fit_wish wish;
     bool normalises_batches;
     node nodes[NODES_MAX];
-    int16_t slots[SLOTS]; // by hash; 0: empty, otherwise 1 + node
-    int count, points;
+    int16_t slots[SLOTS];    // by hash; 0: empty, otherwise 1 + node
+    int count, most, points; // of at most `most` nodes
     uint64_t
         nearest_bytes[2]; // of what learns the same, of all: the least that is missing; 0: something fits
     int goal_at;          // of the next one
@@ -73,6 +73,7 @@ hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish, bool
     }
     s->knobs = *knobs;
     s->wish = *wish;
+    s->most = NODES_MAX;
     s->normalises_batches = normalises_batches;
     s->nearest_bytes[0] = s->nearest_bytes[1] = UINT64_MAX;
     const hr_status status = fit_ahead_create(wish->threads, &s->ahead, err);
@@ -91,6 +92,16 @@ void fit_search_destroy(fit_search *s)
     }
 }
 
+void fit_search_bound(fit_search *s, int most)
+{
+    s->most = most < NODES_MAX ? most : NODES_MAX;
+}
+
+int fit_search_looked_at(const fit_search *s)
+{
+    return s->count;
+}
+
 // ---- what was tried -------------------------------------------------------------------------------------------
 
 static int16_t *slot_of(fit_search *s, const fit_combination *c)
@@ -105,6 +116,12 @@ static int16_t *slot_of(fit_search *s, const fit_combination *c)
 static int find(fit_search *s, const fit_combination *c)
 {
     return *slot_of(s, c) - 1;
+}
+
+// For one more than those that are being planned.
+static bool has_room(const fit_search *s)
+{
+    return (uint32_t)s->count + fit_ahead_left(s->ahead) < (uint32_t)s->most;
 }
 
 static void keep(fit_search *s, const node *n)
@@ -328,7 +345,9 @@ static bool place_next(fit_search *s, fit_candidate *to)
             to->exact_below_bytes = nearer_than(s, &n.c);
             return true;
         }
-        keep(s, &n);
+        if (has_room(s)) {
+            keep(s, &n);
+        }
     }
     return false;
 }
@@ -337,8 +356,7 @@ static bool place_next(fit_search *s, fit_candidate *to)
 static void place_turns(fit_search *s)
 {
     fit_candidate *to;
-    while (fit_ahead_left(s->ahead) + (uint32_t)s->count < NODES_MAX &&
-           (to = fit_ahead_place(s->ahead)) != NULL) {
+    while (has_room(s) && (to = fit_ahead_place(s->ahead)) != NULL) {
         if (!place_next(s, to)) {
             fit_ahead_drop(s->ahead);
             return;
@@ -352,7 +370,7 @@ static void place_turns(fit_search *s)
 static bool place_budget(fit_search *s, int at)
 {
     const fit_combination c = fit_under_budget(&s->nodes[at].c);
-    fit_candidate *to = fit_ahead_place(s->ahead);
+    fit_candidate *to = has_room(s) ? fit_ahead_place(s->ahead) : NULL;
     if (to == NULL) {
         return false;
     }
@@ -416,7 +434,7 @@ static bool place_budgets(fit_search *s)
         if (fit_ahead_left(s->ahead) > 0) {
             return true;
         }
-        if (!may || s->budget_goals == 2) {
+        if (!has_room(s) || !may || s->budget_goals == 2) {
             return false;
         }
         choose_budgets(s);
@@ -427,7 +445,7 @@ static bool place_budgets(fit_search *s)
 static const fit_candidate *next_candidate(fit_search *s, const hr_planner *planner)
 {
     bool goes_on = true;
-    while (goes_on && fit_ahead_left(s->ahead) == 0 && s->count < NODES_MAX) {
+    while (goes_on && fit_ahead_left(s->ahead) == 0 && s->count < s->most) {
         place_turns(s);
         if (fit_ahead_left(s->ahead) > 0) {
             fit_ahead_plan(s->ahead, planner);

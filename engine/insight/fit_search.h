@@ -35,6 +35,9 @@ typedef enum fit_search_result {
 HR_MUST_CHECK hr_status fit_search_create(const hr_knobs *knobs, const hr_fit_wish *wish,
                                           bool normalises_batches, fit_search **out, hr_err *err);
 void fit_search_destroy(fit_search *s); // NULL is fine
+// Looks at `most` combinations and no further, refused ones among them; more than there is room for counts as that. Before it advances.
+void fit_search_bound(fit_search *s, int most);
+int fit_search_looked_at(const fit_search *s);
 // Makes as many plans at once as its threads have use for, in one of several calls.
 fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, hr_fit_point *point,
                                      hr_err *err);

@@ -12,6 +12,7 @@
 #include "headroom/preset.h"
 
 #include "base/hash.h"
+#include "base/host_mem.h"
 #include "insight/fit_search.h"
 #include "insight/fit_turns.h"
 
@@ -295,6 +296,109 @@ START_TEST(a_search_ends_when_it_is_told_to)
 }
 END_TEST
 
+// Where nothing fits, what comes nearest is planned to the byte behind the last point.
+static void open_too_small(question *q)
+{
+    open_question(q, 1);
+    q->wish.threads = 1;
+    ck_assert_int_eq(hr_fit_keep(&q->wish, "offload,batch,workspace", NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pair(&q->asked, "device.vram=64KiB", NULL), HR_OK);
+}
+
+typedef struct asking {
+    uint32_t asked, ends_at; // 0: it does not end
+    uint32_t fails_at;       // from the first allocation after that on, one
+} asking;
+
+static bool ask(void *context)
+{
+    asking *a = context;
+    a->asked++;
+    if (a->asked == a->fails_at) {
+        (void)hr_host_mem_fail_at(1);
+    }
+    return a->asked != a->ends_at;
+}
+
+static bool is_planned_to_the_byte(const hr_fit_found *f)
+{
+    bool is = true;
+    for (uint32_t k = 0; k < f->count; k++) {
+        const hr_fit_way *w = &f->ways[k];
+        is = is && !(w->point.plan.is_at_least && (w->on_frontier || w->on_same_frontier));
+    }
+    return is;
+}
+
+START_TEST(what_comes_nearest_is_planned_as_long_as_it_is_wanted)
+{
+    static question q;
+    static hr_fit_found all, some;
+    asking a = {0}, ends = {0}, fails = {0};
+    open_too_small(&q);
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, ask, &a, &all, NULL), HR_OK);
+    ck_assert_uint_gt(a.asked, all.count);
+    ck_assert(is_planned_to_the_byte(&all));
+    ends.ends_at = all.count + 1;
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, ask, &ends, &some, NULL), HR_OK);
+    ck_assert_uint_eq(ends.asked, ends.ends_at);
+    ck_assert_uint_eq(some.count, all.count);
+    ck_assert_uint_lt(some.plans, all.plans);
+    ck_assert(!is_planned_to_the_byte(&some));
+    fails.fails_at = all.count + 1;
+    ck_assert_int_eq(hr_planner_fit(q.planner, &q.asked, &q.wish, ask, &fails, &some, NULL), HR_OK);
+    ck_assert_uint_ge(hr_host_mem_fail_at(0), 1);
+    ck_assert_uint_eq(some.count, all.count);
+    hr_planner_close(q.planner);
+}
+END_TEST
+
+// However few they are, and whether a step is recomputed under a budget at its end.
+START_TEST(a_search_looks_at_no_more_than_it_may)
+{
+    static question q;
+    hr_fit_point point;
+    open_too_small(&q);
+    q.wish.threads = 1 + (uint32_t)_i % 3;
+    ck_assert_int_eq(hr_knobs_set_pair(&q.asked, "device.vram=2MiB", NULL), HR_OK);
+    for (int most = 1 + _i; most < 400; most += HEADROOM_SANITIZED ? 97 : 13) {
+        fit_search *s = NULL;
+        fit_search_result result = FIT_SEARCH_WORKED;
+        ck_assert_int_eq(fit_search_create(&q.asked, &q.wish, false, &s, NULL), HR_OK);
+        fit_search_bound(s, most);
+        while (result != FIT_SEARCH_LAST && result != FIT_SEARCH_REFUSED) {
+            result = fit_search_advance(s, q.planner, &point, NULL);
+            ck_assert_msg(fit_search_looked_at(s) <= most, "%d of %d", fit_search_looked_at(s), most);
+        }
+        ck_assert_int_eq(result, FIT_SEARCH_LAST);
+        fit_search_destroy(s);
+    }
+    hr_planner_close(q.planner);
+}
+END_TEST
+
+// Without threads a search plans alone; without memory for itself there is none.
+START_TEST(a_search_without_threads_plans_alone)
+{
+    enum { ITS_OWN = 3 }; // allocations: the search, what it plans ahead, and those candidates
+    static question q;
+    hr_fit_point point;
+    open_question(&q, 1);
+    q.wish.threads = 4;
+    for (uint64_t nth = 1; nth <= ITS_OWN + 2; nth++) {
+        fit_search *s = NULL;
+        (void)hr_host_mem_fail_at(nth);
+        const hr_status status = fit_search_create(&q.asked, &q.wish, false, &s, NULL);
+        (void)hr_host_mem_fail_at(0);
+        ck_assert_int_eq(status, nth <= ITS_OWN ? HR_NOMEM : HR_OK);
+        ck_assert(nth <= ITS_OWN || fit_search_advance(s, q.planner, &point, NULL) == FIT_SEARCH_WORKED);
+        ck_assert(nth <= ITS_OWN || fit_search_advance(s, q.planner, &point, NULL) != FIT_SEARCH_REFUSED);
+        fit_search_destroy(s);
+    }
+    hr_planner_close(q.planner);
+}
+END_TEST
+
 int main(void)
 {
     hr_preset_search_beside(".");
@@ -307,6 +411,12 @@ int main(void)
     tcase_add_test(tc, recomputation_under_a_budget_is_found_where_it_is_fastest);
     tcase_add_test(tc, a_search_ends_when_it_is_told_to);
     suite_add_tcase(suite, tc);
+    TCase *bounds = tcase_create("bounds");
+    tcase_set_timeout(bounds, 120);
+    tcase_add_test(bounds, what_comes_nearest_is_planned_as_long_as_it_is_wanted);
+    tcase_add_loop_test(bounds, a_search_looks_at_no_more_than_it_may, 0, HEADROOM_SANITIZED ? 1 : 2);
+    tcase_add_test(bounds, a_search_without_threads_plans_alone);
+    suite_add_tcase(suite, bounds);
     TCase *threads = tcase_create("threads");
     tcase_set_timeout(threads, 120);
     tcase_add_loop_test(threads, a_search_is_the_same_for_any_number_of_threads, 0,

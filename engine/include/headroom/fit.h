@@ -93,7 +93,7 @@ typedef struct hr_fit_found {
     double seconds;                     // that they took
 } hr_fit_found;
 
-// The whole search; it returns when its threads have ended. `goes_on` (NULL: to the end) is asked after every point; what was found until it says no
+// The whole search; it returns when its threads have ended. `goes_on` (NULL: to the end) is asked after every point, and before what comes nearest is planned to the byte; what was found until it says no
 // is there. The errors of hr_planner_plan; NOMEM.
 HR_MUST_CHECK hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs,
                                        const hr_fit_wish *wish, bool (*goes_on)(void *context), void *context,
