@@ -18,6 +18,12 @@
 
 // ---- the largest batch, the longest sequence -------------------------------------------------------------------
 
+// Each batch or card that is too small for a budget is compiled in every way before it is refused: a search of them takes a minute.
+static bool has_budget(const hr_knobs *knobs)
+{
+    return strncmp(hr_knob_text(knobs, HR_KNOB_CHECKPOINT_STRATEGY), "budget:", strlen("budget:")) == 0;
+}
+
 static bool find_largest(const hr_planner *planner, const hr_knobs *knobs, hr_knob_id id, hr_largest *largest)
 {
     return hr_knob_acts(knobs, id) && hr_planner_largest(planner, knobs, id, largest, NULL) == HR_OK;
@@ -26,6 +32,10 @@ static bool find_largest(const hr_planner *planner, const hr_knobs *knobs, hr_kn
 static void print_largest(const hr_planner *planner, const hr_knobs *knobs)
 {
     hr_largest largest;
+    if (has_budget(knobs)) {
+        puts("  under a budget the largest batch.size is not sought: fit --max batch.size seeks it");
+        return;
+    }
     if (find_largest(planner, knobs, HR_KNOB_BATCH_SIZE, &largest) && !largest.is_last) {
         if (largest.value == 0) {
             puts("  not even batch.size=1 fits");
@@ -100,14 +110,14 @@ static void print_smaller(const hr_preset *preset, const hr_knobs *knobs, const 
     hr_engine_destroy(engine);
 }
 
-// Of a step that fits a card that was named, and is bounded by nothing else.
+// Of a step that fits a card that was named, and is bounded by nothing else, no budget either.
 static void print_smaller_card(const hr_preset *preset, const hr_planner *planner, const hr_knobs *knobs,
                                const hr_report *r)
 {
     hr_card card;
     const bool has_own_limit =
         hr_knob_is_set(knobs, HR_KNOB_DEVICE_VRAM) || hr_knob_is_set(knobs, HR_KNOB_DEVICE_LOGICAL);
-    if (has_own_limit || hr_card_of(knobs)[0] == '\0' ||
+    if (has_own_limit || has_budget(knobs) || hr_card_of(knobs)[0] == '\0' ||
         hr_card_load(hr_card_of(knobs), &card, NULL) != HR_OK || hr_limit_is_none(card.vram_bytes)) {
         return;
     }

@@ -287,6 +287,8 @@ START_TEST(a_plan_begins_with_the_answer)
          1, "does not fit: fragmentation: ", "\n\nmlp_tiny: batch 32"},
         {"plan demo -s device.kind=plan -s pipeline.ram_limit=1MiB", 1, "does not fit: the host would hold ",
          " more than pipeline.ram_limit\n"},
+        {"plan resnet50 -s execution.mode=graph -s checkpoint.strategy=budget:6GiB", 0, "fits: ",
+         "\n  under a budget the largest batch.size is not sought: fit --max batch.size seeks it\n\n"},
     };
     char *text = text_of(rows[_i].words, rows[_i].exit_code);
     ck_assert_msg(strncmp(text, rows[_i].begins, strlen(rows[_i].begins)) == 0, "%s", text);
@@ -419,7 +421,7 @@ int main(void)
     tcase_add_test(c, the_exit_code_says_whether_any_card_holds_it);
     tcase_add_test(c, what_the_host_lacks_fits_nowhere);
     tcase_add_test(c, what_does_not_go_together_is_said);
-    tcase_add_loop_test(c, a_plan_begins_with_the_answer, 0, 6);
+    tcase_add_loop_test(c, a_plan_begins_with_the_answer, 0, 7);
     tcase_add_test(c, what_a_smaller_card_needs_makes_it_fit);
     tcase_add_loop_test(c, what_a_smaller_card_needs_takes_as_long_as_is_said, 0, HEADROOM_HAVE_CUDA ? 2 : 1);
     tcase_add_test(c, the_longest_sequence_is_the_longest);
