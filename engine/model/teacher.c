@@ -376,10 +376,13 @@ static bool find_teachers(model_builder *b, char *names, size_t size)
     return used > 0;
 }
 
-// How a teacher has to be, and who is so.
+// How a teacher has to be, and who is so: presets are opened for it, and nobody reads it where there is no err.
 static void advise_teacher(model_builder *b, hr_err *err)
 {
     char names[HR_ERR_TEXT_MAX / 2], in[SHAPE_TEXT_MAX], out[SHAPE_TEXT_MAX];
+    if (err == NULL) {
+        return;
+    }
     if (b->model.slot_count == 0 || !b->losses.data[0].classifies) {
         hr_err_try(err, "%s, or another teacher", without);
         return;

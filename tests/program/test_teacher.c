@@ -249,6 +249,30 @@ START_TEST(a_refused_teacher_says_how_one_has_to_be_and_which_are_so)
 }
 END_TEST
 
+static uint64_t requests_of(hr_preset *preset, hr_err *err)
+{
+    hr_model *m = NULL;
+    hr_host_mem_fail_at(UINT64_MAX);
+    ck_assert_int_eq(model_create(preset, hr_preset_knobs(preset), &m, NULL, err), HR_KNOB);
+    return hr_host_mem_fail_at(0);
+}
+
+// The presets of models are opened for what is advised alone.
+START_TEST(a_teacher_that_is_refused_to_nobody_opens_no_other)
+{
+    hr_preset *preset = NULL;
+    hr_err err = {0};
+    write_file("student", "batch: {size: 4}\nmodel:\n  name: student\n  input: {shape: [32, 32, 3]}\n" XENT
+                          "  layers: [{kind: flatten}, {kind: dense, units: 10}]\n"
+                          "compress: {distill: mobilenet_v2}\n");
+    ck_assert_int_eq(hr_preset_open(path_of("student"), false, &preset, NULL, &err), HR_OK);
+    const uint64_t told = requests_of(preset, &err), silent = requests_of(preset, NULL);
+    ck_assert_str_ne(err.hint, "");
+    ck_assert_uint_lt(2 * silent, told);
+    hr_preset_close(preset);
+}
+END_TEST
+
 START_TEST(ids_that_the_teacher_does_not_know_are_refused)
 {
 #define WORDS(name, count)                                                                                   \
@@ -438,6 +462,7 @@ int main(void)
     tcase_add_test(tests, a_model_without_a_free_slot_cannot_cache);
     tcase_add_test(tests, what_does_not_go_together_is_refused_in_one_sentence);
     tcase_add_test(tests, a_refused_teacher_says_how_one_has_to_be_and_which_are_so);
+    tcase_add_test(tests, a_teacher_that_is_refused_to_nobody_opens_no_other);
     tcase_add_test(tests, ids_that_the_teacher_does_not_know_are_refused);
     tcase_add_test(tests, a_teacher_elsewhere_needs_trust);
     tcase_add_loop_test(tests, a_teacher_infers_and_is_gone_before_backward, 0, WAYS);
