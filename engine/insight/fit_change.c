@@ -131,28 +131,68 @@ const char *hr_fit_change(const hr_knobs *from, const hr_knobs *to, bool normali
 
 // ---- what a turn costs -------------------------------------------------------------------------------------------
 
-// By the beginning of the key, the first that it has; a knob that none names changes what is trained.
+// These leave the weights as they are, bit for bit, under every value.
+static const hr_knob_id harmless[] = {HR_KNOB_ALLOCATOR_KIND,
+                                      HR_KNOB_ALLOCATOR_GROWTH,
+                                      HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION,
+                                      HR_KNOB_ALLOCATOR_RELEASE_THRESHOLD,
+                                      HR_KNOB_ALLOCATOR_MAX_SPLIT,
+                                      HR_KNOB_ALLOCATOR_MAX_NON_SPLIT_ROUNDING,
+                                      HR_KNOB_ALLOCATOR_LARGE_SEGMENT,
+                                      HR_KNOB_ALLOCATOR_GC_THRESHOLD,
+                                      HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS,
+                                      HR_KNOB_ALLOCATOR_ROUNDUP,
+                                      HR_KNOB_ALLOCATOR_VERSION,
+                                      HR_KNOB_PRECISION_HEALTH,
+                                      HR_KNOB_CHECKPOINT_STRATEGY,
+                                      HR_KNOB_OFFLOAD_ACTIVATIONS,
+                                      HR_KNOB_OFFLOAD_OPTIMIZER,
+                                      HR_KNOB_OFFLOAD_PREFETCH,
+                                      HR_KNOB_EXECUTION_ANSWER,
+                                      HR_KNOB_EXECUTION_MEMORY_FORMAT,
+                                      HR_KNOB_EXECUTION_CUDNN_TF32,
+                                      HR_KNOB_EXECUTION_MODE,
+                                      HR_KNOB_EXECUTION_INPLACE,
+                                      HR_KNOB_EXECUTION_CUDA_GRAPH,
+                                      HR_KNOB_EXECUTION_RETAIN,
+                                      HR_KNOB_OPTIMIZER_IMPLEMENTATION,
+                                      HR_KNOB_OPTIMIZER_FUSED_BACKWARD,
+                                      HR_KNOB_PIPELINE_MODE,
+                                      HR_KNOB_PIPELINE_CACHE_PATH,
+                                      HR_KNOB_PIPELINE_SHUFFLE_OF,
+                                      HR_KNOB_PIPELINE_MAP_THREADS,
+                                      HR_KNOB_PIPELINE_NORMALISE,
+                                      HR_KNOB_PIPELINE_PREFETCH,
+                                      HR_KNOB_PIPELINE_AUTOTUNE,
+                                      HR_KNOB_PIPELINE_PINNED,
+                                      HR_KNOB_PIPELINE_DEVICE_PREFETCH,
+                                      HR_KNOB_COMPRESS_DISTILL_CACHE,
+                                      HR_KNOB_TRAIN_SAVE,
+                                      HR_KNOB_TRAIN_SAVE_EVERY};
+
+// What neither names makes the model or the training another.
 static const struct {
-    const char *key;
+    hr_knob_id id;
     hr_turn_cost cost;
 } costs[] = {
-    {"compress.distill_cache", HR_TURN_COST_NOTHING},
-    {"precision.", HR_TURN_COST_PRECISION},
-    {"workspace.", HR_TURN_COST_DIGITS},
-    {"execution.as", HR_TURN_COST_LIMIT},
-    {"execution.", HR_TURN_COST_NOTHING},
-    {"checkpoint.", HR_TURN_COST_NOTHING},
-    {"offload.", HR_TURN_COST_NOTHING},
-    {"optimizer.fused_backward", HR_TURN_COST_NOTHING},
-    {"optimizer.kind", HR_TURN_COST_OPTIMIZER},
-    {"pipeline.ram_limit", HR_TURN_COST_LIMIT},
-    {"pipeline.shuffle_of", HR_TURN_COST_NOTHING},
-    {"pipeline.shuffle", HR_TURN_COST_ORDER},
-    {"pipeline.", HR_TURN_COST_NOTHING},
-    {"device.", HR_TURN_COST_LIMIT},
-    {"allocator.fraction", HR_TURN_COST_LIMIT},
-    {"allocator.conf", HR_TURN_COST_LIMIT},
-    {"allocator.", HR_TURN_COST_NOTHING},
+    {HR_KNOB_WORKSPACE_LIMIT, HR_TURN_COST_DIGITS},
+    {HR_KNOB_WORKSPACE_SEARCH, HR_TURN_COST_DIGITS},
+    {HR_KNOB_THREADS_COUNT, HR_TURN_COST_DIGITS},
+    {HR_KNOB_PIPELINE_SHUFFLE, HR_TURN_COST_ORDER},
+    {HR_KNOB_PIPELINE_INTERLEAVE, HR_TURN_COST_ORDER},
+    {HR_KNOB_PIPELINE_INTERLEAVE_BLOCK, HR_TURN_COST_ORDER},
+    {HR_KNOB_PRECISION_POLICY, HR_TURN_COST_PRECISION},
+    {HR_KNOB_PRECISION_LOSS_SCALE, HR_TURN_COST_PRECISION},
+    {HR_KNOB_PRECISION_LOSS_SCALE_FLOOR, HR_TURN_COST_PRECISION},
+    {HR_KNOB_PRECISION_TF32, HR_TURN_COST_PRECISION},
+    {HR_KNOB_OPTIMIZER_KIND, HR_TURN_COST_OPTIMIZER},
+    {HR_KNOB_DEVICE_KIND, HR_TURN_COST_LIMIT},
+    {HR_KNOB_DEVICE_CARD, HR_TURN_COST_LIMIT},
+    {HR_KNOB_DEVICE_VRAM, HR_TURN_COST_LIMIT},
+    {HR_KNOB_DEVICE_LOGICAL, HR_TURN_COST_LIMIT},
+    {HR_KNOB_ALLOCATOR_FRACTION, HR_TURN_COST_LIMIT},
+    {HR_KNOB_ALLOCATOR_CONF, HR_TURN_COST_LIMIT},
+    {HR_KNOB_PIPELINE_RAM_LIMIT, HR_TURN_COST_LIMIT},
 };
 
 static const char *const cost_words[] = {
@@ -176,14 +216,40 @@ static hr_turn_cost cost_of_batches(const hr_knobs *from, const hr_knobs *to, bo
     return normalises_batches ? HR_TURN_COST_SPLIT : HR_TURN_COST_DIGITS;
 }
 
-static hr_turn_cost cost_of_key(const char *key)
+static hr_turn_cost cost_of_knob(hr_knob_id id)
 {
+    for (size_t k = 0; k < sizeof harmless / sizeof *harmless; k++) {
+        if (harmless[k] == id) {
+            return HR_TURN_COST_NOTHING;
+        }
+    }
     for (size_t k = 0; k < sizeof costs / sizeof *costs; k++) {
-        if (strncmp(key, costs[k].key, strlen(costs[k].key)) == 0) {
+        if (costs[k].id == id) {
             return costs[k].cost;
         }
     }
     return HR_TURN_COST_MODEL;
+}
+
+// What depends on the values, or on other knobs.
+static hr_turn_cost cost_of_turn(const hr_knobs *from, const hr_knobs *to, hr_knob_id id)
+{
+    const bool is_double = hr_knob_is(to, HR_KNOB_PRECISION_POLICY, "float64");
+    const bool is_whole = is_double || hr_knob_is(to, HR_KNOB_PRECISION_POLICY, "float32");
+    if (id == HR_KNOB_EXECUTION_TAPE) { // without one no weight moves
+        return hr_knob_is(from, id, "none") || hr_knob_is(to, id, "none") ? HR_TURN_COST_MODEL
+                                                                          : HR_TURN_COST_NOTHING;
+    }
+    if (id == HR_KNOB_EXECUTION_FUSE) { // of two bytes it rounds less often
+        return is_whole ? HR_TURN_COST_NOTHING : HR_TURN_COST_DIGITS;
+    }
+    if (id == HR_KNOB_PIPELINE_CACHE) { // may keep the first epoch's images for all
+        return hr_knob_is(to, HR_KNOB_PIPELINE_AUGMENT, "none") ? HR_TURN_COST_NOTHING : HR_TURN_COST_MODEL;
+    }
+    if (id == HR_KNOB_PIPELINE_ARRAY || id == HR_KNOB_PIPELINE_TRANSFER) { // divided by 255 in float32
+        return is_double ? HR_TURN_COST_DIGITS : HR_TURN_COST_NOTHING;
+    }
+    return cost_of_knob(id);
 }
 
 static bool is_turned(const hr_knobs *from, const hr_knobs *to, hr_knob_id id)
@@ -194,12 +260,11 @@ static bool is_turned(const hr_knobs *from, const hr_knobs *to, hr_knob_id id)
 
 hr_turn_cost hr_turn_cost_of(const hr_knobs *from, const hr_knobs *to, bool normalises_batches)
 {
-    const hr_knob_row *rows = hr_knob_rows(NULL);
     hr_turn_cost most = cost_of_batches(from, to, normalises_batches);
     for (int k = 0; k < HR_KNOB_COUNT; k++) {
         const hr_knob_id id = (hr_knob_id)k;
         if (id != HR_KNOB_BATCH_SIZE && id != HR_KNOB_BATCH_ACCUMULATE && is_turned(from, to, id)) {
-            const hr_turn_cost cost = cost_of_key(rows[k].key);
+            const hr_turn_cost cost = cost_of_turn(from, to, id);
             most = cost > most ? cost : most;
         }
     }

@@ -104,6 +104,11 @@ START_TEST(a_turn_says_what_it_costs)
         {"batch.size=9", "another model or training", "another model or training"},
         {"train.seed=5", "another model or training", "another model or training"},
         {"batch.size=4 device.vram=9GiB", "another limit or card", "another limit or card"},
+        {"execution.tape=none", "another model or training", "another model or training"},
+        {"pipeline.cache=ram pipeline.augment=flip", "another model or training",
+         "another model or training"},
+        {"execution.fuse=off precision.policy=float64 pipeline.transfer=float64", "lower precision",
+         "lower precision"},
     };
     hr_engine_options options = {.plan_only = true};
     hr_engine *e = create((const char *[]){"batch.size=8", NULL}, &options);
@@ -118,6 +123,143 @@ START_TEST(a_turn_says_what_it_costs)
         ck_assert_msg(strncmp(words, rows[k].normalised, strlen(rows[k].normalised)) == 0 &&
                           strcmp(words + strlen(rows[k].normalised), ", +8 % step time") == 0,
                       "%s", words);
+    }
+    hr_engine_destroy(e);
+}
+END_TEST
+
+// Every knob is judged by its explanation: what says "same" promises the weights bit for bit.
+START_TEST(every_knob_says_what_a_turn_of_it_costs)
+{
+    static const struct {
+        const char *pair, *cost;
+    } rows[] = {
+        {"device.kind=cpu", "limit"},
+        {"device.card=rtx3070-8g", "limit"},
+        {"device.vram=9GiB", "limit"},
+        {"device.logical=1GiB", "limit"},
+        {"allocator.kind=async", "same"},
+        {"allocator.growth=on", "same"},
+        {"allocator.fraction=0.5", "limit"},
+        {"allocator.garbage_collection=off", "same"},
+        {"allocator.release_threshold=1MiB", "same"},
+        {"allocator.max_split=32MiB", "same"},
+        {"allocator.max_non_split_rounding=32MiB", "same"},
+        {"allocator.large_segment=40MiB", "same"},
+        {"allocator.gc_threshold=0.5", "same"},
+        {"allocator.expandable_segments=on", "same"},
+        {"allocator.roundup=4", "same"},
+        {"allocator.conf=backend:native", "limit"},
+        {"allocator.version=2.12", "same"},
+        {"batch.size=4", "samples"},
+        {"batch.accumulate=2", "model"},
+        {"batch.remainder=keep", "model"},
+        {"precision.policy=mixed_bfloat16", "precision"},
+        {"precision.loss_scale=8", "precision"},
+        {"precision.loss_scale_floor=one", "precision"},
+        {"precision.tf32=on", "precision"},
+        {"precision.health=on", "same"},
+        {"checkpoint.strategy=sqrt", "same"},
+        {"offload.activations=on", "same"},
+        {"offload.optimizer=on", "same"},
+        {"offload.prefetch=2", "same"},
+        {"execution.as=pytorch", "model"},
+        {"execution.answer=dropped", "same"},
+        {"execution.memory_format=channels_last", "same"},
+        {"execution.cudnn_tf32=off", "same"},
+        {"execution.mode=graph", "same"},
+        {"execution.fuse=off", "same"},
+        {"execution.inplace=off", "same"},
+        {"execution.deterministic=on", "model"},
+        {"execution.cuda_graph=on", "same"},
+        {"execution.tape=persistent", "same"},
+        {"execution.retain=losses", "same"},
+        {"optimizer.kind=lion", "optimizer"},
+        {"optimizer.learning_rate=0.5", "model"},
+        {"optimizer.momentum=0.5", "model"},
+        {"optimizer.form=torch", "model"},
+        {"optimizer.implementation=loop", "same"},
+        {"optimizer.beta1=0.5", "model"},
+        {"optimizer.beta2=0.5", "model"},
+        {"optimizer.epsilon=0.5", "model"},
+        {"optimizer.fused_backward=on", "same"},
+        {"optimizer.weight_decay=0.5", "model"},
+        {"optimizer.clip_norm=0.5", "model"},
+        {"optimizer.ema=0.5", "model"},
+        {"optimizer.schedule=cosine", "model"},
+        {"optimizer.schedule_updates=7", "model"},
+        {"optimizer.schedule_factor=0.5", "model"},
+        {"optimizer.warmup=5", "model"},
+        {"workspace.limit=0B", "digits"},
+        {"workspace.search=on", "digits"},
+        {"threads.count=3", "digits"},
+        {"pipeline.source=generated", "model"},
+        {"pipeline.path=a", "model"},
+        {"pipeline.resize=nearest", "model"},
+        {"pipeline.bad=skip", "model"},
+        {"pipeline.filter=label:0", "model"},
+        {"pipeline.samples=100", "model"},
+        {"pipeline.array=uint8", "same"},
+        {"pipeline.mode=eager_stack", "same"},
+        {"pipeline.stages=map,batch", "model"},
+        {"pipeline.interleave=2", "order"},
+        {"pipeline.interleave_block=4", "order"},
+        {"pipeline.augment=flip", "model"},
+        {"pipeline.augment_copies=1", "model"},
+        {"pipeline.cache=ram", "same"},
+        {"pipeline.cache_path=/tmp", "same"},
+        {"pipeline.shuffle=9", "order"},
+        {"pipeline.shuffle_of=elements", "same"},
+        {"pipeline.map_threads=2", "same"},
+        {"pipeline.normalise=device", "same"},
+        {"pipeline.transfer=float64", "same"},
+        {"pipeline.prefetch=4", "same"},
+        {"pipeline.autotune=headroom", "same"},
+        {"pipeline.pinned=off", "same"},
+        {"pipeline.device_prefetch=2", "same"},
+        {"pipeline.resident=on", "model"},
+        {"pipeline.ram_limit=1GiB", "limit"},
+        {"compress.prune=constant:0.5", "model"},
+        {"compress.prune_structure=2:4", "model"},
+        {"compress.lora=4", "model"},
+        {"compress.lora_alpha=8", "model"},
+        {"compress.lora_targets=a", "model"},
+        {"compress.lora_base=nf4", "model"},
+        {"compress.low_rank=ratio:0.5", "model"},
+        {"compress.distill=self", "model"},
+        {"compress.distill_alpha=0.25", "model"},
+        {"compress.distill_temperature=2", "model"},
+        {"compress.distill_weights=a", "model"},
+        {"compress.distill_cache=on", "same"},
+        {"compress.quantize=int8", "model"},
+        {"model.sequence=8", "model"},
+        {"model.resolution=8", "model"},
+        {"model.width=8", "model"},
+        {"model.depth=8", "model"},
+        {"train.steps=9", "model"},
+        {"train.seed=5", "model"},
+        {"train.save=a", "same"},
+        {"train.save_every=5", "same"},
+        {"train.resume=a", "model"},
+    };
+    hr_engine_options options = {.plan_only = true};
+    hr_engine *e = create((const char *[]){"batch.size=8", NULL}, &options);
+    bool judged[HR_KNOB_COUNT] = {false};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        hr_knobs turned = *hr_engine_knobs(e);
+        hr_err err = {0};
+        ck_assert_msg(hr_knobs_set_pair(&turned, rows[k].pair, &err) == HR_OK, "%s", err.sentence);
+        const char *cost = hr_turn_cost_name(hr_turn_cost_of(hr_engine_knobs(e), &turned, false));
+        ck_assert_msg(strcmp(cost, rows[k].cost) == 0, "%s costs %s", rows[k].pair, cost);
+        for (int id = 0; id < HR_KNOB_COUNT; id++) {
+            const char *key = hr_knob_rows(NULL)[id].key;
+            const size_t length = strlen(key);
+            judged[id] =
+                judged[id] || (strncmp(rows[k].pair, key, length) == 0 && rows[k].pair[length] == '=');
+        }
+    }
+    for (int id = 0; id < HR_KNOB_COUNT; id++) {
+        ck_assert_msg(judged[id], "%s is not judged", hr_knob_rows(NULL)[id].key);
     }
     hr_engine_destroy(e);
 }
@@ -329,6 +471,7 @@ int main(void)
     tcase_add_checked_fixture(cases, open_preset, close_preset);
     tcase_add_loop_test(cases, what_is_named_fits_as_it_says_and_no_two_turn_the_same_knob, 0, 5);
     tcase_add_test(cases, a_turn_says_what_it_costs);
+    tcase_add_test(cases, every_knob_says_what_a_turn_of_it_costs);
     tcase_add_loop_test(cases, offloading_is_advised_where_it_leaves_the_device, 0, 4);
     tcase_add_test(cases, recomputation_is_named_under_the_limit_as_a_budget);
     tcase_add_test(cases, a_card_that_was_divided_too_small_is_put_together_again);
