@@ -201,6 +201,7 @@ START_TEST(what_lifts_the_limit_stands_behind_what_fits_into_it)
     snprintf(oom->fixes[0].knobs, sizeof oom->fixes[0].knobs, "device.vram=none");
     oom->fixes[0].peak_bytes = 2 * limit;
     oom->fixes[0].limit_bytes = 8 * limit;
+    free(screen_text(a));
     const size_t count = doctor_fixes(&a->feed, rows);
     const table_source *table = pane_ops_of(PANE_FIXES)->table;
     ck_assert_uint_gt(count, 2);
@@ -322,6 +323,24 @@ START_TEST(a_mark_right_after_a_turn_marks_a_fix_that_is_there)
     const size_t row = table_selected(v);
     ck_assert(after == 0 ||
               pane_ops_of(PANE_FIXES)->table->key(pane_rows(a, PANE_FIXES), row) == v->marked[0]);
+    screen_close(a);
+}
+END_TEST
+
+// To work out what each costs takes all knobs: cells, colours and keys of a frame read what was made for it.
+START_TEST(fixes_are_found_once_for_a_frame)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    run_out(a);
+    free(screen_text(a));
+    const table_source *table = pane_ops_of(PANE_FIXES)->table;
+    const size_t before = table->count(pane_rows(a, PANE_FIXES));
+    const uint32_t dry_runs = a->feed.report.oom.fix_count;
+    ck_assert_uint_gt(dry_runs, 0);
+    a->feed.report.oom.fix_count = 0;
+    ck_assert_uint_eq(table->count(pane_rows(a, PANE_FIXES)), before);
+    free(screen_text(a));
+    ck_assert_uint_lt(table->count(pane_rows(a, PANE_FIXES)), before);
     screen_close(a);
 }
 END_TEST
@@ -631,7 +650,7 @@ SUITE_MAIN("tui doctor", the_doctor_looks_as_agreed, the_hosts_out_of_memory_loo
            what_lifts_the_limit_stands_behind_what_fits_into_it,
            what_shows_the_verdict_is_scrolled_to_its_last_line,
            a_applies_the_selected_fix_from_any_pane_and_z_undoes_it_whole, a_applies_the_fix_that_was_seen,
-           a_mark_right_after_a_turn_marks_a_fix_that_is_there,
+           a_mark_right_after_a_turn_marks_a_fix_that_is_there, fixes_are_found_once_for_a_frame,
            a_healthy_step_is_offered_what_needs_less_the_least_first,
            turned_knobs_that_wait_and_do_not_fit_are_told_at_once,
            what_is_offered_to_knobs_that_wait_fits_and_a_applies_it,

@@ -116,8 +116,10 @@ static void move_preset(app *a, int rows)
     a->presets.selected = moved(a->presets.selected, rows, count);
 }
 
+// What the pane keeps for its rows is made ready first: no frame may have shown it yet.
 static void move_table(app *a, pane_id pane, int rows)
 {
+    act_settle_pane(a, pane);
     table_move(&a->table[pane], pane_ops_of(pane)->table, pane_rows(a, pane), rows);
 }
 

@@ -125,7 +125,7 @@ struct app {
     memory_state memory;
     step_view step; // Timeline, Program and Model
     doctor_visit doctor;
-    doctor_state evidence; // of the Doctor's verdict
+    doctor_state evidence; // of the Doctor's verdict, and its fixes
     learn_state learn;     // Learn
     refused_turn refused;
     runs_view runs;   // Runs

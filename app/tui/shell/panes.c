@@ -24,7 +24,7 @@ static const struct {
     [PANE_PEAK] = {&pane_peak, offsetof(app, feed)},
     [PANE_LOG] = {&pane_log, offsetof(app, bench)},
     [PANE_DOCTOR] = {&pane_doctor, offsetof(app, evidence)},
-    [PANE_FIXES] = {&pane_fixes, offsetof(app, feed)},
+    [PANE_FIXES] = {&pane_fixes, offsetof(app, evidence)},
     [PANE_RUNS] = {&pane_runs, offsetof(app, runs)},
     [PANE_OVERLAY] = {&pane_overlay, offsetof(app, runs)},
     [PANE_DIFF] = {&pane_diff, offsetof(app, runs)},

@@ -7,13 +7,29 @@
 
 #include "app/tui/pane/pane.h"
 
-// Of the pane of the verdict.
+// A turn that is known to fit: one of the engine's dry runs, of the plans beside a knob, or of the points of Fit.
+typedef struct fix_row {
+    int dry_run; // index of report.oom.fixes; −1: none of them
+    int point;   // index of fit.point; −1: none of them
+    hr_knob_id id;
+    int side; // WHATIF_LESS, WHATIF_MORE
+    uint64_t peak_bytes;
+    uint64_t limit_bytes; // with it; 0: there is none
+    double seconds;       // NaN: the device cannot tell
+    hr_turn_cost cost;    // beside the knobs as they are
+} fix_row;
+
+enum { FIX_ROWS_MAX = 24 };
+
+// Of its panes.
 typedef struct doctor_state {
     const feed *feed;
     const glyphs *glyphs;
     size_t
         top; // 0: the verdict, with what shows it below as far as there is room; from 1 on: that alone, from row top - 1
-    uint64_t report; // of which it is
+    uint64_t report;           // of which it is
+    fix_row fix[FIX_ROWS_MAX]; // as the next frame shows them
+    size_t fix_count;
 } doctor_state;
 
 extern const pane_ops pane_doctor, pane_fixes;
@@ -58,20 +74,6 @@ const char *doctor_finding(const feed *f, finding_kind kind, char text[FINDING_T
 
 // Bytes that are short are the host's: then peaks are the host's too.
 bool doctor_is_of_host(const feed *f);
-
-// A turn that is known to fit: one of the engine's dry runs, of the plans beside a knob, or of the points of Fit.
-typedef struct fix_row {
-    int dry_run; // index of report.oom.fixes; −1: none of them
-    int point;   // index of fit.point; −1: none of them
-    hr_knob_id id;
-    int side; // WHATIF_LESS, WHATIF_MORE
-    uint64_t peak_bytes;
-    uint64_t limit_bytes; // with it; 0: there is none
-    double seconds;       // NaN: the device cannot tell
-    hr_turn_cost cost;    // beside the knobs as they are
-} fix_row;
-
-enum { FIX_ROWS_MAX = 24 };
 
 // After an out-of-memory: the dry runs' fixes in their order, then the single turns that fit. Where the knobs wait and are
 // planned not to fit: the single turns that do and the points of Fit. Both as the dry runs' stand: what costs least first, of that

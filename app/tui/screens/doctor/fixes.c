@@ -28,9 +28,8 @@ static const table_column columns[] = {
 
 static size_t count(const void *of)
 {
-    const feed *f = of;
-    fix_row rows[FIX_ROWS_MAX];
-    return doctor_fixes(f, rows);
+    const doctor_state *s = of;
+    return s->fix_count;
 }
 
 static double left_of(const fix_row *row)
@@ -40,11 +39,10 @@ static double left_of(const fix_row *row)
 
 static void cell(const void *of, size_t at, unsigned column, char text[TABLE_CELL_MAX])
 {
-    const feed *f = of;
-    fix_row rows[FIX_ROWS_MAX];
+    const doctor_state *s = of;
+    const feed *f = s->feed;
+    const fix_row *row = &s->fix[at];
     char words[HR_KNOB_TEXT_MAX];
-    doctor_fixes(f, rows);
-    const fix_row *row = &rows[at];
     switch (column) {
     case COLUMN_KNOBS:
         snprintf(text, TABLE_CELL_MAX, "%.*s", TABLE_CELL_MAX - 1, doctor_fix_text(f, row, words));
@@ -72,45 +70,40 @@ static void cell_short(const void *of, size_t at, unsigned column, char text[TAB
     if (column == COLUMN_KNOBS) {
         short_pairs(whole, text, TABLE_CELL_MAX);
     } else if (column == COLUMN_COST) {
-        fix_row rows[FIX_ROWS_MAX];
-        doctor_fixes(of, rows);
-        snprintf(text, TABLE_CELL_MAX, "%s", hr_turn_cost_name(rows[at].cost));
+        const doctor_state *s = of;
+        snprintf(text, TABLE_CELL_MAX, "%s", hr_turn_cost_name(s->fix[at].cost));
     }
 }
 
 static double number(const void *of, size_t at, unsigned column)
 {
-    const feed *f = of;
-    fix_row rows[FIX_ROWS_MAX];
-    doctor_fixes(f, rows);
-    return column == COLUMN_PEAK   ? (double)rows[at].peak_bytes
-           : column == COLUMN_LEFT ? left_of(&rows[at])
-                                   : rows[at].seconds;
+    const doctor_state *s = of;
+    const fix_row *row = &s->fix[at];
+    return column == COLUMN_PEAK   ? (double)row->peak_bytes
+           : column == COLUMN_LEFT ? left_of(row)
+                                   : row->seconds;
 }
 
 static uint64_t key(const void *of, size_t at)
 {
-    const feed *f = of;
-    fix_row rows[FIX_ROWS_MAX];
+    const doctor_state *s = of;
     char words[HR_KNOB_TEXT_MAX];
-    doctor_fixes(f, rows);
-    return name_key(doctor_fix_text(f, &rows[at], words));
+    return name_key(doctor_fix_text(s->feed, &s->fix[at], words));
 }
 
 // Rows change with the report, with every answer, and with an end of the out-of-memory.
 static uint64_t version(const void *of)
 {
-    const feed *f = of;
-    return f->report_version << 40 ^ f->answers.question << 16 ^ (uint64_t)count(f) << 2 ^
+    const doctor_state *s = of;
+    const feed *f = s->feed;
+    return f->report_version << 40 ^ f->answers.question << 16 ^ (uint64_t)s->fix_count << 2 ^
            (uint64_t)doctor_misses(f) << 1 ^ doctor_has_oom(f);
 }
 
 static role role_of(const void *of, size_t at)
 {
-    const feed *f = of;
-    fix_row rows[FIX_ROWS_MAX];
-    doctor_fixes(f, rows);
-    return rows[at].dry_run >= 0 ? ROLE_GOOD : ROLE_TEXT;
+    const doctor_state *s = of;
+    return s->fix[at].dry_run >= 0 ? ROLE_GOOD : ROLE_TEXT;
 }
 
 static const table_source source = {
@@ -149,13 +142,21 @@ static bool wants_fit(const feed *f)
     return doctor_has_oom(f) || doctor_misses(f);
 }
 
+// Once a frame: what each row costs is worked out from all knobs.
+static pane_request settle(const pane_view *v, void *own)
+{
+    doctor_state *s = own;
+    s->fix_count = doctor_fixes(v->feed, s->fix);
+    return (pane_request){0};
+}
+
 static void draw(const canvas *c, const pane_view *v)
 {
     char right[96];
     snprintf(right, sizeof right, "%s%s · %s · a applies", doctor_is_of_host(v->feed) ? "host · " : "",
              feed_unit(v->feed).name, wants_fit(v->feed) ? "planned to fit" : "need less");
     const char *words_there = words_for_none(v->feed);
-    if (count(v->feed) == 0 && words_there != NULL) {
+    if (count(v->rows) == 0 && words_there != NULL) {
         canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
         pane_table_rule(c, v, right);
         paint_wrapped(&words, 0, ROLE_DIM, words_there);
@@ -166,12 +167,11 @@ static void draw(const canvas *c, const pane_view *v)
 
 static pane_request enter(const pane_view *v, void *own)
 {
-    (void)own;
-    fix_row rows[FIX_ROWS_MAX];
-    const size_t fixes = doctor_fixes(v->feed, rows), at = table_selected(&v->tables[v->pane]);
-    pane_request r = {.kind = at < fixes ? PANE_TURNS : PANE_SAYS};
-    if (at < fixes) {
-        doctor_fix_text(v->feed, &rows[at], r.text);
+    const doctor_state *s = own;
+    const size_t at = table_selected(&v->tables[v->pane]);
+    pane_request r = {.kind = at < s->fix_count ? PANE_TURNS : PANE_SAYS};
+    if (at < s->fix_count) {
+        doctor_fix_text(v->feed, &s->fix[at], r.text);
     } else {
         snprintf(r.text, sizeof r.text, "there is nothing to apply%s: no turn is planned to %s",
                  is_planning(v->feed) ? " yet" : "", wants_fit(v->feed) ? "fit" : "need less");
@@ -182,31 +182,32 @@ static pane_request enter(const pane_view *v, void *own)
 static void say(const pane_view *v, char text[PANE_TEXT_MAX])
 {
     const feed *f = v->feed;
-    fix_row rows[FIX_ROWS_MAX];
+    const doctor_state *s = v->rows;
     char words[HR_KNOB_TEXT_MAX], peak[FORMAT_MAX], seconds[FORMAT_MAX], cost[HR_TURN_WORDS_MAX];
-    const size_t fixes = doctor_fixes(f, rows), at = table_selected(&v->tables[v->pane]);
-    if (at >= fixes) {
+    const size_t at = table_selected(&v->tables[v->pane]);
+    if (at >= s->fix_count) {
         snprintf(text, PANE_TEXT_MAX, "%s", words_for_none(f) != NULL ? words_for_none(f) : source.empty);
         return;
     }
+    const fix_row *row = &s->fix[at];
     const byte_unit unit = feed_unit(f);
-    snprintf(
-        text, PANE_TEXT_MAX, "%zu turns are planned to %s; %s would peak at %s %s%s and take %s a step: %s.",
-        fixes, wants_fit(f) ? "fit" : "need less", doctor_fix_text(f, &rows[at], words),
-        format_bytes(rows[at].peak_bytes, unit, peak), unit.name, doctor_is_of_host(f) ? " of the host" : "",
-        format_seconds(rows[at].seconds, seconds), doctor_fix_cost(f, &rows[at], cost));
+    snprintf(text, PANE_TEXT_MAX,
+             "%zu turns are planned to %s; %s would peak at %s %s%s and take %s a step: %s.", s->fix_count,
+             wants_fit(f) ? "fit" : "need less", doctor_fix_text(f, row, words),
+             format_bytes(row->peak_bytes, unit, peak), unit.name, doctor_is_of_host(f) ? " of the host" : "",
+             format_seconds(row->seconds, seconds), doctor_fix_cost(f, row, cost));
 }
 
 static bool copy(const pane_view *v, char *text, size_t size)
 {
-    fix_row rows[FIX_ROWS_MAX];
+    const doctor_state *s = v->rows;
     char pairs[HR_KNOB_TEXT_MAX];
-    size_t fixes = doctor_fixes(v->feed, rows), at = table_selected(&v->tables[v->pane]), used = 0;
-    if (at >= fixes) {
+    size_t at = table_selected(&v->tables[v->pane]), used = 0;
+    if (at >= s->fix_count) {
         return false;
     }
     text[0] = '\0';
-    doctor_fix_text(v->feed, &rows[at], pairs);
+    doctor_fix_text(v->feed, &s->fix[at], pairs);
     for (const char *pair = pairs; *pair != '\0' && used < size;) {
         size_t length = strcspn(pair, " ");
         int put = snprintf(text + used, size - used, "%s-s %.*s", used > 0 ? " " : "", (int)length, pair);
@@ -219,6 +220,7 @@ static bool copy(const pane_view *v, char *text, size_t size)
 const pane_ops pane_fixes = {.draw = draw,
                              .table = &source,
                              .table_y = 1,
+                             .settle = settle,
                              .enter = enter,
                              .enter_does = "apply",
                              .say = say,
