@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "insight/calibrate_part.h"
 #include "insight/rate_fit.h"
 
@@ -248,6 +249,16 @@ static hr_status finish(const calibration_part *part, const calibration_task *ta
     return HR_OK;
 }
 
+// What was measured is gone only behind rates that are kept, or refused.
+static void keep(const calibration_task *task, const cost_rates *rates, hr_calibration *out)
+{
+    const bool is_refused = out->refusal[0] != '\0';
+    out->kept = !is_refused && task->rates != NULL && rates_save(task->rates, task->key, rates);
+    if (task->part != NULL && !out->goes_on && (out->kept || is_refused || task->rates == NULL)) {
+        calibration_part_remove(task->part);
+    }
+}
+
 hr_status calibrate_on(const calibration_task *task, cost_rates *rates, hr_calibration *out, hr_err *err)
 {
     calibration_part part = {0};
@@ -271,8 +282,8 @@ hr_status calibrate_on(const calibration_task *task, cost_rates *rates, hr_calib
         out->seconds = (double)(time->now_ns(time->context) - begin_ns) * 1e-9;
         status = finish(&part, task, rates, out, err);
     }
-    if (status == HR_OK && task->part != NULL && !out->goes_on) {
-        calibration_part_remove(task->part);
+    if (status == HR_OK) {
+        keep(task, rates, out);
     }
     calibration_part_deinit(&part);
     return status;
@@ -314,14 +325,14 @@ static calibration_time time_of(const device_ops *device, void *context)
     return time;
 }
 
-static hr_status calibrate_device(const calibration_task *task, hr_calibration *out, hr_err *err)
+static hr_status calibrate_device(calibration_task *task, hr_calibration *out, hr_err *err)
 {
+    char path[HR_CALIBRATION_PATH_MAX];
     cost_rates rates;
+    task->rates = rates_path(path, sizeof path) ? path : NULL;
     const hr_status status = calibrate_on(task, &rates, out, err);
-    const bool has_place = rates_path(out->path, sizeof out->path);
-    if (status == HR_OK && has_place && out->refusal[0] == '\0') {
-        out->kept = rates_save(out->path, task->key, &rates);
-    }
+    (void)text_copy(out->path, sizeof out->path, task->rates == NULL ? "" : path);
+    task->rates = NULL;
     return status;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A calibration on any device and by any clock, without a file: what hr_calibrate keeps.
+// A calibration on any device and by any clock: what hr_calibrate does.
 #ifndef INSIGHT_CALIBRATE_H
 #define INSIGHT_CALIBRATE_H
 
@@ -21,10 +21,12 @@ typedef struct calibration_task {
     calibration_time *time; // its limits are set here
     double seconds;         // of time->now_ns, at most
     const char *part;       // file of what is measured until it is whole; NULL: none
+    const char *rates;      // file that keeps the rates; NULL: none
     uint64_t key;           // of the device, in that file
 } calibration_task;
 
-// Goes on from the part, measures, fits and judges. `out` has everything but kept and path. Errors of the device and memory only.
+// Goes on from the part, measures, fits, judges, and keeps the rates unless they are refused. The part goes when nothing is left to
+// be done with it: where the rates could not be kept it stays. `out` has everything but path. Errors of the device and memory only.
 HR_MUST_CHECK hr_status calibrate_on(const calibration_task *task, cost_rates *rates, hr_calibration *out,
                                      hr_err *err);
 

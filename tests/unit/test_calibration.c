@@ -87,7 +87,7 @@ static const device_ops made_up = {.name = "made up",
 
 static hr_calibration result;
 static cost_rates rates;
-static const char *part; // NULL: none
+static const char *part, *rates_file; // NULL: none
 static uint64_t part_key;
 
 static void calibrate_once(machine *m, double seconds)
@@ -105,6 +105,7 @@ static void calibrate_once(machine *m, double seconds)
                                    .time = &time,
                                    .seconds = seconds,
                                    .part = part,
+                                   .rates = rates_file,
                                    .key = part_key};
     ck_assert_int_eq(calibrate_on(&task, &rates, &result, NULL), HR_OK);
     device_plan.close(m->plan);
@@ -257,6 +258,28 @@ START_TEST(what_was_cut_short_goes_on_and_ends_as_if_it_had_not_been)
 }
 END_TEST
 
+START_TEST(what_was_measured_stays_where_its_rates_could_not_be_kept)
+{
+    char path[96];
+    (void)snprintf(path, sizeof path, "%s/headroom/calibration", folder);
+    rates_file = "/dev/null/calibration";
+    calibrate(&(machine){.seed = 1}, 200);
+    ck_assert_str_eq(result.refusal, "");
+    ck_assert(!result.kept);
+    ck_assert_int_eq(access(part, F_OK), 0);
+    rates_file = path;
+    calibrate(&(machine){.seed = 1}, 200);
+    ck_assert_uint_eq(result.resumed_count, CALIBRATION_PROGRAMS);
+    ck_assert(result.kept);
+    ck_assert_int_ne(access(part, F_OK), 0);
+    calibrate(&(machine){.seed = 3, .disturb = 14, .by = 20}, 4000);
+    ck_assert_str_ne(result.refusal, "");
+    ck_assert(!result.kept);
+    ck_assert_int_ne(access(part, F_OK), 0);
+    rates_file = NULL;
+}
+END_TEST
+
 // Measures few programs, and leaves their part, of which *bytes are given.
 static char *leave_part(size_t *bytes)
 {
@@ -366,6 +389,7 @@ int main(void)
     tcase_add_unchecked_fixture(parts, warm_up, NULL);
     tcase_add_checked_fixture(parts, make_folder, remove_folder);
     tcase_add_test(parts, what_was_cut_short_goes_on_and_ends_as_if_it_had_not_been);
+    tcase_add_test(parts, what_was_measured_stays_where_its_rates_could_not_be_kept);
     tcase_add_test(parts, a_part_that_is_wrong_is_as_if_it_were_not_there);
     tcase_add_test(parts, a_request_for_host_memory_that_fails_leaves_the_part_whole);
     tcase_add_test(parts, only_one_measures_at_a_time);
