@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/lua/script.h"
@@ -283,12 +284,29 @@ static void add_csv(lua_State *L)
 
 // ---- the file -------------------------------------------------------------------------------------------------------
 
-// Writes what is there at once and takes its name then. Nothing in it raises.
+// A new file beside `path`, under a name that was nobody's, in the mode that any new file gets.
+static FILE *open_beside(const char *path, char beside[SCRIPT_PATH_MAX + 8])
+{
+    (void)snprintf(beside, SCRIPT_PATH_MAX + 8, "%s.XXXXXX", path);
+    const int fd = mkstemp(beside);
+    if (fd < 0) {
+        return NULL;
+    }
+    const mode_t mask = umask(0);
+    (void)umask(mask);
+    FILE *file = fchmod(fd, 0666 & ~mask) == 0 ? fdopen(fd, "wb") : NULL;
+    if (file == NULL) {
+        (void)close(fd);
+        (void)unlink(beside);
+    }
+    return file;
+}
+
+// Writes what is there at once and takes its name then, when it is on the disk. Nothing in it raises.
 static hr_status write_pieces(lua_State *L, const char *path, hr_err *err)
 {
     char beside[SCRIPT_PATH_MAX + 8];
-    (void)snprintf(beside, sizeof beside, "%s.new", path);
-    FILE *file = fopen(beside, "wb");
+    FILE *file = open_beside(path, beside);
     if (file == NULL) {
         return HR_FAIL(err, WRITE, "%s: %s", path, strerror(errno));
     }
@@ -300,7 +318,7 @@ static hr_status write_pieces(lua_State *L, const char *path, hr_err *err)
         (void)fwrite(text, 1, length, file);
         lua_pop(L, 1);
     }
-    const bool failed = ferror(file) != 0;
+    const bool failed = ferror(file) != 0 || fflush(file) != 0 || fsync(fileno(file)) != 0;
     const bool closed = fclose(file) == 0;
     if (failed || !closed || rename(beside, path) != 0) {
         const hr_status status = HR_FAIL(err, WRITE, "%s: %s", path, strerror(errno));

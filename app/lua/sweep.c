@@ -118,11 +118,15 @@ static void set_figures(lua_State *L, int row, bool run)
     lua_pop(L, 1);
 }
 
-// The training that the recipe has waits meanwhile. Stack: …, row, overrides.
+// The training that the recipe has waits meanwhile, and its save is neither written nor gone on from. Stack: …, row, overrides.
 static void run_row(lua_State *L, int row, lua_Integer steps)
 {
     script *s = script_of(L);
     hr_engine *waiting = s->training;
+    const bool epoch_begins = s->epoch_begins;
+    const hr_knob_value save = s->knobs.value[HR_KNOB_TRAIN_SAVE];
+    const hr_knob_value resume = s->knobs.value[HR_KNOB_TRAIN_RESUME];
+    s->knobs.value[HR_KNOB_TRAIN_SAVE] = s->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){0};
     lua_pushinteger(L, steps);
     lua_setfield(L, row + 1, "steps");
     s->training = NULL;
@@ -131,6 +135,9 @@ static void run_row(lua_State *L, int row, lua_Integer steps)
     const bool fine = lua_pcall(L, 1, 1, 0) == LUA_OK;
     script_drop_training(s);
     s->training = waiting;
+    s->epoch_begins = epoch_begins;
+    s->knobs.value[HR_KNOB_TRAIN_SAVE] = save;
+    s->knobs.value[HR_KNOB_TRAIN_RESUME] = resume;
     keep_answer(L, row, fine, "run");
 }
 

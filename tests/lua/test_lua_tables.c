@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a recipe makes of results: hr.sweep, hr.compare, hr.export, hr.plot, hr.weights.
 #include <math.h>
+#include <sys/stat.h>
 
 #include "lua/recipe_run.h"
 
@@ -30,6 +31,19 @@ START_TEST(a_sweep_is_plans_and_runs)
         "hr.run{steps = 3, fresh = true}\n"
         "hr.sweep({['batch.size'] = {2}}, {steps = 1})\n"
         "assert(hr.run{steps = 1}.train.weights_sha256 == all)\n");
+}
+END_TEST
+
+START_TEST(a_sweep_leaves_the_save_and_goes_on_from_none)
+{
+    recipe_expect_fine_small(SMALL "hr.knobs.train.save = 'mine.safetensors'\n"
+                                   "hr.run{steps = 3}\n"
+                                   "hr.sweep({['batch.size'] = {2}}, {steps = 2})\n"
+                                   "assert(hr.knobs.train.save:find('mine.safetensors', 1, true))\n"
+                                   "hr.load('mine.safetensors')\n"
+                                   "local rows = hr.sweep({['batch.size'] = {2}}, {steps = 2})\n"
+                                   "assert(rows[1].run.train.steps == 2, rows[1].run.train.steps)\n"
+                                   "assert(hr.run{steps = 1}.train.steps == 4)\n");
 }
 END_TEST
 
@@ -118,6 +132,27 @@ START_TEST(a_value_is_json)
 }
 END_TEST
 
+// Under whatever name the file is written before it takes its own.
+START_TEST(a_link_beside_a_file_leads_nowhere)
+{
+    recipe_run r;
+    recipe_make(&r);
+    recipe_put(&r, "recipe.lua", "hr.export('a.txt', 'new')\n", 26);
+    recipe_put(&r, "mine", "old", 3);
+    ck_assert_int_eq(chdir(r.folder), 0);
+    ck_assert_int_eq(mkdir("headroom-out", 0777), 0);
+    ck_assert_int_eq(symlink("../mine", "headroom-out/a.txt.new"), 0);
+    recipe_start(&r, 0, NULL, &test_limits);
+    ck_assert_msg(r.code == 0, "%s", r.notes);
+    char *mine = file_text("mine"), *text = file_text("headroom-out/a.txt");
+    ck_assert_str_eq(mine, "old");
+    ck_assert_str_eq(text, "new");
+    free(mine);
+    free(text);
+    recipe_drop(&r);
+}
+END_TEST
+
 START_TEST(what_cannot_be_written_is_refused)
 {
     static const char *const wrong[] = {"hr.export('../x.csv', {{a = 1}})",
@@ -198,10 +233,12 @@ int main(void)
     TCase *tc = tcase_create("tables");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_sweep_is_plans_and_runs);
+    tcase_add_test(tc, a_sweep_leaves_the_save_and_goes_on_from_none);
     tcase_add_test(tc, a_sweep_goes_on_over_what_does_not_fit_or_is_refused);
     tcase_add_test(tc, a_comparison_has_what_differs);
     tcase_add_test(tc, a_table_is_a_csv);
     tcase_add_test(tc, a_value_is_json);
+    tcase_add_test(tc, a_link_beside_a_file_leads_nowhere);
     tcase_add_test(tc, what_cannot_be_written_is_refused);
     tcase_add_test(tc, a_plot_is_drawn_in_letters_and_as_svg);
     tcase_add_test(tc, weights_have_norms_and_histograms);
