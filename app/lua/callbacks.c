@@ -154,6 +154,8 @@ void script_open_callbacks(lua_State *L)
     lua_pushstring(L, handler_type);
     lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
+    (void)lua_newuserdatauv(L, 0, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &script_of(L)->raised_in_step);
 }
 
 // ---- calling --------------------------------------------------------------------------------------------------------

@@ -47,11 +47,20 @@ static bool is_wanted(const script *s, const hr_event *event)
     }
 }
 
+// Of the run's own save, not of one that hr.save wrote elsewhere.
+static bool is_kept(const script *s, const hr_event *event)
+{
+    const char *text = event->u.note.text; // cut where the path is longer
+    return event->kind == HR_EVENT_SAVED &&
+           strncmp(text, hr_knob_text(hr_engine_knobs(s->training), HR_KNOB_TRAIN_SAVE),
+                   sizeof event->u.note.text - 1) == 0;
+}
+
 void script_collect_event(void *context, const hr_event *event)
 {
     script *s = context;
     s->trained = s->trained || event->kind == HR_EVENT_STEP;
-    s->saved_steps = event->kind == HR_EVENT_SAVED ? event->u.note.count : s->saved_steps;
+    s->saved_steps = is_kept(s, event) ? event->u.note.count : s->saved_steps;
     s->built = s->built || event->kind == HR_EVENT_BUILD;
     if (event->kind == HR_EVENT_EVAL) {
         s->evaluated = true;
@@ -84,11 +93,17 @@ static void set_bytes(lua_State *L, const char *name, uint64_t bytes)
     lua_setfield(L, -2, name);
 }
 
+// nil where no engine is.
 static void push_now(lua_State *L, const char *name)
 {
     const script *s = script_of(L);
+    const hr_engine *engine = s->engine != NULL ? s->engine : s->training;
     hr_engine_now now;
-    hr_engine_look(s->engine != NULL ? s->engine : s->training, &now);
+    if (engine == NULL) {
+        lua_pushnil(L);
+        return;
+    }
+    hr_engine_look(engine, &now);
     if (strcmp(name, "by_category") == 0) {
         script_push_by_category(L, now.by_category);
     } else if (strcmp(name, "in_use_bytes") == 0) {
@@ -150,6 +165,16 @@ static int get_missing(lua_State *L)
     return 1;
 }
 
+static void guard(lua_State *L, script_event event, bool lasts);
+
+// __close of an event's table, which is closed when its handlers are done, also by an error.
+static int end_moment(lua_State *L)
+{
+    lua_settop(L, 1);
+    guard(L, (script_event)lua_tointeger(L, lua_upvalueindex(1)), false);
+    return 0;
+}
+
 // Of the table on top of the stack. Two of them for each event, in the registry.
 static void guard(lua_State *L, script_event event, bool lasts)
 {
@@ -157,7 +182,10 @@ static void guard(lua_State *L, script_event event, bool lasts)
     const void *key = &keys[event][lasts];
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TNIL) {
         lua_pop(L, 1);
-        lua_createtable(L, 0, 2);
+        lua_createtable(L, 0, 3);
+        lua_pushinteger(L, event);
+        lua_pushcclosure(L, end_moment, 1);
+        lua_setfield(L, -2, "__close");
         lua_pushinteger(L, event);
         lua_pushboolean(L, lasts);
         lua_pushcclosure(L, get_missing, 2);
@@ -174,9 +202,9 @@ static void guard(lua_State *L, script_event event, bool lasts)
 static void call(lua_State *L, script_event event, uint64_t bytes)
 {
     guard(L, event, true);
+    lua_toclose(L, -1);
     lua_pushvalue(L, -1);
     (void)script_call_handlers(L, event, bytes);
-    guard(L, event, false);
     lua_pop(L, 1);
 }
 
@@ -376,17 +404,15 @@ void script_deliver_begins(lua_State *L)
 {
     script *s = script_of(L);
     hr_engine_now now;
-    if (!script_listens(s, SCRIPT_EVENT_EPOCH_BEGIN) && !script_listens(s, SCRIPT_EVENT_STEP_BEGIN)) {
-        return;
-    }
     hr_engine_look(s->engine, &now);
     const uint64_t step = hr_engine_steps(s->engine) + 1;
     if (now.next != HR_ENGINE_TRAINS || s->begun_step == step) { // a knob that is turned here builds anew
         return;
     }
     s->begun_step = step;
-    if (s->epoch_begins) {
-        s->epoch_begins = false;
+    const bool epoch_begins = s->epoch_begins;
+    s->epoch_begins = false;
+    if (epoch_begins) {
         deliver_number(L, SCRIPT_EVENT_EPOCH_BEGIN, step - 1);
     }
     deliver_number(L, SCRIPT_EVENT_STEP_BEGIN, step);
@@ -415,7 +441,9 @@ void script_tell_update(void *context)
     lua_pushcfunction(L, call_before_update);
     if (lua_pcall(L, 0, 0, top + 1) != LUA_OK) {
         s->raised_in_step = true;
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &s->raised_in_step);
+        (void)lua_rawgetp(L, LUA_REGISTRYINDEX, &s->raised_in_step);
+        lua_insert(L, -2);
+        (void)lua_setiuservalue(L, -2, 1); // which needs no memory
     }
     lua_settop(L, top);
     s->in_step = false;
@@ -428,6 +456,7 @@ void script_raise_from_step(lua_State *L)
     if (s->raised_in_step) {
         s->raised_in_step = false;
         (void)lua_rawgetp(L, LUA_REGISTRYINDEX, &s->raised_in_step);
+        (void)lua_getiuservalue(L, -1, 1);
         (void)lua_error(L);
     }
 }

@@ -118,7 +118,7 @@ typedef struct script {
     uint64_t wanted_steps;     // of a run, from where a save that it resumes ends; 0: that is settled
     lua_State *driving;        // on which the run under way was called
     bool in_step;              // a callback runs within a step: the engine cannot be asked for anything
-    bool raised_in_step;       // and it failed: registry[address of this]
+    bool raised_in_step;       // and it failed: with the user value of registry[address of this]
     hr_report report;          // being turned into a table
     hr_replay *replay;         // of the last hr.replay, and
     hr_weight_stats weights;   // of the last hr.weights
@@ -255,7 +255,7 @@ HR_MUST_CHECK hr_status script_confine_knobs(const script *s, hr_knobs *knobs, h
 
 // turning.c
 // Turns what differs from `wanted`, in an order that is legal if there is one. The errors of HR_COMMAND_KNOB, of the first that
-// cannot be turned; others are then.
+// cannot be turned; none is then.
 HR_MUST_CHECK hr_status script_turn_engine(hr_engine *engine, const hr_knobs *wanted, hr_err *err);
 int script_with(lua_State *L);
 int script_apply(lua_State *L);

@@ -65,6 +65,53 @@ START_TEST(a_step_says_what_the_moment_is_like)
 }
 END_TEST
 
+START_TEST(a_moment_ends_with_an_error_too)
+{
+    recipe_expect_fine_small(SMALL "local kept\n"
+                                   "hr.on('step', function(s) kept = s error('enough') end)\n"
+                                   "assert(not pcall(hr.run, {steps = 2}))\n"
+                                   "assert(kept.step == 1 and kept.learning_rate == nil)\n"
+                                   "hr.preset 'small.yaml'\n"
+                                   "assert(kept.learning_rate == nil and kept.by_category == nil)\n"
+                                   "hr.on('step', nil)\n"
+                                   "hr.on('evaluation', function(e) kept = e error('enough') end)\n"
+                                   "assert(not pcall(hr.eval))\n"
+                                   "assert(kept.eval_loss and kept.in_use_bytes == nil)\n"
+                                   "hr.on('evaluation', nil)\n"
+                                   "hr.on('before_update', function(e) kept = e error('enough') end)\n"
+                                   "assert(not pcall(hr.run, {steps = 2}))\n"
+                                   "assert(kept.step == 1 and kept.in_use_bytes == nil)\n");
+}
+END_TEST
+
+// Also where nobody listened as it did, and where a sweep trained others meanwhile.
+START_TEST(an_epoch_begins_once)
+{
+    recipe_expect_fine_small(SMALL "hr.run{steps = 1}\n"
+                                   "hr.on('epoch_begin', function() error('again') end)\n"
+                                   "hr.run{steps = 1}\n"
+                                   "hr.on('epoch_begin', nil)\n"
+                                   "hr.sweep({['batch.size'] = {2}}, {steps = 1})\n"
+                                   "hr.on('epoch_begin', function() error('again') end)\n"
+                                   "hr.run{steps = 1}\n");
+}
+END_TEST
+
+// Also a value that is none.
+START_TEST(what_a_callback_raises_within_a_step_comes_out)
+{
+    recipe_expect_fine_small(SMALL "for _, value in ipairs{'text', 3, false, {}} do\n"
+                                   "  hr.on('before_update', function() error(value, 0) end)\n"
+                                   "  local ok, e = pcall(hr.run, {steps = 1})\n"
+                                   "  assert(not ok and e == value, e)\n"
+                                   "  hr.on('before_update', nil)\n"
+                                   "end\n"
+                                   "hr.on('before_update', function() error(nil) end)\n"
+                                   "local ok, e = pcall(hr.run, {steps = 1})\n"
+                                   "assert(not ok and e == nil)\n");
+}
+END_TEST
+
 START_TEST(a_wrong_name_is_told_with_the_right_ones)
 {
     recipe_expect_fine(
@@ -280,6 +327,9 @@ int main(void)
     tcase_add_test(tc, events_come_in_the_order_of_a_training);
     tcase_add_test(tc, an_epoch_ends_with_its_evaluation_and_another_begins);
     tcase_add_test(tc, a_step_says_what_the_moment_is_like);
+    tcase_add_test(tc, a_moment_ends_with_an_error_too);
+    tcase_add_test(tc, an_epoch_begins_once);
+    tcase_add_test(tc, what_a_callback_raises_within_a_step_comes_out);
     tcase_add_test(tc, a_wrong_name_is_told_with_the_right_ones);
     tcase_add_test(tc, every_error_under_pcall_is_a_text_with_its_place);
     tcase_add_test(tc, an_error_in_a_callback_shows_its_way_there);
