@@ -18,7 +18,8 @@ static hr_status turn_one(hr_engine *engine, const hr_knobs *wanted, int id, hr_
     return hr_engine_command(engine, &c, err);
 }
 
-hr_status script_turn_engine(hr_engine *engine, const hr_knobs *wanted, hr_err *err)
+// Those that can be turned are, whatever becomes of the others.
+static hr_status turn_what_can_be(hr_engine *engine, const hr_knobs *wanted, hr_err *err)
 {
     hr_status status = HR_OK;
     bool turned = true;
@@ -37,6 +38,17 @@ hr_status script_turn_engine(hr_engine *engine, const hr_knobs *wanted, hr_err *
                 *err = why;
             }
         }
+    }
+    return status;
+}
+
+hr_status script_turn_engine(hr_engine *engine, const hr_knobs *wanted, hr_err *err)
+{
+    const hr_knobs before = *hr_engine_knobs(engine);
+    const hr_status status = turn_what_can_be(engine, wanted, err);
+    if (status != HR_OK) {
+        hr_err back = {0};
+        (void)turn_what_can_be(engine, &before, &back); // where it was a moment ago
     }
     return status;
 }

@@ -56,6 +56,24 @@ START_TEST(with_in_a_callback_turns_the_run)
 }
 END_TEST
 
+// Two are asked for and one is refused: neither holds.
+START_TEST(what_is_refused_half_way_turns_nothing)
+{
+    recipe_expect_fine(PLAN "local tried = 0\n"
+                            "hr.on('step', function(s)\n"
+                            "  assert(s.samples == 128)\n"
+                            "  local wrong = {['batch.size'] = 64, ['precision.loss_scale'] = 'dynamic'}\n"
+                            "  local fine = pcall(hr.with, wrong, function() end)\n"
+                            "  assert(not fine and hr.knobs.batch.size == 128, hr.knobs.batch.size)\n"
+                            "  fine = pcall(hr.apply, {'batch.size=64', 'precision.loss_scale=dynamic'})\n"
+                            "  assert(not fine and hr.knobs.batch.size == 128, hr.knobs.batch.size)\n"
+                            "  tried = tried + 1\n"
+                            "end)\n"
+                            "hr.run{steps = 3}\n"
+                            "assert(tried == 3 and hr.knobs.batch.size == 128)\n");
+}
+END_TEST
+
 START_TEST(another_preset_within_keeps_its_own_knobs)
 {
     recipe_expect_fine(PLAN "hr.with({batch = {size = 32}}, function() hr.preset 'mlp' end)\n"
@@ -156,6 +174,7 @@ int main(void)
     tcase_add_test(tc, what_with_turns_is_turned_back);
     tcase_add_test(tc, with_turns_back_after_an_error_and_across_a_yield);
     tcase_add_test(tc, with_in_a_callback_turns_the_run);
+    tcase_add_test(tc, what_is_refused_half_way_turns_nothing);
     tcase_add_test(tc, another_preset_within_keeps_its_own_knobs);
     tcase_add_test(tc, every_fix_can_be_applied);
     tcase_add_test(tc, an_oom_callback_applies_a_fix);
