@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "headroom/save.h"
+
 #include "app/lua/fields.h"
 #include "app/lua/script.h"
 
@@ -131,6 +133,16 @@ int script_save(lua_State *L)
     return 1;
 }
 
+// Before the training that is there goes for it.
+static void check_save(lua_State *L, const char *path)
+{
+    hr_save_about about;
+    hr_err err = {0};
+    if (hr_save_look(path, &about, &err) != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+}
+
 int script_load(lua_State *L)
 {
     script *s = script_of(L);
@@ -140,6 +152,7 @@ int script_load(lua_State *L)
     script_check_may_ask(L);
     (void)script_current_knobs(L);
     (void)snprintf(text, sizeof text, "%.255s", path);
+    check_save(L, text);
     if (s->engine != NULL) {
         hr_command load = {
             .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = HR_KNOB_TRAIN_RESUME};

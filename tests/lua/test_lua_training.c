@@ -80,6 +80,16 @@ START_TEST(what_was_saved_is_loaded_under_its_name)
 }
 END_TEST
 
+START_TEST(what_cannot_be_loaded_leaves_the_training)
+{
+    recipe_expect_fine_small(SMALL "hr.run{steps = 3}\n"
+                                   "local ok, e = pcall(hr.load, 'no.safetensors')\n"
+                                   "assert(not ok and e:find('no.safetensors', 1, true), e)\n"
+                                   "assert(not pcall(hr.load, 'recipe.lua'))\n"
+                                   "assert(hr.run{steps = 1}.train.steps == 4)\n");
+}
+END_TEST
+
 START_TEST(a_callback_saves_and_goes_back)
 {
     recipe_expect_fine_small(
@@ -153,6 +163,7 @@ int main(void)
     tcase_add_test(tc, knobs_that_are_legal_together_are_turned_together);
     tcase_add_test(tc, out_of_memory_keeps_the_weights);
     tcase_add_test(tc, what_was_saved_is_loaded_under_its_name);
+    tcase_add_test(tc, what_cannot_be_loaded_leaves_the_training);
     tcase_add_test(tc, a_callback_saves_and_goes_back);
     tcase_add_test(tc, only_what_lies_below_is_written_and_read);
     tcase_add_test(tc, an_evaluation_changes_nothing);
