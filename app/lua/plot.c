@@ -2,6 +2,7 @@
 // hr.plot: lines over x, as an object with .text (what print shows) and .svg.
 #include "app/lua/plot.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,6 +154,9 @@ int script_plot(lua_State *L)
     find_extremes(&p);
     if (p.series_count == 0 || p.x_least > p.x_most) {
         return script_error(L, "hr.plot has no point to draw: no x and y are both finite numbers");
+    }
+    if (!isfinite(p.x_most - p.x_least) || !isfinite(p.y_most - p.y_least)) {
+        return script_error(L, "hr.plot draws at most %g from the least to the most", DBL_MAX);
     }
     lua_newtable(L);
     set_picture(L, "text", &p, plot_write_text);

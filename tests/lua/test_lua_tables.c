@@ -192,7 +192,8 @@ START_TEST(a_plot_is_drawn_in_letters_and_as_svg)
         "local one = hr.plot{x = {5}, y = {hr.bytes('1MiB')}}\n"
         "assert(tostring(one):find('1.00 MiB', 1, true))\n"
         "for _, wrong in ipairs{{}, {x = {1}}, {x = {}, y = {}}, {x = {1}, y = {0/0}}, {x = {1}, y = 3},\n"
-        "    {x = {0}, y = {1}, log_x = true}, {x = {1}, y = {a = 1}}, {x = {1}, y = {1}, colour = 'red'}} "
+        "    {x = {0}, y = {1}, log_x = true}, {x = {1}, y = {a = 1}}, {x = {1}, y = {1}, colour = 'red'},\n"
+        "    {x = {1, 2}, y = {-1.7e308, 1.7e308}}, {x = {-1.7e308, 1.7e308}, y = {1, 2}}} "
         "do\n"
         "  assert(not pcall(hr.plot, wrong))\n"
         "end\n");
