@@ -55,8 +55,10 @@ static bool are_same(const hr_knobs *a, const hr_knobs *b)
 static bool is_at_work(learn_state *l)
 {
     lesson_state *s = &l->lesson;
+    const char *preset = s->open == NULL ? "" : hr_lesson_tell(s->open)->preset;
     const bool works = s->open != NULL && s->phase == LESSON_WORKS &&
-                       strcmp(hr_preset_name(l->feed->preset), hr_lesson_tell(s->open)->preset) == 0;
+                       (strcmp(hr_preset_name(l->feed->preset), preset) == 0 ||
+                        strcmp(hr_preset_path(l->feed->preset), preset) == 0);
     s->has_begun = works && (s->has_begun || are_same(&l->feed->knobs, &s->start));
     return s->has_begun && !s->in_sandbox;
 }
