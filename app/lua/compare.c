@@ -87,7 +87,7 @@ static int difference_to_text(lua_State *L)
 {
     lua_settop(L, 1);
     const lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
-    lua_pushliteral(L, "");
+    lua_pushstring(L, count > 0 ? "" : "no difference");
     for (lua_Integer k = 1; k <= count; k++) {
         char line[192], a[40], b[40], change[24] = "";
         lua_rawgeti(L, 1, k);
@@ -111,11 +111,23 @@ static int difference_to_text(lua_State *L)
     return 1;
 }
 
+static void check_result(lua_State *L, int index)
+{
+    get_raw(L, index, "memory");
+    if (!lua_istable(L, -1)) {
+        (void)script_error(L, "hr.compare takes two results of hr.plan or hr.run, the %s is none",
+                           index == 1 ? "first" : "second");
+    }
+    lua_pop(L, 1);
+}
+
 int script_compare(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
+    check_result(L, 1);
+    check_result(L, 2);
     lua_newtable(L);
     if (luaL_newmetatable(L, difference_type)) {
         lua_pushcfunction(L, difference_to_text);

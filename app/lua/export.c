@@ -114,9 +114,23 @@ static void add_json_text(lua_State *L, int index)
 
 static void add_json(lua_State *L, int index, int depth);
 
+// A table that is a list and has names, too, would lose them.
+static void check_list(lua_State *L, int index, lua_Integer count)
+{
+    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+        const lua_Integer k = lua_isinteger(L, -2) ? lua_tointeger(L, -2) : 0;
+        if (k < 1 || k > count) {
+            (void)script_error(
+                L, "hr.export: a table is a list of %I and has the key '%s', too, which JSON has not",
+                (LUAI_UACINT)count, luaL_tolstring(L, -2, NULL));
+        }
+    }
+}
+
 static void add_json_list(lua_State *L, int index, int depth)
 {
     const lua_Integer count = (lua_Integer)lua_rawlen(L, index);
+    check_list(L, index, count);
     add(L, "[");
     for (lua_Integer k = 1; k <= count; k++) {
         add(L, k > 1 ? ", " : "");
@@ -253,6 +267,19 @@ static void push_column(lua_State *L, int index, const char *column)
     }
 }
 
+// The same of row `row`, which lies behind `columns`, and of the name on top of the stack.
+static void push_checked_column(lua_State *L, int columns, lua_Integer row)
+{
+    if (!lua_istable(L, columns + 1)) {
+        (void)script_error(L, "hr.export: row %I of a .csv needs a table, had a %s", (LUAI_UACINT)row,
+                           luaL_typename(L, columns + 1));
+    }
+    if (lua_type(L, -1) != LUA_TSTRING) {
+        (void)script_error(L, "hr.export: columns needs names, had a %s", luaL_typename(L, -1));
+    }
+    push_column(L, columns + 1, lua_tostring(L, -1));
+}
+
 static void add_csv(lua_State *L)
 {
     const int columns = PIECES + 1;
@@ -271,8 +298,7 @@ static void add_csv(lua_State *L)
         for (lua_Integer k = 1; k <= count; k++) {
             lua_rawgeti(L, columns, k);
             if (row > 0) {
-                luaL_checktype(L, columns + 1, LUA_TTABLE);
-                push_column(L, columns + 1, luaL_checkstring(L, -1));
+                push_checked_column(L, columns, row);
             }
             add_cell(L, lua_gettop(L));
             add(L, k < count ? "," : "\n");
@@ -337,8 +363,9 @@ static void add_value(lua_State *L, const char *path)
         add_json(L, VALUE_ARGUMENT, 0);
         add(L, "\n");
     } else if (ends_in(path, ".svg") && lua_istable(L, VALUE_ARGUMENT)) {
-        (void)lua_getfield(L, VALUE_ARGUMENT, "svg");
-        (void)luaL_checkstring(L, -1);
+        if (lua_getfield(L, VALUE_ARGUMENT, "svg") != LUA_TSTRING) {
+            (void)script_error(L, "hr.export: a .svg is made of a plot or of a text, had another table");
+        }
         add_top(L);
     } else if (ends_in(path, ".txt") || ends_in(path, ".svg") || ends_in(path, ".md")) {
         (void)luaL_tolstring(L, VALUE_ARGUMENT, NULL);

@@ -13,7 +13,8 @@ static void read_keep(lua_State *L, hr_fit_wish *wish)
 {
     hr_err err = {0};
     *wish = (hr_fit_wish){.permission = HR_PERMIT_OPTIMIZER};
-    if (lua_getfield(L, 1, "keep") != LUA_TNIL && hr_fit_keep(wish, luaL_checkstring(L, -1), &err) != HR_OK) {
+    const char *keep = script_text_option(L, 1, "keep", NULL);
+    if (keep != NULL && hr_fit_keep(wish, keep, &err) != HR_OK) {
         hr_err_try(&err, "hr.fit{keep = \"batch,precision\"}");
         (void)script_raise(L, &err);
     }

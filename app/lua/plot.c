@@ -22,8 +22,7 @@ static void copy_text(char to[PLOT_TEXT_MAX], const char *from)
 
 static void text_option(lua_State *L, const char *name, char to[PLOT_TEXT_MAX])
 {
-    (void)lua_getfield(L, 1, name);
-    copy_text(to, luaL_optstring(L, -1, ""));
+    copy_text(to, script_text_option(L, 1, name, ""));
     lua_pop(L, 1);
 }
 

@@ -77,9 +77,9 @@ static const script_api_row rows[] = {
      "ends the recipe with exit code 1 when the condition is false or nil; gives the condition", NULL,
      DEMO "hr.expect(hr.plan().fits, \"the demo fits its card\")",
      script_expect},
-    {"explain", "[trace,] {steps = N, knob = value, …}", "trace?: string|table, options?: table", "table?",
+    {"explain", "[trace,] {steps = N, knob = value, …}", "trace?: string|table, options?: table", "table",
      "why the preset, or a recorded trace or a scenario, runs out of memory: the names are those of `oom` in `headroom "
-     "explain --json`, nil where it fits; hr.plan and hr.run take the knobs of a fix, the cheapest first", NULL,
+     "explain --json`, with fits, which is true where they are nil; hr.plan and hr.run take the knobs of a fix, the cheapest first", NULL,
      DEMO "local why = hr.explain{[\"device.vram\"] = \"50MiB\"}\n"
      "assert(why.cause == \"capacity\" and why.needed_bytes > \"50MiB\")\n"
      "local knobs = why.fixes[1].knobs\nknobs[\"device.vram\"] = \"50MiB\"\nassert(hr.plan(knobs).fits)\n"

@@ -11,10 +11,9 @@ static const char *const run_options[] = {"steps", "until_oom", "fresh", NULL};
 
 // ---- options --------------------------------------------------------------------------------------------------------
 
-// The steps of the table at 1; `otherwise` when it names none.
-static uint64_t steps_option(lua_State *L, uint64_t otherwise)
+uint64_t script_steps_option(lua_State *L, int index, uint64_t otherwise)
 {
-    if (lua_getfield(L, 1, "steps") == LUA_TNIL) {
+    if (lua_getfield(L, index, "steps") == LUA_TNIL) {
         lua_pop(L, 1);
         return otherwise;
     }
@@ -74,7 +73,7 @@ int script_plan(lua_State *L)
     hr_engine_options options = {.plan_only = true};
     script_read_options(L, plan_options, &knobs);
     script_create_engine(L, &knobs, &options, &s->planner);
-    command(L, s->planner, HR_COMMAND_RUN, steps_option(L, PLAN_STEPS));
+    command(L, s->planner, HR_COMMAND_RUN, script_steps_option(L, 1, PLAN_STEPS));
     while (!idle) {
         script_begin_engine(s);
         hr_engine_advance(s->planner, &idle);
@@ -178,7 +177,7 @@ static uint64_t steps_to_run(lua_State *L, const hr_knobs *knobs)
     (void)lua_getfield(L, 1, "until_oom");
     bool endless = lua_toboolean(L, -1);
     lua_pop(L, 1);
-    uint64_t steps = steps_option(L, (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_STEPS));
+    uint64_t steps = script_steps_option(L, 1, (uint64_t)hr_knob_int(knobs, HR_KNOB_TRAIN_STEPS));
     if (steps == 0 && !endless) {
         hr_err err = {0};
         (void)HR_FAIL(&err, LUA, "hr.run needs a number of steps, and train.steps is 0");
@@ -270,7 +269,7 @@ int script_run(lua_State *L)
     }
     script_read_options(L, run_options, &knobs);
     const uint64_t steps = steps_to_run(L, &knobs);
-    const bool counts = steps_option(L, 0) > 0;
+    const bool counts = script_steps_option(L, 1, 0) > 0;
     reset_run(L);
     script_take_training(L, &knobs, fresh);
     s->wanted_steps = counts && resumes(s) ? steps : 0;

@@ -184,6 +184,8 @@ int script_raise_unknown(lua_State *L, const char *format, const char *name, con
                          size_t count);
 // Every key of the table at `index` is one of `names` (NULL-terminated), which are options of `function`. Raises.
 void script_check_options(lua_State *L, int index, const char *function, const char *const *names);
+// The text `name` of the table at `index`, which keeps it and is pushed; `otherwise` where it has none. Raises.
+const char *script_text_option(lua_State *L, int index, const char *name, const char *otherwise);
 // The error on top of the stack as a text, without the place in front.
 void script_strip_place(lua_State *L);
 // Raises an engine's error at the recipe's line; remembers its status and its `try:` line.
@@ -268,6 +270,8 @@ void script_push_oom(lua_State *L, const hr_report_oom *oom);
 // The table at 1, or an empty one that comes there: the recipe's knobs with those turned that it names; `names` (NULL-terminated) are
 // no knobs. Raises, also where there is no preset.
 void script_read_options(lua_State *L, const char *const *names, hr_knobs *knobs);
+// The whole number `steps` of the table at `index`, from 1; `otherwise` when it names none. Raises.
+uint64_t script_steps_option(lua_State *L, int index, uint64_t otherwise);
 int script_plan(lua_State *L);
 int script_run(lua_State *L);
 int script_on(lua_State *L);

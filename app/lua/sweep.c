@@ -119,7 +119,7 @@ static void set_figures(lua_State *L, int row, bool run)
 }
 
 // The training that the recipe has waits meanwhile, and its save is neither written nor gone on from. Stack: …, row, overrides.
-static void run_row(lua_State *L, int row, lua_Integer steps)
+static void run_row(lua_State *L, int row, uint64_t steps)
 {
     script *s = script_of(L);
     hr_engine *waiting = s->training;
@@ -127,7 +127,7 @@ static void run_row(lua_State *L, int row, lua_Integer steps)
     const hr_knob_value save = s->knobs.value[HR_KNOB_TRAIN_SAVE];
     const hr_knob_value resume = s->knobs.value[HR_KNOB_TRAIN_RESUME];
     s->knobs.value[HR_KNOB_TRAIN_SAVE] = s->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){0};
-    lua_pushinteger(L, steps);
+    lua_pushinteger(L, (lua_Integer)steps);
     lua_setfield(L, row + 1, "steps");
     s->training = NULL;
     lua_pushcfunction(L, script_run);
@@ -141,7 +141,7 @@ static void run_row(lua_State *L, int row, lua_Integer steps)
     keep_answer(L, row, fine, "run");
 }
 
-static void add_row(lua_State *L, lua_Integer n, lua_Integer steps)
+static void add_row(lua_State *L, lua_Integer n, uint64_t steps)
 {
     push_combination(L, n);
     push_combination(L, n);
@@ -169,12 +169,10 @@ int script_sweep(lua_State *L)
     }
     lua_settop(L, 2);
     script_check_options(L, 2, "hr.sweep", names);
-    (void)lua_getfield(L, 2, "steps");
-    const lua_Integer steps = luaL_optinteger(L, -1, 0);
+    const uint64_t steps = script_steps_option(L, 2, 0);
     if (steps > 0 && script_of(L)->engine != NULL) {
         return script_error(L, "hr.sweep with steps within a callback of hr.run: one run at a time");
     }
-    lua_pop(L, 1);
     lua_newtable(L);
     const lua_Integer combinations = push_keys(L);
     for (lua_Integer n = 0; n < combinations; n++) {

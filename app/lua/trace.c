@@ -150,6 +150,17 @@ void script_check_options(lua_State *L, int index, const char *function, const c
     }
 }
 
+const char *script_text_option(lua_State *L, int index, const char *name, const char *otherwise)
+{
+    if (lua_getfield(L, index, name) == LUA_TNIL) {
+        return otherwise;
+    }
+    if (!lua_isstring(L, -1)) {
+        (void)script_error(L, "%s needs a text, had a %s", name, luaL_typename(L, -1));
+    }
+    return lua_tostring(L, -1);
+}
+
 void script_strip_place(lua_State *L)
 {
     const char *error = luaL_tolstring(L, -1, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a recipe makes of results: hr.sweep, hr.compare, hr.export, hr.plot, hr.weights.
+#include <errno.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -62,7 +63,11 @@ START_TEST(a_sweep_goes_on_over_what_does_not_fit_or_is_refused)
              "assert(e:find('at most 10000 combinations', 1, true))\n"
              "assert(not pcall(hr.sweep, {['batch.size'] = {1, nil, 3}}))\n"
              "ok, e = pcall(hr.sweep, {['batch.size'] = {1}}, {stesp = 3})\n"
-             "assert(e:find(\"hr.sweep has no option 'stesp' — did you mean 'steps'?\", 1, true), e)\n");
+             "assert(e:find(\"hr.sweep has no option 'stesp' — did you mean 'steps'?\", 1, true), e)\n"
+             "for _, steps in ipairs{-3, 0, 1.5, 'x'} do\n"
+             "  ok, e = pcall(hr.sweep, {['batch.size'] = {1}}, {steps = steps})\n"
+             "  assert(not ok and e:find('steps needs a whole number from 1', 1, true), e)\n"
+             "end\n");
 }
 END_TEST
 
@@ -76,7 +81,11 @@ START_TEST(a_comparison_has_what_differs)
              "assert(peak.a == a.memory.peak_in_use_bytes and peak.b == b.memory.peak_in_use_bytes)\n"
              "assert(math.abs(peak.change - (peak.b / peak.a - 1)) < 1e-12)\n"
              "assert(found['memory.limit_bytes'] == nil and found['step.effective_batch'].b == 64)\n"
-             "assert(#hr.compare(a, a) == 0 and tostring(hr.compare(a, a)) == '')\n"
+             "assert(#hr.compare(a, a) == 0 and tostring(hr.compare(a, a)) == 'no difference')\n"
+             "local ok, e = pcall(hr.compare, a, {fits = true})\n"
+             "assert(not ok and e:find('hr.compare takes two results of hr.plan or hr.run, the second is "
+             "none', 1, "
+             "true), e)\n"
              "for line in tostring(hr.compare(a, b)):gmatch('[^\\n]+') do assert(#line <= 80 and not "
              "line:find(' $'), line) end\n"
              "local no = hr.plan{batch = {size = 1024}}\n"
@@ -155,23 +164,36 @@ END_TEST
 
 START_TEST(what_cannot_be_written_is_refused)
 {
-    static const char *const wrong[] = {"hr.export('../x.csv', {{a = 1}})",
-                                        "hr.export('/tmp/x.csv', {{a = 1}})",
-                                        "hr.export('x.exe', 'x')",
-                                        "hr.export('x.csv', {})",
-                                        "hr.export('x.csv', 3)",
-                                        "hr.export('x.csv', {3}, {columns = {'a'}})",
-                                        "hr.export('x.json', print)",
-                                        "hr.export('x.json', {[{}] = 1})",
-                                        "local t = {} t.t = t hr.export('x.json', t)",
-                                        "hr.export('x.json')",
-                                        "hr.export('none/x.json', 1)",
-                                        "hr.export('x.svg', {})",
-                                        "hr.export('x.csv', {{a = 1}}, {colums = {'a'}})"};
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"hr.export('../x.csv', {{a = 1}})", "a recipe may not use '../x.csv'"},
+        {"hr.export('/tmp/x.csv', {{a = 1}})", "a recipe may not use '/tmp/x.csv'"},
+        {"hr.export('x.exe', 'x')", "hr.export writes .csv, .json, .svg, .txt and .md, had 'x.exe'"},
+        {"hr.export('x.csv', {})", "a .csv is made of a list of tables"},
+        {"hr.export('x.csv', 3)", "table expected, got number"},
+        {"hr.export('x.csv', {{a = 1}, 3}, {columns = {'a'}})",
+         "row 2 of a .csv needs a table, had a number"},
+        {"hr.export('x.csv', {{a = 1}}, {columns = {{}}})", "columns needs names, had a table"},
+        {"hr.export('x.json', print)", "JSON has no function"},
+        {"hr.export('x.json', {[{}] = 1})", "a table has a table as key"},
+        {"hr.export('x.json', {{1, 2, name = 'x'}})", "a list of 2 and has the key 'name', too"},
+        {"local t = {} t.t = t hr.export('x.json', t)", "tables lie in each other more than 16 deep"},
+        {"hr.export('x.json')", "value expected"},
+        {"hr.export('none/x.json', 1)", "headroom-out/none/x.json: No such file"},
+        {"hr.export('x.svg', {})", "a .svg is made of a plot or of a text"},
+        {"hr.export('x.csv', {{a = 1}}, {colums = {'a'}})", "did you mean 'columns'?"},
+        {"hr.plot{x = {1}, y = {1}, title = {}}", "title needs a text, had a table"},
+    };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
-        recipe_run r = recipe_run_text(wrong[k], &test_limits);
-        ck_assert_msg(r.code != 0, "%s", wrong[k]);
-        ck_assert_int_ne(access("headroom-out/x.csv", F_OK), 0);
+        recipe_run r;
+        recipe_make(&r);
+        recipe_put(&r, "recipe.lua", wrong[k].text, strlen(wrong[k].text));
+        ck_assert_int_eq(chdir(r.folder), 0);
+        recipe_start(&r, 0, NULL, &test_limits);
+        ck_assert_msg(r.code != 0 && strstr(r.notes, wrong[k].says) != NULL, "%s: %s", wrong[k].text,
+                      r.notes);
+        ck_assert_msg(rmdir("headroom-out") == 0 || errno == ENOENT, "%s has written", wrong[k].text);
         recipe_drop(&r);
     }
 }

@@ -536,10 +536,10 @@ function hr.eval() end
 ---@return any
 function hr.expect(condition, message) end
 
----why the preset, or a recorded trace or a scenario, runs out of memory: the names are those of `oom` in `headroom explain --json`, nil where it fits; hr.plan and hr.run take the knobs of a fix, the cheapest first
+---why the preset, or a recorded trace or a scenario, runs out of memory: the names are those of `oom` in `headroom explain --json`, with fits, which is true where they are nil; hr.plan and hr.run take the knobs of a fix, the cheapest first
 ---@param trace? string|table
 ---@param options? table
----@return table?
+---@return table
 function hr.explain(trace, options) end
 
 ---writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, and gives the path
