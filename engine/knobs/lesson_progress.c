@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file of progress: "NAME done hints runs turned", a line a lesson.
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "headroom/lesson.h"
 
@@ -48,6 +50,11 @@ static void append_line(text *to, const char *name, const hr_lesson_progress *p)
                 p->turned);
 }
 
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
 static void write_all(const char *path, const text *content)
 {
     file_writer *writer = NULL;
@@ -64,6 +71,9 @@ void hr_lesson_progress_write(const char *path, const char *name, const hr_lesso
 {
     char *all = read_all(path), *rest = NULL;
     text content = {0};
+    if (all == NULL && is_there(path)) {
+        return; // it would take what others did with it
+    }
     for (char *line = all == NULL ? NULL : strtok_r(all, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         char of[NAME_BYTES];
