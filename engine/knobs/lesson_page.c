@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages with the figures that they quote.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,9 @@
 #include "knobs/lesson.h"
 
 enum { EXPRESSION_MAX = 256 };
+
+// Numbers that three digits do not say, and that a double still counts one by one.
+static const double LARGE_FROM = 1000, EXACT_BELOW = 1e15;
 
 static const char *say_grouped(double number, char said[HR_LESSON_VALUE_TEXT_MAX])
 {
@@ -43,6 +47,9 @@ const char *hr_lesson_say(const hr_lesson_value *value, char said[HR_LESSON_VALU
     case HR_LESSON_UNKNOWN:
         break;
     case HR_LESSON_REAL:
+        if (fabs(value->number) >= LARGE_FROM && fabs(value->number) < EXACT_BELOW) {
+            return say_grouped(value->number, said);
+        }
         (void)snprintf(said, HR_LESSON_VALUE_TEXT_MAX, "%.3g", value->number);
         return said;
     case HR_LESSON_COUNT:
