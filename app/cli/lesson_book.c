@@ -52,14 +52,14 @@ static hr_status print_answers(const hr_lesson_about *about, const hr_lesson_run
 {
     for (uint32_t k = 0; k < about->question_count; k++) {
         const hr_lesson_question *q = &about->questions[k];
-        hr_lesson_value value;
+        hr_lesson_value value = {.kind = HR_LESSON_UNKNOWN};
         char said[HR_LESSON_VALUE_TEXT_MAX], *because = NULL;
-        HR_TRY(hr_lesson_evaluate(q->answer, runs, &value, err));
+        if (q->choice == 0) {
+            HR_TRY(hr_lesson_evaluate(q->answer, runs, &value, err));
+        }
         HR_TRY(hr_lesson_fill(q->because, runs, &because, err));
         printf("**%s** %s\n",
-               q->choices.count > 0 ? q->choices.data[(uint32_t)value.number - 1].text
-                                    : hr_lesson_say(&value, said),
-               because);
+               q->choice > 0 ? q->choices.data[q->choice - 1].text : hr_lesson_say(&value, said), because);
         hr_lesson_text_free(because);
         puts("");
     }
@@ -71,9 +71,9 @@ static hr_status print_solved(const hr_lesson *lesson, hr_lesson_table *table, h
     const hr_lesson_about *about = hr_lesson_tell(lesson);
     hr_knobs knobs;
     HR_TRY(hr_lesson_knobs(lesson, about->solution, &knobs, err));
-    HR_TRY(hr_lesson_try(table, &knobs, err));
     printf("### What solves it\n\n`%s`\n\n", about->solution);
-    HR_TRY(print_answers(about, hr_lesson_table_runs(table), err));
+    HR_TRY(print_answers(about, hr_lesson_table_runs(table), err)); // of the start, as they are asked
+    HR_TRY(hr_lesson_try(table, &knobs, err));
     return print_pages(&about->after, hr_lesson_table_runs(table), err);
 }
 

@@ -18,7 +18,7 @@
 #include "app/cli/say.h"
 #include "app/cli/state.h"
 
-enum { LINE_MAX_BYTES = 512, QUESTIONS_MAX = 8 };
+enum { LINE_MAX_BYTES = 512 };
 
 typedef struct talk {
     const hr_lesson *lesson;
@@ -27,7 +27,7 @@ typedef struct talk {
     hr_knobs knobs;  // as they are turned
     hr_knobs parked; // what they were when the sandbox was entered
     bool in_sandbox, has_run, passed, wants_next, left, at_terminal;
-    double guessed[QUESTIONS_MAX]; // NaN: nothing was said
+    double guessed[HR_LESSON_QUESTIONS_MAX]; // NaN: nothing was said
     hr_lesson_progress progress;
     char state[PATH_MAX]; // "": nothing is remembered
 } talk;
@@ -129,14 +129,13 @@ static hr_status answer(const talk *t, uint32_t index, hr_err *err)
     const hr_lesson_question *q = &t->about->questions[index];
     const double guessed = t->guessed[index];
     char said[HR_LESSON_VALUE_TEXT_MAX];
-    hr_lesson_value value;
-    HR_TRY(hr_lesson_evaluate(q->answer, runs_of(t), &value, err));
-    const bool right =
-        fabs(guessed - value.number) <= (q->choices.count > 0 ? 0 : q->within * fabs(value.number));
+    hr_lesson_value value = {.number = q->choice};
+    if (q->choice == 0) {
+        HR_TRY(hr_lesson_evaluate(q->answer, runs_of(t), &value, err));
+    }
+    const bool right = fabs(guessed - value.number) <= (q->choice > 0 ? 0 : q->within * fabs(value.number));
     printf("  %s ", isnan(guessed) ? "Answer:" : right ? "Right:" : "Not so:");
-    say_paragraph(q->choices.count > 0 ? q->choices.data[(uint32_t)value.number - 1].text
-                                       : hr_lesson_say(&value, said),
-                  10);
+    say_paragraph(q->choice > 0 ? q->choices.data[q->choice - 1].text : hr_lesson_say(&value, said), 10);
     return q->because[0] == '\0' ? HR_OK : lesson_show_page(q->because, runs_of(t), err);
 }
 
@@ -381,7 +380,7 @@ static hr_status obey(talk *t, const char *line, hr_err *err)
 
 static hr_status predict(talk *t, hr_err *err)
 {
-    uint32_t count = t->about->question_count < QUESTIONS_MAX ? t->about->question_count : QUESTIONS_MAX;
+    const uint32_t count = t->about->question_count;
     for (uint32_t k = 0; k < count && !t->left; k++) {
         HR_TRY(ask(t, k, err));
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "headroom/report_fields.h"
 #include "headroom/words.h"
 
 #include "base/text.h"
@@ -55,6 +56,31 @@ static hr_lesson_run take_run(lesson_reading *r, const yaml_node *node)
     return run;
 }
 
+// What stands before the first '.' of a path: a word that a path can spell, and that means nothing else there.
+static void check_run_name(lesson_reading *r, const yaml_node *child)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    static const char spelled[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    const size_t length = strlen(child->key);
+    if (length == 0 || length >= sizeof((hr_lesson_seen *)NULL)->name || strspn(child->key, letters) == 0 ||
+        strspn(child->key, spelled) != length) {
+        yaml_problem(r->file, child->key_line, child->key_column,
+                     "a run's name is one short word of letters, digits and '_', had '%s'", child->key);
+        return;
+    }
+    bool taken = strcmp(child->key, "knobs") == 0 || strcmp(child->key, "events") == 0;
+    for (uint32_t k = 0; k < r->name_count; k++) {
+        taken = taken || strcmp(r->names[k], child->key) == 0;
+    }
+    for (const hr_field *field = hr_report_fields(); !hr_field_is_end(field); field++) {
+        taken = taken || (field->name != NULL && strcmp(field->name, child->key) == 0);
+    }
+    if (taken) {
+        yaml_problem(r->file, child->key_line, child->key_column,
+                     "'%s' is a word of its own in a path: a run needs another name", child->key);
+    }
+}
+
 static void take_runs(lesson_reading *r, const yaml_node *node)
 {
     hr_lesson_about *about = &r->lesson->about;
@@ -65,10 +91,7 @@ static void take_runs(lesson_reading *r, const yaml_node *node)
         return;
     }
     for (const yaml_node *child = node->child; child != NULL && runs != NULL; child = child->next) {
-        if (strlen(child->key) >= sizeof((hr_lesson_seen *)NULL)->name || strchr(child->key, '.') != NULL) {
-            yaml_problem(r->file, child->key_line, child->key_column,
-                         "a run's name is one short word, had '%s'", child->key);
-        }
+        check_run_name(r, child);
         runs[about->run_count] = take_run(r, child);
         r->names[r->name_count++] = runs[about->run_count++].name;
     }
@@ -113,7 +136,7 @@ static void take_goals(lesson_reading *r, const yaml_node *node)
 }
 
 // A number's answer is an expression, a choice's its number.
-static void check_answer(lesson_reading *r, const yaml_node *node, const hr_lesson_question *q)
+static void check_answer(lesson_reading *r, const yaml_node *node, hr_lesson_question *q)
 {
     int64_t choice = 0;
     hr_err err = {0};
@@ -127,6 +150,7 @@ static void check_answer(lesson_reading *r, const yaml_node *node, const hr_less
                lesson_check_expression(q->answer, r->names, r->name_count, &err) != HR_OK) {
         lesson_report(r, node, &err);
     }
+    q->choice = (uint32_t)choice;
 }
 
 static double take_within(lesson_reading *r, const yaml_node *node)
@@ -167,8 +191,9 @@ static void take_questions(lesson_reading *r, const yaml_node *node)
 {
     hr_lesson_about *about = &r->lesson->about;
     hr_lesson_question *questions = lesson_memory(r, node->count, sizeof *questions);
-    if (node->kind != YAML_SEQUENCE) {
-        yaml_problem(r->file, node->line, node->column, "'ask' needs a list of questions");
+    if (node->kind != YAML_SEQUENCE || node->count > HR_LESSON_QUESTIONS_MAX) {
+        yaml_problem(r->file, node->line, node->column, "'ask' needs a list of at most %d questions",
+                     HR_LESSON_QUESTIONS_MAX);
         return;
     }
     for (const yaml_node *child = node->child; child != NULL && questions != NULL; child = child->next) {
@@ -284,6 +309,14 @@ static void report_unknown_keys(lesson_reading *r, const yaml_node *root)
     }
 }
 
+static void check_not_empty(lesson_reading *r, const lesson_key *row, const yaml_node *node)
+{
+    if (!row->optional && node->kind == YAML_SEQUENCE && node->count == 0) {
+        yaml_problem(r->file, node->line, node->column, "'%s' is empty: a lesson needs one of them",
+                     row->key);
+    }
+}
+
 static void take_keys(lesson_reading *r, const yaml_node *root)
 {
     for (size_t k = 0; k < KEY_COUNT; k++) {
@@ -291,6 +324,7 @@ static void take_keys(lesson_reading *r, const yaml_node *root)
         const yaml_node *node = yaml_find(root, row->key);
         if (node != NULL) {
             take_key(r, row, node);
+            check_not_empty(r, row, node);
         } else if (!row->optional) {
             yaml_problem(r->file, 1, 1, "this lesson does not say its '%s'", row->key);
         }

@@ -25,6 +25,7 @@ struct hr_lesson_table {
 
 static const hr_lesson_question question = {.question = "What grows with the batch?",
                                             .choices = TEXTS({"weights", 0}, {"activations", 0}),
+                                            .choice = 2,
                                             .answer = "2",
                                             .because = "Weights are the same at every batch.\n"};
 static const hr_lesson_goal goal = {"the largest batch that fits", "knobs.batch.size = 128"};

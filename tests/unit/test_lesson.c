@@ -98,6 +98,13 @@ START_TEST(what_is_wrong_with_a_lesson_is_said_at_its_place)
     expect_problem("[a, b, c]", "[a, b]", "'hints' needs 3");
     expect_problem("execution.mode,", "execution.mod,", "did you mean 'execution.mode'?");
     expect_problem("preset: demo", "preset: demoo", "demoo");
+    expect_problem("after: [done]", "after: []", "'after' is empty");
+    expect_problem("pages: ['Now {half.memory.peak_in_use_bytes}, {% 1/4}, {knobs.batch.size|6}.']",
+                   "pages: []", "'pages' is empty");
+    expect_problem("  half:", "  start:", "'start' is a word of its own");
+    expect_problem("  half:", "  memory:", "'memory' is a word of its own");
+    expect_problem("  half:", "  events:", "'events' is a word of its own");
+    expect_problem("  half:", "  a-b:", "one short word of letters, digits and '_', had 'a-b'");
     expect_problem("[done]",
                    "['123456789 123456789 123456789 123456789 123456789 123456789 123456789 1234567']",
                    "at most 76 columns, had 77");
@@ -138,6 +145,33 @@ START_TEST(a_lesson_here_has_its_folders_name)
     }
     lesson_name_of("a/05-b//./lesson.yaml", name, sizeof name);
     ck_assert_str_eq(name, "05-b");
+}
+END_TEST
+
+// A ninth question is refused: eight are asked.
+START_TEST(more_questions_than_are_asked_are_refused)
+{
+    static const char one[] = "  - {question: which, choices: [a, b], answer: 1}\n";
+    char ask[1024];
+    (void)snprintf(ask, sizeof ask, "ask:\n");
+    for (int k = 0; k <= HR_LESSON_QUESTIONS_MAX; k++) {
+        (void)snprintf(ask + strlen(ask), sizeof ask - strlen(ask), "%s", one);
+    }
+    (void)snprintf(ask + strlen(ask), sizeof ask - strlen(ask), "goals:\n");
+    expect_problem("goals:\n", ask, "at most 8 questions");
+}
+END_TEST
+
+// However its number is written: "+2" is the second.
+START_TEST(a_choice_is_kept_as_its_number)
+{
+    hr_lesson *lesson = NULL;
+    write_changed("goals:\n", "ask:\n  - {question: which, choices: [a, b], answer: '+2'}\ngoals:\n");
+    ck_assert_int_eq(hr_lesson_open(path, &lesson, NULL, NULL), HR_OK);
+    ck_assert_uint_eq(hr_lesson_tell(lesson)->questions[0].choice, 2);
+    hr_lesson_close(lesson);
+    expect_problem("goals:\n", "ask:\n  - {question: which, choices: [a, b], answer: 3}\ngoals:\n",
+                   "the number of a choice, 1 to 2");
 }
 END_TEST
 
@@ -234,6 +268,21 @@ START_TEST(pages_quote_the_runs)
 }
 END_TEST
 
+START_TEST(numbers_are_said_in_groups_of_three)
+{
+    static const struct {
+        double number;
+        const char *said;
+    } rows[] = {
+        {1234567890, "1,234,567,890"}, {-1000, "-1,000"}, {99.53, "99.5"}, {0.75, "0.75"}, {1e20, "1e+20"}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char said[HR_LESSON_VALUE_TEXT_MAX];
+        const hr_lesson_value value = {.kind = HR_LESSON_REAL, .number = rows[k].number};
+        ck_assert_str_eq(hr_lesson_say(&value, said), rows[k].said);
+    }
+}
+END_TEST
+
 // ---- judging --------------------------------------------------------------------------------------------------
 
 static bool passes(const hr_lesson *lesson, hr_lesson_table *table, const char *pairs, const char *refused)
@@ -293,6 +342,32 @@ START_TEST(progress_is_remembered_lesson_by_lesson)
 }
 END_TEST
 
+// What cannot be read whole is not written over.
+START_TEST(progress_that_cannot_be_read_stays)
+{
+    char file[80];
+    hr_lesson_progress p;
+    (void)snprintf(file, sizeof file, "%s/state/kept", folder);
+    hr_lesson_progress_write(file, "one", &(hr_lesson_progress){.done = true, .turned = 1});
+    (void)hr_host_mem_fail_at(1);
+    hr_lesson_progress_write(file, "two", &(hr_lesson_progress){.hints = 1});
+    (void)hr_host_mem_fail_at(0);
+    hr_lesson_progress_read(file, "one", &p);
+    ck_assert(p.done);
+    FILE *long_one = fopen(file, "a");
+    ck_assert_ptr_nonnull(long_one);
+    for (int k = 0; k < 8192; k++) {
+        (void)fprintf(long_one, "%d 1 0 0 0\n", k);
+    }
+    ck_assert_int_eq(fclose(long_one), 0);
+    struct stat before, after;
+    ck_assert_int_eq(stat(file, &before), 0);
+    hr_lesson_progress_write(file, "two", &(hr_lesson_progress){.hints = 1});
+    ck_assert_int_eq(stat(file, &after), 0);
+    ck_assert_int_eq(after.st_size, before.st_size);
+}
+END_TEST
+
 // Each request for memory fails once; nothing is lost and nothing crashes.
 START_TEST(short_memory_is_a_status)
 {
@@ -330,6 +405,10 @@ int main(void)
     tcase_add_test(tests, pages_quote_the_runs);
     tcase_add_test(tests, doing_less_does_not_pass);
     tcase_add_test(tests, progress_is_remembered_lesson_by_lesson);
+    tcase_add_test(tests, more_questions_than_are_asked_are_refused);
+    tcase_add_test(tests, a_choice_is_kept_as_its_number);
+    tcase_add_test(tests, numbers_are_said_in_groups_of_three);
+    tcase_add_test(tests, progress_that_cannot_be_read_stays);
     tcase_add_test(tests, short_memory_is_a_status);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

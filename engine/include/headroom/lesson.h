@@ -12,7 +12,13 @@
 #include "headroom/preset.h"
 #include "headroom/report.h"
 
-enum { HR_LESSON_PAGE_LINES = 20, HR_LESSON_PAGE_COLUMNS = 76, HR_LESSON_HINTS = 3, HR_LESSON_RUNS_MAX = 12 };
+enum {
+    HR_LESSON_PAGE_LINES = 20,
+    HR_LESSON_PAGE_COLUMNS = 76,
+    HR_LESSON_HINTS = 3,
+    HR_LESSON_RUNS_MAX = 12,
+    HR_LESSON_QUESTIONS_MAX = 8
+};
 
 typedef struct hr_lesson_text {
     const char *text;
@@ -35,7 +41,8 @@ typedef struct hr_lesson_run {
 typedef struct hr_lesson_question {
     const char *question;
     hr_lesson_texts choices; // none: a number is asked for
-    const char *answer;      // which choice, from 1; or an expression
+    uint32_t choice;         // which of them is right, from 1; 0: there are none
+    const char *answer;      // as it is written: a choice's number, or an expression
     const char *because;     // shown with the answer; "": nothing
     double within;           // of a number: how far it may be, as a share
 } hr_lesson_question;
@@ -200,7 +207,8 @@ typedef struct hr_lesson_progress {
     uint32_t turned; // knobs turned when it was passed, the fewest so far
 } hr_lesson_progress;
 
-// Kept in a file of one line a lesson. What cannot be read is no progress, what cannot be written is lost: neither is an error.
+// Kept in a file of one line a lesson. What cannot be read is no progress, what cannot be written is lost: neither is an error. A
+// file that is there and cannot be read whole stays as it is.
 void hr_lesson_progress_read(const char *path, const char *name, hr_lesson_progress *out);
 void hr_lesson_progress_write(const char *path, const char *name, const hr_lesson_progress *progress);
 

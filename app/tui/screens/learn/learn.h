@@ -31,7 +31,7 @@ typedef enum lesson_phase {
     LESSON_AFTER
 } lesson_phase;
 
-enum { LESSON_TEXT_MAX = 6144, LESSON_OPTIONS_MAX = 6, LESSON_QUESTIONS_MAX = 8 };
+enum { LESSON_TEXT_MAX = 6144 };
 
 typedef struct lesson_state {
     size_t serial;          // of what was opened: 1, 2, 3 …
@@ -40,7 +40,7 @@ typedef struct lesson_state {
     lesson_phase phase;
     uint32_t at;     // page, question
     uint32_t option; // under the cursor, of a question
-    uint32_t picked[LESSON_QUESTIONS_MAX];
+    uint32_t picked[HR_LESSON_QUESTIONS_MAX];
     uint32_t hint; // that is shown, from 1; 0: none
     int top;       // rows scrolled
     hr_lesson_progress progress;

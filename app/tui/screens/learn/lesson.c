@@ -5,8 +5,6 @@
 
 #include "app/tui/screens/learn/lesson_text.h"
 
-enum { QUESTIONS_MAX = LESSON_QUESTIONS_MAX };
-
 void lesson_end(lesson_state *s)
 {
     hr_lesson_end(s->table);
@@ -31,11 +29,6 @@ hr_status lesson_begin(learn_state *l, const char *name, hr_err *err)
         hr_lesson_progress_read(l->lessons_path, hr_lesson_tell(lesson)->name, &l->lesson.progress);
     }
     return hr_lesson_knobs(lesson, "", &l->lesson.start, err);
-}
-
-static uint32_t question_count(const hr_lesson_about *about)
-{
-    return about->question_count < QUESTIONS_MAX ? about->question_count : QUESTIONS_MAX;
 }
 
 // ---- judging --------------------------------------------------------------------------------------------------
@@ -138,7 +131,7 @@ static pane_request enter(const pane_view *v, void *own)
         s->at++;
         s->option = 0;
         s->phase = LESSON_ASKS;
-        return s->at < question_count(about) ? (pane_request){.kind = PANE_DONE} : begin_work(s);
+        return s->at < about->question_count ? (pane_request){.kind = PANE_DONE} : begin_work(s);
     } else if (s->phase == LESSON_WORKS && !s->has_begun) {
         return begin_work(s);
     } else if (s->phase == LESSON_WORKS) {
@@ -150,7 +143,7 @@ static pane_request enter(const pane_view *v, void *own)
     } else {
         s->at = 0;
         s->phase = LESSON_ASKS;
-        return question_count(about) > 0 ? (pane_request){.kind = PANE_DONE} : begin_work(s);
+        return about->question_count > 0 ? (pane_request){.kind = PANE_DONE} : begin_work(s);
     }
     return (pane_request){.kind = PANE_DONE};
 }

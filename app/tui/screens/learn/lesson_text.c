@@ -64,9 +64,9 @@ static void add_option(lesson_state *s, const hr_lesson_question *q, uint32_t op
     add(s, "%s", hr_lesson_say(&value, said));
 }
 
-static uint32_t right_option(const lesson_state *s, const hr_lesson_question *q)
+static uint32_t right_option(const hr_lesson_question *q)
 {
-    return q->choices.count > 0 ? (uint32_t)truth(s, q).number - 1 : 2 - first_factor(q);
+    return q->choice > 0 ? q->choice - 1 : 2 - first_factor(q);
 }
 
 static void add_question(lesson_state *s, const hr_lesson_question *q)
@@ -83,7 +83,7 @@ static void add_question(lesson_state *s, const hr_lesson_question *q)
 
 static void add_answer(lesson_state *s, const hr_lesson_question *q)
 {
-    const uint32_t right = right_option(s, q);
+    const uint32_t right = right_option(q);
     add_page(s, q->question);
     add(s, "\n%s: ", s->picked[s->at] == right ? "Right" : "Not so");
     add_option(s, q, right);
