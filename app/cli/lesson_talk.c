@@ -159,8 +159,7 @@ static hr_status show_knobs(talk *t, const char *rest, hr_err *err)
 
 static hr_status pass(talk *t, const hr_lesson_verdict *v, hr_err *err)
 {
-    t->progress.turned = t->progress.done && t->progress.turned < v->turned ? t->progress.turned : v->turned;
-    t->progress.done = true;
+    hr_lesson_progress_pass(&t->progress, v->turned);
     t->passed = true;
     remember(t);
     printf("\n  Done, with %u knob%s turned (par is %u) and %u hint%s.\n\n", v->turned,

@@ -426,6 +426,11 @@ void hr_lesson_close(hr_lesson *lesson)
     }
 }
 
+bool hr_lesson_starts_from(const hr_lesson *lesson, const hr_preset *preset)
+{
+    return strcmp(hr_preset_path(lesson->preset), hr_preset_path(preset)) == 0;
+}
+
 const hr_lesson_about *hr_lesson_tell(const hr_lesson *lesson)
 {
     return &lesson->about;

@@ -112,6 +112,13 @@ static void guard_knobs(const hr_lesson *lesson, const hr_knobs *now, hr_lesson_
     }
 }
 
+bool hr_lesson_judge_knobs(const hr_lesson *lesson, const hr_knobs *knobs, hr_lesson_verdict *out)
+{
+    *out = (hr_lesson_verdict){.passed = true};
+    guard_knobs(lesson, knobs, out);
+    return out->passed;
+}
+
 static uint64_t batch_of(const hr_knobs *knobs)
 {
     return (uint64_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE) *

@@ -29,6 +29,12 @@ static char *read_all(const char *path)
     return file_read(path, PROGRESS_FILE_MAX, &data, &bytes, NULL) == HR_OK ? data : NULL;
 }
 
+void hr_lesson_progress_pass(hr_lesson_progress *progress, uint32_t turned)
+{
+    progress->turned = progress->done && progress->turned < turned ? progress->turned : turned;
+    progress->done = true;
+}
+
 void hr_lesson_progress_read(const char *path, const char *name, hr_lesson_progress *out)
 {
     char *all = read_all(path), *rest = NULL;

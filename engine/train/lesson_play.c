@@ -47,7 +47,9 @@ static hr_status play(const hr_lesson *lesson, const hr_preset *preset, const hr
     out->knobs = *knobs;
     listener l = {.events = &out->events, .computes = !plans};
     const hr_engine_options options = {.plan_only = plans, .sink = hear, .sink_context = &l};
-    HR_TRY(hr_engine_create(preset, knobs, &options, &engine, err));
+    hr_knobs played = *knobs;
+    played.value[HR_KNOB_TRAIN_SAVE] = played.value[HR_KNOB_TRAIN_SAVE_EVERY] = (hr_knob_value){0};
+    HR_TRY(hr_engine_create(preset, &played, &options, &engine, err));
     hr_status status = advance(engine, lesson->about.steps, watch, err);
     out->events.done = hr_engine_steps(engine);
     status = status == HR_OK ? hr_engine_report(engine, &out->report, err) : status;

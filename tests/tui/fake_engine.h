@@ -15,6 +15,9 @@ const hr_preset *fake_preset(void);
 // One that is open, and cannot be opened again.
 const hr_preset *fake_broken_preset(void);
 
+// Knobs that hr_lesson_try has played.
+unsigned fake_lessons_played(void);
+
 // Manual engines have no thread and no clock: a host started from now on moves in fake_engine_advance only.
 void fake_engine_set_manual(bool manual);
 // Takes the commands that wait and does `pieces` steps, builds or evaluations.

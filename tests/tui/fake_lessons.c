@@ -134,9 +134,41 @@ hr_status hr_lesson_begin(const hr_lesson *lesson, const hr_lesson_watch *watch,
     return HR_OK;
 }
 
+static unsigned played;
+
+unsigned fake_lessons_played(void)
+{
+    return played;
+}
+
+bool hr_lesson_starts_from(const hr_lesson *lesson, const hr_preset *preset)
+{
+    return strcmp(lesson->about.preset, hr_preset_name(preset)) == 0;
+}
+
+// The first lesson's batch may be turned, and nothing else.
+bool hr_lesson_judge_knobs(const hr_lesson *lesson, const hr_knobs *knobs, hr_lesson_verdict *out)
+{
+    hr_knobs start;
+    *out = (hr_lesson_verdict){.passed = hr_lesson_knobs(lesson, "", &start, NULL) == HR_OK};
+    for (unsigned k = 0; k < HR_KNOB_COUNT && out->passed; k++) {
+        char before[HR_KNOB_TEXT_MAX], after[HR_KNOB_TEXT_MAX];
+        if (k != HR_KNOB_BATCH_SIZE && strcmp(hr_knob_format(&start, (hr_knob_id)k, before),
+                                              hr_knob_format(knobs, (hr_knob_id)k, after)) != 0) {
+            out->passed = false;
+            out->count = 1;
+            (void)snprintf(out->rows[0].want, sizeof out->rows[0].want, "%s stays %.60s here",
+                           hr_knob_rows(NULL)[k].key, before);
+            (void)snprintf(out->rows[0].have, sizeof out->rows[0].have, "only the batch may be turned in it");
+        }
+    }
+    return out->passed;
+}
+
 hr_status hr_lesson_try(hr_lesson_table *table, const hr_knobs *knobs, hr_err *err)
 {
     (void)err;
+    played++;
     table->now.knobs = *knobs;
     return HR_OK;
 }

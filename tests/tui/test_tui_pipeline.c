@@ -341,7 +341,43 @@ START_TEST(a_sandbox_is_left_with_the_knobs_as_they_were)
 }
 END_TEST
 
-SUITE_MAIN("tui pipeline", a_lesson_is_done_in_the_workbench, a_sandbox_is_left_with_the_knobs_as_they_were,
+// The training of a lesson is its own from its first moment on, not from the first look at the lesson.
+START_TEST(a_knob_that_is_turned_before_the_lesson_is_looked_at_counts)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "L\n\n\n\n");
+    ck_assert(!app_begins_anew(a)); // another preset: opened as itself, with no trust of this one
+    screen_keys(a, "\n");
+    app_work(a);
+    screen_keys(a, ":batch.size=128\n6");
+    free(screen_text(a));
+    ck_assert_int_eq(a->learn.lesson.phase, LESSON_AFTER);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(what_may_not_be_turned_is_said_whole_and_not_played)
+{
+    static const screen_look narrow = {.rows = 16, .columns = 60};
+    app *a = screen_open(&narrow);
+    screen_keys(a, "L\n\n\n\n\n");
+    app_work(a);
+    screen_keys(a, "6");
+    free(screen_text(a));
+    const unsigned played = fake_lessons_played();
+    screen_keys(a, ":optimizer.kind=sgd\n");
+    char *text = screen_text(a);
+    ck_assert_ptr_nonnull(strstr(text, "NO  optimizer.kind stays"));
+    ck_assert_msg(strstr(text, "in it)") != NULL, "%s", text);
+    free(text);
+    ck_assert_uint_eq(fake_lessons_played(), played);
+    screen_close(a);
+}
+END_TEST
+
+SUITE_MAIN("tui pipeline", a_lesson_is_done_in_the_workbench,
+           a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
+           what_may_not_be_turned_is_said_whole_and_not_played, a_sandbox_is_left_with_the_knobs_as_they_were,
            the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
            the_stage_to_blame_is_named_with_what_would_help, a_pipeline_that_is_waited_for_looks_as_agreed,
            a_device_that_only_plans_says_so, what_is_not_copied_and_not_pinned_is_said,

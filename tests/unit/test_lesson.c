@@ -324,6 +324,40 @@ START_TEST(doing_less_does_not_pass)
 }
 END_TEST
 
+// Said of knobs alone: the cpu would be waited for, and a save would stand where it was pointed to.
+START_TEST(what_may_not_be_turned_is_known_before_it_is_played)
+{
+    hr_lesson *lesson = open_good();
+    hr_knobs knobs;
+    hr_lesson_verdict v;
+    ck_assert_int_eq(hr_lesson_knobs(lesson, "batch.size=1", &knobs, NULL), HR_OK);
+    ck_assert(hr_lesson_judge_knobs(lesson, &knobs, &v));
+    ck_assert_int_eq(hr_lesson_knobs(lesson, "device.kind=cpu", &knobs, NULL), HR_OK);
+    ck_assert(!hr_lesson_judge_knobs(lesson, &knobs, &v));
+    ck_assert_uint_eq(v.count, 1);
+    ck_assert_str_eq(v.rows[0].want, "device.kind stays plan here");
+    hr_lesson_close(lesson);
+}
+END_TEST
+
+START_TEST(a_run_of_a_lesson_saves_nothing)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_table *table = begin(lesson);
+    hr_knobs knobs;
+    hr_err err = {0};
+    struct stat info;
+    char save[80], pairs[160];
+    (void)snprintf(save, sizeof save, "%s/run.hrs", folder);
+    (void)snprintf(pairs, sizeof pairs, "device.kind=cpu batch.size=8 train.save=%s train.save_every=1", save);
+    ck_assert_int_eq(hr_lesson_knobs(lesson, pairs, &knobs, NULL), HR_OK);
+    ck_assert_msg(hr_lesson_try(table, &knobs, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_int_ne(stat(save, &info), 0);
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
 START_TEST(progress_is_remembered_lesson_by_lesson)
 {
     char file[80];
@@ -404,6 +438,8 @@ int main(void)
     tcase_add_test(tests, conditions_say_what_runs_are);
     tcase_add_test(tests, pages_quote_the_runs);
     tcase_add_test(tests, doing_less_does_not_pass);
+    tcase_add_test(tests, what_may_not_be_turned_is_known_before_it_is_played);
+    tcase_add_test(tests, a_run_of_a_lesson_saves_nothing);
     tcase_add_test(tests, progress_is_remembered_lesson_by_lesson);
     tcase_add_test(tests, more_questions_than_are_asked_are_refused);
     tcase_add_test(tests, a_choice_is_kept_as_its_number);

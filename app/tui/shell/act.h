@@ -34,10 +34,10 @@ void act_move_rows(app *a, int rows);
 void act_move_columns(app *a, int columns);
 void act_enter(app *a, int unused);
 void act_apply(app *a, int unused);
-void act_permit(app *a, int unused);
+void act_permit(app *a, int unused); // the next of what Fit may change
 void act_hint(app *a, int unused);
 void act_sandbox(app *a, int unused);
-void act_next(app *a, int direction); // of a lesson, or as act_match  // the next of what Fit may change
+void act_next(app *a, int direction); // of a lesson, or as act_match
 pane_id act_apply_pane(const app *a); // whose selected row `a` applies; PANE_COUNT: none of this screen
 void act_zoom(app *a, int direction);
 void act_settle_pane(app *a, pane_id pane);       // as the next frame will show it

@@ -342,12 +342,12 @@ void act_sandbox(app *a, int unused)
     ask_lesson(a, pane_ops_of(PANE_LESSON)->sandbox);
 }
 
-void act_next(app *a, int unused)
+void act_next(app *a, int direction)
 {
     if (a->overlay == OVERLAY_NONE && a->focus == PANE_LESSON) {
         ask_lesson(a, pane_ops_of(PANE_LESSON)->next);
     } else {
-        act_match(a, unused);
+        act_match(a, direction);
     }
 }
 

@@ -126,11 +126,17 @@ bool app_drain(app *a, bool *more)
 
 // ---- pending work ---------------------------------------------------------------------------------------------
 
+bool app_begins_anew(const app *a)
+{
+    return a->next.anew && strcmp(a->next.preset, hr_preset_path(a->feed.preset)) == 0;
+}
+
+// What is trusted is what is open, and no other file.
 static bool open_next(app *a)
 {
     char *problems = NULL;
     hr_err err;
-    const bool trusts = a->next.anew && hr_preset_trusts(a->feed.preset);
+    const bool trusts = app_begins_anew(a) && hr_preset_trusts(a->feed.preset);
     hr_status status = hr_replay_open_preset(a->next.preset, trusts, &a->next.opened, &problems, &err);
     hr_preset_problems_free(problems);
     if (status != HR_OK) {
@@ -207,6 +213,7 @@ static void switch_preset(app *a)
     a->feed.message.kind = MESSAGE_NONE;
     app_show_screen(a, SCREEN_BENCH);
     feed_start_engine(&a->feed);
+    learn_follow(&a->learn);
     app_tell_about(a);
     if (a->about.text[0] != '\0') {
         feed_say(&a->feed, MESSAGE_NOTE, "%s", a->about.text);

@@ -94,7 +94,7 @@ typedef struct next_training {
     pending work;
     char preset[PATH_MAX]; // to be opened
     hr_preset *opened;     // the next one, while it is tried and the training ends
-    bool anew;             // the same preset from its beginning, under `knobs`
+    bool anew;             // from its beginning under `knobs`: the same preset, or a lesson's
     hr_knobs knobs;
     bool stands; // it was tried: the training may end for it
 } next_training;
@@ -203,6 +203,7 @@ void app_show_screen(app *a, screen_id screen);
 void app_open_preset(app *a, const char *name);
 // The same preset from its beginning under these knobs, which are valid: what a training cannot be turned to.
 void app_begin_anew(app *a, const hr_knobs *knobs);
+bool app_begins_anew(const app *a); // what is to be opened is what is open
 // The same of another preset, found by its name.
 void app_begin_preset(app *a, const char *name, const hr_knobs *knobs);
 // Reads what that preset says of itself, unless that is what `about` has.

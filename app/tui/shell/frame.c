@@ -265,8 +265,8 @@ static void draw_switch(const canvas *screen, rect strip, const app *a)
 {
     char text[HR_KNOB_TEXT_MAX + 96];
     snprintf(text, sizeof text, "%" PRIu64 " steps done: y ends them and %s %.200s, any other key stays",
-             feed_run_state(&a->feed)->steps, a->next.anew ? "begins anew" : "opens",
-             a->next.anew ? hr_preset_name(a->feed.preset) : a->next.preset);
+             feed_run_state(&a->feed)->steps, app_begins_anew(a) ? "begins anew" : "opens",
+             app_begins_anew(a) ? hr_preset_name(a->feed.preset) : a->next.preset);
     draw_words(screen, strip, ROLE_WARN, text);
 }
 

@@ -44,8 +44,8 @@ void screen_line(const canvas *screen, const app *a)
     } else if (a->overlay == OVERLAY_OFFER) {
         snprintf(text, sizeof text, "resume step %" PRIu64 "? y/n", a->offer.about.steps);
     } else if (a->overlay == OVERLAY_SWITCH) {
-        snprintf(text, sizeof text, a->next.anew ? "end and begin anew? y/n" : "end and open %.64s? y/n",
-                 a->next.preset);
+        snprintf(text, sizeof text,
+                 app_begins_anew(a) ? "end and begin anew? y/n" : "end and open %.64s? y/n", a->next.preset);
     } else if (feed_run_state(&a->feed)->state >= HR_ENGINE_OOM) {
         snprintf(text, sizeof text, "%s",
                  hr_engine_state_name((hr_engine_state)feed_run_state(&a->feed)->state));

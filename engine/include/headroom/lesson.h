@@ -83,6 +83,8 @@ typedef struct hr_lesson hr_lesson;
 HR_MUST_CHECK hr_status hr_lesson_open(const char *lesson, hr_lesson **out, char **problems, hr_err *err);
 void hr_lesson_close(hr_lesson *lesson); // NULL is fine
 const hr_lesson_about *hr_lesson_tell(const hr_lesson *lesson);
+// Whether this is the preset that its start is of.
+bool hr_lesson_starts_from(const hr_lesson *lesson, const hr_preset *preset);
 
 typedef struct hr_lesson_entry {
     char name[64];
@@ -137,7 +139,7 @@ typedef struct hr_lesson_watch {
 // memory is a result. The learner's run is the start's. `lesson` is borrowed until end.
 HR_MUST_CHECK hr_status hr_lesson_begin(const hr_lesson *lesson, const hr_lesson_watch *watch,
                                         hr_lesson_table **out, hr_err *err);
-// Plays the learner's knobs; on failure what was seen before stays.
+// Plays the learner's knobs; on failure what was seen before stays. A run of a lesson saves nothing.
 HR_MUST_CHECK hr_status hr_lesson_try(hr_lesson_table *table, const hr_knobs *knobs, hr_err *err);
 const hr_lesson_runs *hr_lesson_table_runs(const hr_lesson_table *table); // [0] the learner's, [1] the start
 void hr_lesson_end(hr_lesson_table *table);                               // NULL is fine
@@ -195,6 +197,8 @@ typedef struct hr_lesson_verdict {
 // Judges runs->seen[0]. The errors of hr_lesson_holds.
 HR_MUST_CHECK hr_status hr_lesson_judge(const hr_lesson *lesson, const hr_lesson_runs *runs,
                                         hr_lesson_verdict *out, hr_err *err);
+// Of knobs that were not played: what stays as it is and was turned, as rows; true: nothing, and they may be played.
+bool hr_lesson_judge_knobs(const hr_lesson *lesson, const hr_knobs *knobs, hr_lesson_verdict *out);
 // Whether a learner may turn it.
 bool hr_lesson_unlocks(const hr_lesson *lesson, hr_knob_id knob);
 
@@ -207,6 +211,8 @@ typedef struct hr_lesson_progress {
     uint32_t turned; // knobs turned when it was passed, the fewest so far
 } hr_lesson_progress;
 
+// A run with this many knobs turned has reached the goals.
+void hr_lesson_progress_pass(hr_lesson_progress *progress, uint32_t turned);
 // Kept in a file of one line a lesson. What cannot be read is no progress, what cannot be written is lost: neither is an error. A
 // file that is there and cannot be read whole stays as it is.
 void hr_lesson_progress_read(const char *path, const char *name, hr_lesson_progress *out);

@@ -87,5 +87,7 @@ void lessons_free(learn_state *s);
 void lessons_note(learn_state *s); // what was done of the open one: kept, and in the list
 HR_MUST_CHECK hr_status lesson_begin(learn_state *s, const char *name, hr_err *err);
 void lesson_end(lesson_state *s);
+// When another training has taken the screen: whether it is the open lesson's, before a knob of it is turned.
+void learn_follow(learn_state *s);
 
 #endif

@@ -45,26 +45,29 @@ static bool are_same(const hr_knobs *a, const hr_knobs *b)
 }
 
 // The lesson's situation is what trains: its preset, which began with its knobs.
-static bool is_at_work(learn_state *l)
+void learn_follow(learn_state *l)
 {
     lesson_state *s = &l->lesson;
-    const char *preset = s->open == NULL ? "" : hr_lesson_tell(s->open)->preset;
-    const bool works = s->open != NULL && s->phase == LESSON_WORKS &&
-                       (strcmp(hr_preset_name(l->feed->preset), preset) == 0 ||
-                        strcmp(hr_preset_path(l->feed->preset), preset) == 0);
+    const bool works =
+        s->open != NULL && s->phase == LESSON_WORKS && hr_lesson_starts_from(s->open, l->feed->preset);
     s->has_begun = works && (s->has_begun || are_same(&l->feed->knobs, &s->start));
-    return s->has_begun && !s->in_sandbox;
 }
 
 static void pass(learn_state *l)
 {
     lesson_state *s = &l->lesson;
-    const uint32_t turned = s->verdict.turned;
-    s->progress.turned = s->progress.done && s->progress.turned < turned ? s->progress.turned : turned;
-    s->progress.done = true;
+    hr_lesson_progress_pass(&s->progress, s->verdict.turned);
     s->phase = LESSON_AFTER;
     s->at = 0;
     s->top = 0;
+}
+
+// Knobs that are not to be turned are refused before a run is made of them, which may take the screen's time.
+static bool play(lesson_state *s, hr_err *err)
+{
+    return !hr_lesson_judge_knobs(s->open, &s->judged, &s->verdict) ||
+           (hr_lesson_try(s->table, &s->judged, err) == HR_OK &&
+            hr_lesson_judge(s->open, hr_lesson_table_runs(s->table), &s->verdict, err) == HR_OK);
 }
 
 // The plan is the run: the knobs as they stand are played here, once each time that they were turned.
@@ -72,12 +75,11 @@ static void judge(learn_state *l)
 {
     lesson_state *s = &l->lesson;
     hr_err err = {0};
-    if (s->is_judged && memcmp(&s->judged, &l->feed->knobs, sizeof s->judged) == 0) {
+    if (s->is_judged && are_same(&s->judged, &l->feed->knobs)) {
         return;
     }
     s->judged = l->feed->knobs;
-    s->is_judged = hr_lesson_try(s->table, &s->judged, &err) == HR_OK &&
-                   hr_lesson_judge(s->open, hr_lesson_table_runs(s->table), &s->verdict, &err) == HR_OK;
+    s->is_judged = play(s, &err);
     (void)snprintf(s->wrong, sizeof s->wrong, "%s", s->is_judged ? "" : err.sentence);
     s->is_judged = true;
     s->verdict.count = s->wrong[0] == '\0' ? s->verdict.count : 0;
@@ -92,7 +94,8 @@ static pane_request settle(const pane_view *v, void *own)
 {
     learn_state *l = own;
     (void)v;
-    if (is_at_work(l)) {
+    learn_follow(l);
+    if (l->lesson.has_begun && !l->lesson.in_sandbox) {
         judge(l);
     }
     if (l->lesson.open != NULL) {
@@ -169,7 +172,8 @@ static pane_request move(const pane_view *v, void *own, int rows, int columns)
         s->option = (uint32_t)layout_clamp((int)s->option + layout_clamp(rows, -last, last), 0, last);
     } else {
         // where lines are broken, a page has more rows than lines
-        const int shown = v->place.w >= HR_LESSON_PAGE_COLUMNS + 2 ? v->place.h - 1 : 1;
+        const bool is_whole = v->place.w >= HR_LESSON_PAGE_COLUMNS + 2 && s->phase != LESSON_WORKS;
+        const int shown = is_whole ? v->place.h - 1 : 1;
         const int most = rows_of(s->text) - shown;
         s->top = layout_clamp(s->top + layout_clamp(rows, -100, 100), 0, most > 0 ? most : 0);
     }
@@ -184,8 +188,8 @@ static pane_request hint(const pane_view *v, void *own)
     if (s->open == NULL || s->phase != LESSON_WORKS) {
         return pane_says("hints are for the work of a lesson: Enter goes on to it");
     }
-    s->hint = s->hint < HR_LESSON_HINTS ? s->hint + 1 : s->hint;
-    s->progress.hints = s->hint > s->progress.hints ? s->hint : s->progress.hints;
+    s->progress.hints = s->progress.hints < HR_LESSON_HINTS ? s->progress.hints + 1 : HR_LESSON_HINTS;
+    s->hint = s->progress.hints;
     lessons_note(l);
     return (pane_request){.kind = PANE_SHOWS_SCREEN, .screen = SCREEN_LEARN};
 }
@@ -247,6 +251,26 @@ static role role_of_line(const char *line)
                                             : ROLE_TEXT;
 }
 
+// Where a row of goals goes on in the next row of the screen: below its words.
+static int indent_of(const char *line)
+{
+    return strncmp(line, "  yes ", 6) == 0 || strncmp(line, "  NO  ", 6) == 0 ||
+                   strncmp(line, "  -   ", 6) == 0
+               ? 6
+               : (int)strspn(line, " ");
+}
+
+static int draw_hanging(const canvas *words, int y, const char *line)
+{
+    const int indent = indent_of(line);
+    char head[8];
+    (void)snprintf(head, sizeof head, "%.*s", indent, line);
+    canvas rest = canvas_sub(words, y, indent, words->area.h - y, words->area.w - indent);
+    paint_text(words, y, 0, indent, role_of_line(line), head);
+    return paint_wrapped(&rest, 0, role_of_line(line), line + strlen(head));
+}
+
+// A page stands as it was written; what was put together here is broken where the screen ends.
 static void draw_page(const canvas *c, const lesson_state *s)
 {
     canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
@@ -255,8 +279,9 @@ static void draw_page(const canvas *c, const lesson_state *s)
         char line[TABLE_CELL_MAX];
         const size_t bytes = strcspn(at, "\n");
         (void)snprintf(line, sizeof line, "%.*s", (int)bytes, at);
-        if (y >= 0 && (int)strlen(line) > words.area.w && strncmp(line, "  ", 2) != 0) {
-            y += paint_wrapped(&words, y, role_of_line(line), line);
+        const bool is_indented = strncmp(line, "  ", 2) == 0, is_long = (int)strlen(line) > words.area.w;
+        if (y >= 0 && is_long && (!is_indented || s->phase == LESSON_WORKS)) {
+            y += draw_hanging(&words, y, line);
         } else {
             if (y >= 0) {
                 paint_text(&words, y, 0, words.area.w, role_of_line(line), line);
