@@ -367,6 +367,31 @@ START_TEST(a_row_says_all_that_differs_and_begins_with_it)
 }
 END_TEST
 
+// Of what misses no limit was tried: it may miss more.
+START_TEST(a_lower_bound_is_marked_as_one)
+{
+    app *a = screen_open(&(screen_look){.rows = 36, .columns = 120});
+    screen_keys(a, "0");
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
+    tell(a, 0, "", 80, 0.04, false);
+    tell(a, 1, "execution.mode=graph", 70, 0.03, true);
+    char *text = screen_text(a);
+    ck_assert_ptr_null(strstr(text, ">="));
+    free(text);
+    for (size_t i = 0; i < 2; i++) {
+        a->feed.fit.point[i].plan.is_at_least = true;
+    }
+    a->feed.fit.version++;
+    text = screen_text(a);
+    static const char *const said[] = {">=70.00 MiB, ", ", misses by >=6.00:", " >=80.00 "};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        ck_assert_msg(strstr(text, said[i]) != NULL, "%s is not in\n%s", said[i], text);
+    }
+    free(text);
+    screen_close(a);
+}
+END_TEST
+
 // As the command marks it: what batch normalisation sees changes with the batch, and with nothing else.
 START_TEST(a_split_batch_is_marked_where_batches_are_normalised)
 {
@@ -494,7 +519,7 @@ SUITE_MAIN("tui fit", the_fit_looks_as_agreed, what_changes_what_is_learned_look
            a_key_of_the_screen_says_what_may_change_and_asks_anew,
            what_changes_what_is_learned_is_marked_and_said,
            the_doctor_does_not_offer_what_changes_what_is_learned,
-           a_row_says_all_that_differs_and_begins_with_it,
+           a_row_says_all_that_differs_and_begins_with_it, a_lower_bound_is_marked_as_one,
            a_split_batch_is_marked_where_batches_are_normalised,
            points_of_one_place_are_drawn_apart_and_more_are_counted, the_name_of_the_limit_hides_no_point,
            an_axis_is_logarithmic_where_its_ends_are_far_apart_and_says_so,

@@ -49,6 +49,11 @@ static uint64_t version(const void *of)
     return f->fit.version;
 }
 
+const char *fit_at_least(const hr_whatif *plan)
+{
+    return plan->is_at_least && !plan->fits ? ">=" : "";
+}
+
 byte_unit fit_unit(const feed *f)
 {
     uint64_t highest = 0;
@@ -92,7 +97,8 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
         snprintf(value, sizeof value, isnan(slowdown) ? "—" : "%.2f×", slowdown);
         break;
     }
-    snprintf(text, TABLE_CELL_MAX, "%s", value);
+    const bool is_bound = column == COLUMN_PEAK || column == COLUMN_MISSING;
+    snprintf(text, TABLE_CELL_MAX, "%s%s", is_bound ? fit_at_least(&p->plan) : "", value);
 }
 
 static double number(const void *of, size_t row, unsigned column)

@@ -10,6 +10,8 @@ void place_fit(layout *l, rect body, const layout_wish *wish);
 
 size_t fit_picked(const pane_view *v); // the point under the cursor; SIZE_MAX: there is none
 pane_request fit_pick(const fit_points *fit, size_t point); // puts the cursor there, if it is shown
+// ">=" before what a plan under no limit needs and misses (is_at_least); "" otherwise.
+const char *fit_at_least(const hr_whatif *plan);
 byte_unit fit_unit(const feed *f);                          // of both panes
 pane_request fit_enter(const pane_view *v, void *own);
 void fit_say(const pane_view *v, char text[PANE_TEXT_MAX]);

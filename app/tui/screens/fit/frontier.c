@@ -318,11 +318,11 @@ static const char *picked_text(const pane_view *v, char text[PICKED_MAX])
         hr_seconds_range(p->plan.step_seconds_low, p->plan.step_seconds_high, range);
     }
     if (!p->plan.fits) {
-        snprintf(misses, sizeof misses, ", misses by %s%s", missing,
+        snprintf(misses, sizeof misses, ", misses by %s%s%s", fit_at_least(&p->plan), missing,
                  hr_whatif_lacks_host(&p->plan) ? " of host" : "");
     }
     fit_change(&v->feed->fit, point, change);
-    snprintf(text, PICKED_MAX, "%s %s, %s%s%s%s%s: %s%s%s", peak, unit.name,
+    snprintf(text, PICKED_MAX, "%s%s %s, %s%s%s%s%s: %s%s%s", fit_at_least(&p->plan), peak, unit.name,
              format_seconds(fit_seconds(p), seconds), ranges ? " (" : "", range, ranges ? " e)" : "", misses,
              p->knobs[0] == '\0' ? "as they are" : p->knobs,
              change[0] != '\0' ? "\n~ changes what is learned: " : "", change);
