@@ -222,7 +222,8 @@ static planning_work answer_diff(planner_queue *d, matter *m, hr_answer *answer)
 
 static hr_status begin_search(planner_queue *d, const matter *m, hr_err *err)
 {
-    const hr_fit_wish wish = {.permission = m->q.permission};
+    // Of one thread: one plan at a time, so that what a key asks is answered between two, and a training keeps its cores.
+    const hr_fit_wish wish = {.permission = m->q.permission, .threads = 1};
     bool normalises_batches = false;
     HR_TRY(planner_normalises_batches(d->planner, &m->q.knobs, &normalises_batches, err));
     return fit_search_create(&m->q.knobs, &wish, normalises_batches, &d->search, err);
