@@ -18,26 +18,6 @@ enum { STEPS_MAX = 2000, TITLE_COLUMNS = 32, LINE_COLUMNS = 76 };
 
 // ---- rows of rows ---------------------------------------------------------------------------------------------
 
-// A name stays; a file's counts from the lesson's folder, which it does not leave, and becomes one from here.
-static const char *take_preset(lesson_reading *r, const yaml_node *node, const char *preset)
-{
-    char path[SEARCH_PATH_MAX];
-    if (!search_is_preset_path(preset)) {
-        return preset;
-    }
-    if (search_leaves_folder(preset) || !search_join(r->folder, preset, path)) {
-        yaml_problem(r->file, node->line, node->column,
-                     "a lesson's preset is a name, or a file below the lesson's folder, had '%s'", preset);
-        return preset;
-    }
-    if (strchr(path, '/') != NULL) {
-        return lesson_keep_text(r, path);
-    }
-    const char *here = arena_print(&r->lesson->memory, "./%s", path);
-    r->no_memory = r->no_memory || here == NULL;
-    return here == NULL ? preset : here;
-}
-
 // "preset=NAME a.b=1": another preset's knobs in place of the start's.
 static hr_lesson_run take_run(lesson_reading *r, const yaml_node *node)
 {
@@ -49,7 +29,6 @@ static hr_lesson_run take_run(lesson_reading *r, const yaml_node *node)
         run.preset = arena_print(&r->lesson->memory, "%.*s", (int)(length - (sizeof word - 1)),
                                  node->text + sizeof word - 1);
         r->no_memory = r->no_memory || run.preset == NULL;
-        run.preset = run.preset == NULL ? NULL : take_preset(r, node, run.preset);
         pairs.text = node->text + length + strspn(node->text + length, " ");
     }
     run.pairs = lesson_take_pairs(r, &pairs);
@@ -206,7 +185,6 @@ static void take_questions(lesson_reading *r, const yaml_node *node)
 
 typedef enum value_kind {
     VALUE_TEXT,
-    VALUE_PRESET,
     VALUE_PAIRS,
     VALUE_COUNT,
     VALUE_CONDITIONS,
@@ -232,7 +210,7 @@ typedef struct lesson_key {
 static const lesson_key lesson_keys[] = {
     {"title", VALUE_TEXT, AT(title), 0, false},
     {"line", VALUE_TEXT, AT(line), 0, false},
-    {"preset", VALUE_PRESET, AT(preset), 0, false},
+    {"preset", VALUE_TEXT, AT(preset), 0, false},
     {"knobs", VALUE_PAIRS, AT(knobs), 0, true},
     {"steps", VALUE_COUNT, AT(steps), STEPS_MAX, true},
     {"batch", VALUE_COUNT, AT(batch), 1 << 20, true},
@@ -258,9 +236,6 @@ static void take_key(lesson_reading *r, const lesson_key *row, const yaml_node *
     switch (row->kind) {
     case VALUE_TEXT:
         *(const char **)place = lesson_take_text(r, node);
-        break;
-    case VALUE_PRESET:
-        *(const char **)place = take_preset(r, node, lesson_take_text(r, node));
         break;
     case VALUE_PAIRS:
         *(const char **)place = lesson_take_pairs(r, node);
@@ -377,9 +352,7 @@ static hr_status open_start(hr_lesson *lesson, char **problems, hr_err *err)
 
 static hr_status read_lesson(hr_lesson *lesson, const char *path, char **problems, hr_err *err)
 {
-    char folder[SEARCH_PATH_MAX];
-    lesson_reading r = {.lesson = lesson, .folder = folder, .names = {"now", "start"}, .name_count = 2};
-    search_folder_of(path, folder);
+    lesson_reading r = {.lesson = lesson, .names = {"now", "start"}, .name_count = 2};
     HR_TRY(yaml_open(path, &r.file, err));
     take_lesson(&r);
     hr_status status =

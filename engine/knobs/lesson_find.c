@@ -2,7 +2,6 @@
 #include "knobs/lesson_find.h"
 
 #include <dirent.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,25 +137,14 @@ hr_status lesson_find(const char *word, char path[SEARCH_PATH_MAX], hr_err *err)
     return status;
 }
 
-// "a/b/./" is "a/b".
-static void drop_dots(char *folder)
-{
-    size_t length = strlen(folder);
-    while (length > 1 && (folder[length - 1] == '/' || strcmp(folder + length - 2, "/.") == 0)) {
-        folder[--length] = '\0';
-    }
-}
-
 void lesson_name_of(const char *path, char *name, size_t size)
 {
     char folder[SEARCH_PATH_MAX];
     search_folder_of(path, folder);
-    drop_dots(folder);
-    const char *slash = strrchr(folder, '/'), *leaf = slash == NULL ? folder : slash + 1;
-    char whole[PATH_MAX];
-    if ((leaf[0] == '\0' || strcmp(leaf, ".") == 0 || strcmp(leaf, "..") == 0) &&
-        realpath(folder, whole) != NULL) {
-        leaf = strrchr(whole, '/') + 1;
+    const size_t length = strlen(folder);
+    if (length > 2 && strcmp(folder + length - 2, "/.") == 0) {
+        folder[length - 2] = '\0';
     }
-    text_copy(name, size, leaf);
+    const char *slash = strrchr(folder, '/');
+    text_copy(name, size, slash == NULL ? folder : slash + 1);
 }

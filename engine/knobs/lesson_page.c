@@ -133,7 +133,8 @@ hr_status hr_lesson_fill(const char *page, const hr_lesson_runs *runs, char **ou
     }
     *out = status == HR_OK ? text_take(&filled) : NULL;
     if (status == HR_OK && *out == NULL) {
-        status = HR_FAIL(err, NOMEM, "no host memory for a page");
+        *out = hr_strdup("");
+        status = *out == NULL || page[0] != '\0' ? HR_FAIL(err, NOMEM, "no host memory for a page") : HR_OK;
     }
     text_deinit(&filled);
     return status;

@@ -11,7 +11,6 @@ enum { LESSON_NAMES_MAX = HR_LESSON_RUNS_MAX + 2 };
 typedef struct lesson_reading {
     hr_lesson *lesson;
     yaml_file *file;
-    const char *folder;                  // of the file
     const char *names[LESSON_NAMES_MAX]; // of the runs that conditions speak of
     uint32_t name_count;
     bool no_memory;

@@ -12,7 +12,6 @@
 #include "headroom/terms.h"
 
 #include "base/host_mem.h"
-#include "knobs/lesson_find.h"
 
 static char folder[] = "/tmp/headroom-lesson-XXXXXX";
 static char path[64];
@@ -108,43 +107,6 @@ START_TEST(what_is_wrong_with_a_lesson_is_said_at_its_place)
     expect_problem("[done]",
                    "['123456789 123456789 123456789 123456789 123456789 123456789 123456789 1234567']",
                    "at most 76 columns, had 77");
-}
-END_TEST
-
-// A preset of the lesson's own lies with it, wherever one stands.
-START_TEST(a_preset_lies_below_the_lesson)
-{
-    char mine[96];
-    hr_lesson *lesson = NULL;
-    hr_err err = {0};
-    expect_problem("preset: demo", "preset: /tmp/mine.yaml", "below the lesson's folder");
-    expect_problem("preset: demo", "preset: ../mine.yaml", "below the lesson's folder");
-    expect_problem("half: batch.size=128", "half: preset=../mine.yaml", "below the lesson's folder");
-    (void)snprintf(mine, sizeof mine, "%s/mine.yaml", folder);
-    FILE *file = fopen(mine, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs("extends: demo\n", file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-    write_changed("preset: demo", "preset: mine.yaml");
-    ck_assert_msg(hr_lesson_open(path, &lesson, NULL, &err) == HR_OK, "%s", err.sentence);
-    ck_assert_str_eq(hr_lesson_tell(lesson)->preset, mine);
-    hr_lesson_close(lesson);
-    ck_assert_int_eq(unlink(mine), 0);
-}
-END_TEST
-
-START_TEST(a_lesson_here_has_its_folders_name)
-{
-    char here[4096], name[64];
-    ck_assert_ptr_nonnull(getcwd(here, sizeof here));
-    static const char *const paths[] = {"lesson.yaml", "./lesson.yaml", ".//lesson.yaml",
-                                        "././/./lesson.yaml"};
-    for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
-        lesson_name_of(paths[k], name, sizeof name);
-        ck_assert_msg(strcmp(name, strrchr(here, '/') + 1) == 0, "%s: %s", paths[k], name);
-    }
-    lesson_name_of("a/05-b//./lesson.yaml", name, sizeof name);
-    ck_assert_str_eq(name, "05-b");
 }
 END_TEST
 
@@ -431,8 +393,6 @@ int main(void)
     hr_preset_search_beside(".");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, what_is_wrong_with_a_lesson_is_said_at_its_place);
-    tcase_add_test(tests, a_preset_lies_below_the_lesson);
-    tcase_add_test(tests, a_lesson_here_has_its_folders_name);
     tcase_add_test(tests, a_lesson_is_called_by_its_name_its_number_or_its_end);
     tcase_add_test(tests, a_term_names_a_lesson_that_is_there);
     tcase_add_test(tests, conditions_say_what_runs_are);
