@@ -12,8 +12,8 @@ void lessons_list_names(void (*see)(const char *name, void *context), void *cont
 // Opens one; what is wrong with its file goes to stderr line by line, the first of it is *err.
 HR_MUST_CHECK hr_status lesson_open(const char *word, hr_lesson **out, hr_err *err);
 
-// Does the lesson at the terminal, or with commands that come on stdin. *passed: its goals were reached, now or in an earlier
-// session. *next: its learner wants the one behind it.
+// Does the lesson at the terminal, or with commands that come on stdin. *passed: its goals were reached in
+// this session. *next: its learner wants the one behind it.
 HR_MUST_CHECK hr_status lesson_talk(const hr_lesson *lesson, bool *passed, bool *next, hr_err *err);
 // Proves what a lesson promises, one line; below it what it does not keep. *kept: all of it.
 HR_MUST_CHECK hr_status lesson_verify(const hr_lesson *lesson, bool *kept, hr_err *err);

@@ -389,7 +389,7 @@ static hr_status predict(talk *t, hr_err *err)
     return HR_OK;
 }
 
-// Wrong words are said and the lesson goes on; a signal ends it.
+// Wrong words are said and the lesson goes on. A signal ends the program: what was done is remembered as it is done.
 static hr_status experiment(talk *t, hr_err *err)
 {
     char line[LINE_MAX_BYTES];
@@ -400,7 +400,7 @@ static hr_status experiment(talk *t, hr_err *err)
     while (!t->left && !t->wants_next && listen(t, t->in_sandbox ? "sandbox>" : "lesson>", line)) {
         hr_err wrong = {0};
         const hr_status status = obey(t, line, &wrong);
-        if (status == HR_INTERRUPTED || status == HR_NOMEM) {
+        if (status == HR_NOMEM) {
             *err = wrong;
             return status;
         }

@@ -9,6 +9,8 @@
 #include "app/cli/lesson.h"
 #include "app/cli/lesson_show.h"
 
+enum { CONDITION_MAX = 1024 };
+
 typedef struct proof {
     const hr_lesson *lesson;
     const hr_lesson_about *about;
@@ -45,7 +47,7 @@ static hr_status expect_conditions(proof *p, const hr_lesson_texts *conditions, 
         const char *condition = conditions->data[k].text;
         HR_TRY(hr_lesson_holds(condition, runs_of(p), &holds, err));
         if (!holds) {
-            char left[128], said[HR_LESSON_VALUE_TEXT_MAX];
+            char left[CONDITION_MAX], said[HR_LESSON_VALUE_TEXT_MAX];
             hr_lesson_value value = {.kind = HR_LESSON_UNKNOWN};
             (void)snprintf(left, sizeof left, "%.*s", (int)strcspn(condition, "=!<>"), condition);
             HR_TRY(hr_lesson_evaluate(left, runs_of(p), &value, err));
@@ -72,8 +74,11 @@ static hr_status check_questions(proof *p, hr_err *err)
     for (uint32_t k = 0; k < p->about->question_count; k++) {
         hr_lesson_value value;
         const hr_lesson_question *q = &p->about->questions[k];
+        if (q->choice > 0) {
+            continue;
+        }
         HR_TRY(hr_lesson_evaluate(q->answer, runs_of(p), &value, err));
-        if (q->choices.count == 0 && (value.kind == HR_LESSON_UNKNOWN || value.kind == HR_LESSON_WORD)) {
+        if (value.kind == HR_LESSON_UNKNOWN || value.kind == HR_LESSON_WORD) {
             breaks(p, "question %u: its answer is no number: %s", k + 1, q->answer);
         }
     }
@@ -82,19 +87,29 @@ static hr_status check_questions(proof *p, hr_err *err)
 
 // ---- attempts -------------------------------------------------------------------------------------------------
 
-// *passed false where the knobs are refused.
-static hr_status attempt(proof *p, const hr_knobs *knobs, hr_lesson_verdict *v, hr_err *err)
+// The start's knobs with these, or what the engine says to them in *refused (OK: nothing): both are answers. Else it fails.
+static hr_status attempt(proof *p, const char *pairs, hr_lesson_verdict *v, hr_err *refused, hr_err *err)
 {
-    HR_TRY(hr_lesson_try(p->table, knobs, err));
-    return hr_lesson_judge(p->lesson, runs_of(p), v, err);
+    hr_knobs knobs;
+    *v = (hr_lesson_verdict){.passed = false};
+    *refused = (hr_err){.status = HR_OK};
+    hr_status status = hr_lesson_knobs(p->lesson, pairs, &knobs, refused);
+    status = status == HR_OK ? hr_lesson_try(p->table, &knobs, refused) : status;
+    if (status == HR_INTERRUPTED || status == HR_NOMEM) {
+        *err = *refused;
+        return status;
+    }
+    return status == HR_OK ? hr_lesson_judge(p->lesson, runs_of(p), v, err) : HR_OK;
 }
 
 static hr_status check_solution(proof *p, hr_err *err)
 {
-    hr_knobs knobs;
     hr_lesson_verdict v;
-    HR_TRY(hr_lesson_knobs(p->lesson, p->about->solution, &knobs, err));
-    HR_TRY(attempt(p, &knobs, &v, err));
+    hr_err refused;
+    HR_TRY(attempt(p, p->about->solution, &v, &refused, err));
+    if (refused.status != HR_OK) {
+        breaks(p, "its solution is refused: %s", refused.sentence);
+    }
     for (uint32_t k = 0; k < v.count; k++) {
         if (!v.rows[k].holds) {
             breaks(p, "its solution does not pass: %s%s%s%s", v.rows[k].want,
@@ -108,10 +123,11 @@ static hr_status check_solution(proof *p, hr_err *err)
     return HR_OK;
 }
 
-static hr_status expect_failure(proof *p, const hr_knobs *knobs, const char *what, hr_err *err)
+static hr_status expect_failure(proof *p, const char *pairs, const char *what, hr_err *err)
 {
     hr_lesson_verdict v;
-    HR_TRY(attempt(p, knobs, &v, err));
+    hr_err refused;
+    HR_TRY(attempt(p, pairs, &v, &refused, err));
     p->attempts += !v.passed;
     if (v.passed) {
         breaks(p, "doing less passes: %s", what);
@@ -123,15 +139,16 @@ static hr_status expect_failure(proof *p, const hr_knobs *knobs, const char *wha
 static hr_status check_half(proof *p, hr_err *err)
 {
     hr_knobs knobs;
-    char half[32];
-    HR_TRY(hr_lesson_knobs(p->lesson, p->about->solution, &knobs, err));
+    char half[CONDITION_MAX + 64];
+    if (hr_lesson_knobs(p->lesson, p->about->solution, &knobs, NULL) != HR_OK) {
+        return HR_OK; // said of the solution
+    }
     const int64_t batch = hr_knob_int(&knobs, HR_KNOB_BATCH_SIZE);
-    (void)snprintf(half, sizeof half, "%lld", (long long)(batch / 2));
-    if (batch < 2 || hr_knobs_set(&knobs, HR_KNOB_BATCH_SIZE, half, NULL) != HR_OK ||
-        hr_knobs_validate(&knobs, NULL) != HR_OK) {
+    (void)snprintf(half, sizeof half, "%s batch.size=%lld", p->about->solution, (long long)(batch / 2));
+    if (batch < 2 || hr_lesson_knobs(p->lesson, half, &knobs, NULL) != HR_OK) {
         return HR_OK;
     }
-    return expect_failure(p, &knobs, "its solution with half the batch", err);
+    return expect_failure(p, half, "its solution with half the batch", err);
 }
 
 // And a run that stops before its last step.
@@ -152,9 +169,8 @@ static hr_status check_fewer_steps(proof *p, hr_err *err)
 static hr_status check_less(proof *p, hr_err *err)
 {
     for (uint32_t k = 0; k < p->about->less.count; k++) {
-        hr_knobs knobs;
-        HR_TRY(hr_lesson_knobs(p->lesson, p->about->less.data[k].text, &knobs, err));
-        HR_TRY(expect_failure(p, &knobs, p->about->less.data[k].text, err));
+        const char *pairs = p->about->less.data[k].text;
+        HR_TRY(expect_failure(p, pairs, pairs, err));
     }
     return check_half(p, err);
 }
@@ -197,6 +213,22 @@ static hr_status check_pages(proof *p, const hr_lesson_texts *pages, hr_err *err
 {
     for (uint32_t k = 0; k < pages->count; k++) {
         HR_TRY(check_page(p, &pages->data[k], err));
+    }
+    return HR_OK;
+}
+
+// A question is one paragraph, and its answer a page: they are filled with what is so at the start.
+static hr_status check_question_texts(proof *p, hr_err *err)
+{
+    for (uint32_t k = 0; k < p->about->question_count; k++) {
+        const hr_lesson_question *q = &p->about->questions[k];
+        char *question = NULL;
+        HR_TRY(hr_lesson_fill(q->question, runs_of(p), &question, err));
+        if (strstr(question, "unknown") != NULL) {
+            breaks(p, "question %u: a figure of it is not known: %s", k + 1, question);
+        }
+        hr_lesson_text_free(question);
+        HR_TRY(check_page(p, &(hr_lesson_text){q->because, q->line}, err));
     }
     return HR_OK;
 }
@@ -244,6 +276,7 @@ static hr_status prove(proof *p, hr_err *err)
 {
     HR_TRY(check_start(p, err));
     HR_TRY(check_questions(p, err));
+    HR_TRY(check_question_texts(p, err));
     HR_TRY(check_pages(p, &p->about->pages, err));
     HR_TRY(check_pages(p, &p->about->hints, err));
     HR_TRY(check_solution(p, err));

@@ -26,9 +26,10 @@ static hr_lesson_run take_run(lesson_reading *r, const yaml_node *node)
     yaml_node pairs = *node;
     if (node->kind == YAML_SCALAR && strncmp(node->text, word, sizeof word - 1) == 0) {
         const size_t length = strcspn(node->text, " ");
-        run.preset = arena_print(&r->lesson->memory, "%.*s", (int)(length - (sizeof word - 1)),
-                                 node->text + sizeof word - 1);
-        r->no_memory = r->no_memory || run.preset == NULL;
+        char preset[SEARCH_PATH_MAX];
+        (void)snprintf(preset, sizeof preset, "%.*s", (int)(length - (sizeof word - 1)),
+                       node->text + sizeof word - 1);
+        run.preset = lesson_take_preset(r, node, preset);
         pairs.text = node->text + length + strspn(node->text + length, " ");
     }
     run.pairs = lesson_take_pairs(r, &pairs);
@@ -156,6 +157,7 @@ static void take_question(lesson_reading *r, const yaml_node *node, hr_lesson_qu
             out->answer = lesson_take_text(r, child);
         } else if (strcmp(child->key, "because") == 0) {
             out->because = lesson_take_text(r, child);
+            out->line = child->line;
             lesson_check_lines(r, child);
         } else if (strcmp(child->key, "within") == 0) {
             out->within = take_within(r, child);
@@ -185,6 +187,7 @@ static void take_questions(lesson_reading *r, const yaml_node *node)
 
 typedef enum value_kind {
     VALUE_TEXT,
+    VALUE_PRESET,
     VALUE_PAIRS,
     VALUE_COUNT,
     VALUE_CONDITIONS,
@@ -210,7 +213,7 @@ typedef struct lesson_key {
 static const lesson_key lesson_keys[] = {
     {"title", VALUE_TEXT, AT(title), 0, false},
     {"line", VALUE_TEXT, AT(line), 0, false},
-    {"preset", VALUE_TEXT, AT(preset), 0, false},
+    {"preset", VALUE_PRESET, AT(preset), 0, false},
     {"knobs", VALUE_PAIRS, AT(knobs), 0, true},
     {"steps", VALUE_COUNT, AT(steps), STEPS_MAX, true},
     {"batch", VALUE_COUNT, AT(batch), 1 << 20, true},
@@ -236,6 +239,9 @@ static void take_key(lesson_reading *r, const lesson_key *row, const yaml_node *
     switch (row->kind) {
     case VALUE_TEXT:
         *(const char **)place = lesson_take_text(r, node);
+        break;
+    case VALUE_PRESET:
+        *(const char **)place = lesson_take_preset(r, node, lesson_take_text(r, node));
         break;
     case VALUE_PAIRS:
         *(const char **)place = lesson_take_pairs(r, node);
@@ -352,7 +358,7 @@ static hr_status open_start(hr_lesson *lesson, char **problems, hr_err *err)
 
 static hr_status read_lesson(hr_lesson *lesson, const char *path, char **problems, hr_err *err)
 {
-    lesson_reading r = {.lesson = lesson, .names = {"now", "start"}, .name_count = 2};
+    lesson_reading r = {.lesson = lesson, .path = path, .names = {"now", "start"}, .name_count = 2};
     HR_TRY(yaml_open(path, &r.file, err));
     take_lesson(&r);
     hr_status status =

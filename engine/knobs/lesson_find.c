@@ -2,6 +2,7 @@
 #include "knobs/lesson_find.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,12 +140,9 @@ hr_status lesson_find(const char *word, char path[SEARCH_PATH_MAX], hr_err *err)
 
 void lesson_name_of(const char *path, char *name, size_t size)
 {
-    char folder[SEARCH_PATH_MAX];
+    char folder[SEARCH_PATH_MAX], whole[PATH_MAX];
     search_folder_of(path, folder);
-    const size_t length = strlen(folder);
-    if (length > 2 && strcmp(folder + length - 2, "/.") == 0) {
-        folder[length - 2] = '\0';
-    }
-    const char *slash = strrchr(folder, '/');
-    text_copy(name, size, slash == NULL ? folder : slash + 1);
+    const char *at = realpath(folder, whole) == NULL ? folder : whole; // "." and ".." have names, too
+    const char *slash = strrchr(at, '/');
+    text_copy(name, size, slash == NULL ? at : slash + 1);
 }

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "knobs/preset_keys.h"
+#include "knobs/search.h"
 
 // ---- values ---------------------------------------------------------------------------------------------------
 
@@ -30,6 +31,22 @@ const char *lesson_take_text(lesson_reading *r, const yaml_node *node)
         return "";
     }
     return lesson_keep_text(r, node->text);
+}
+
+const char *lesson_take_preset(lesson_reading *r, const yaml_node *node, const char *words)
+{
+    char folder[SEARCH_PATH_MAX], path[SEARCH_PATH_MAX];
+    if (!search_is_preset_path(words)) {
+        return lesson_keep_text(r, words);
+    }
+    search_folder_of(r->path, folder);
+    if (search_leaves_folder(words) || !search_join(folder, words, path) ||
+        !search_lies_below(path, folder)) {
+        yaml_problem(r->file, node->line, node->column, "a lesson's preset lies in its own folder, had '%s'",
+                     words);
+        return "";
+    }
+    return lesson_keep_text(r, path);
 }
 
 uint32_t lesson_take_count(lesson_reading *r, const yaml_node *node, int64_t most)

@@ -11,6 +11,7 @@ enum { LESSON_NAMES_MAX = HR_LESSON_RUNS_MAX + 2 };
 typedef struct lesson_reading {
     hr_lesson *lesson;
     yaml_file *file;
+    const char *path;                    // of the file
     const char *names[LESSON_NAMES_MAX]; // of the runs that conditions speak of
     uint32_t name_count;
     bool no_memory;
@@ -21,6 +22,8 @@ void *lesson_memory(lesson_reading *r, size_t count, size_t size);
 const char *lesson_keep_text(lesson_reading *r, const char *words);
 // What is no value of its kind is reported; what is given back then is harmless.
 const char *lesson_take_text(lesson_reading *r, const yaml_node *node);
+// A preset's name as it is; a path counts from the lesson's folder and stays below it.
+const char *lesson_take_preset(lesson_reading *r, const yaml_node *node, const char *words);
 uint32_t lesson_take_count(lesson_reading *r, const yaml_node *node, int64_t most);
 void lesson_take_texts(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out);
 void lesson_report(lesson_reading *r, const yaml_node *node, const hr_err *err);

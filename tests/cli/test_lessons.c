@@ -103,6 +103,41 @@ START_TEST(wrong_words_are_answered)
 }
 END_TEST
 
+// What the engine refuses is what a lesson does not keep, and the rest of it is looked at.
+START_TEST(what_a_lesson_does_not_keep_is_said)
+{
+    char file[256], command[512];
+    (void)snprintf(file, sizeof file, "%s/lesson.yaml", program_home());
+    FILE *lesson = fopen(file, "w");
+    ck_assert_ptr_nonnull(lesson);
+    (void)fputs("title: T\nline: about\npreset: demo\nknobs: device.kind=plan batch.size=256\npar: 1\n"
+                "fails: [oom.cause = capacity]\nfacts: [memory.peak_in_use_bytes < 1]\nunlocked: [batch]\n"
+                "ask:\n  - question: 'Is {train.loss_last} it?'\n    choices: [a, b]\n    answer: 1\n"
+                "    because: 'It is {train.loss_last}.'\n"
+                "goals: [{want: it fits, that: oom.cause = none}]\npages: [a]\nafter: [b]\nhints: [a, b, c]\n"
+                "solution: train.save_every=5\nless: [train.save_every=5, batch.size=128]\n",
+                lesson);
+    ck_assert_int_eq(fclose(lesson), 0);
+    (void)snprintf(command, sizeof command, "lesson verify %s", file);
+    outcome o = program_run(command);
+    assert_exit(&o, command, 1);
+    expect_said(o.out, "its solution is refused: ");
+    expect_said(o.out, "question 1: a figure of it is not known: Is unknown it?");
+    expect_said(o.out, "line 13: a figure of the page is not known");
+    expect_said(o.out, "as it claims does not hold: memory.peak_in_use_bytes < 1");
+    outcome_deinit(&o);
+}
+END_TEST
+
+// The exit status is of the session: a lesson that was passed before is not passed by leaving it.
+START_TEST(a_lesson_is_passed_by_what_is_done_now)
+{
+    static char said[TEXT_MAX];
+    ck_assert_int_eq(do_lesson("5", "48MiB\nbatch.size=128\nrun\n", said), 0);
+    ck_assert_int_eq(do_lesson("5", "\nquit\n", said), 1);
+}
+END_TEST
+
 START_TEST(the_book_has_every_lesson)
 {
     outcome list = program_run("lesson"), book = program_run("lesson --book");
@@ -117,6 +152,7 @@ START_TEST(the_book_has_every_lesson)
     ck_assert_uint_ge(lessons, 2);
     ck_assert_uint_eq(chapters, lessons);
     ck_assert_ptr_null(strchr(book.out, '{'));
+    expect_said(book.out, "**99.5** In percent"); // of the start, not of what solves lesson 37
     outcome_deinit(&list);
     outcome_deinit(&book);
 }
@@ -131,6 +167,8 @@ int main(void)
     tcase_add_test(tests, what_was_done_is_remembered);
     tcase_add_test(tests, the_sandbox_is_left_without_loss);
     tcase_add_test(tests, wrong_words_are_answered);
+    tcase_add_test(tests, what_a_lesson_does_not_keep_is_said);
+    tcase_add_test(tests, a_lesson_is_passed_by_what_is_done_now);
     tcase_add_test(tests, the_book_has_every_lesson);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -137,6 +137,57 @@ START_TEST(a_choice_is_kept_as_its_number)
 }
 END_TEST
 
+static void write_file(const char *leaf, const char *content)
+{
+    char file[128];
+    (void)snprintf(file, sizeof file, "%s/%s", folder, leaf);
+    FILE *out = fopen(file, "w");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_ge(fputs(content, out), 0);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+START_TEST(a_lesson_brings_a_preset_in_its_own_folder)
+{
+    hr_lesson *lesson = NULL;
+    hr_err err = {0};
+    write_file("own.yaml", "extends: demo\n");
+    write_changed("preset: demo", "preset: ./own.yaml");
+    ck_assert_msg(hr_lesson_open(path, &lesson, NULL, &err) == HR_OK, "%s", err.sentence);
+    hr_preset *preset = NULL;
+    ck_assert_int_eq(hr_preset_open(hr_lesson_tell(lesson)->preset, false, &preset, NULL, &err), HR_OK);
+    ck_assert(hr_lesson_starts_from(lesson, preset));
+    hr_preset_close(preset);
+    hr_lesson_close(lesson);
+    write_changed("half: batch.size=128", "half: preset=own.yaml batch.size=128");
+    ck_assert_msg(hr_lesson_open(path, &lesson, NULL, &err) == HR_OK, "%s", err.sentence);
+    hr_lesson_close(lesson);
+    expect_problem("preset: demo", "preset: ../own.yaml", "a lesson's preset lies in its own folder");
+    expect_problem("preset: demo", "preset: /etc/own.yaml", "a lesson's preset lies in its own folder");
+    expect_problem("half: batch", "half: preset=../own.yaml batch",
+                   "a lesson's preset lies in its own folder");
+}
+END_TEST
+
+// "." is the folder of that name.
+START_TEST(a_lesson_is_named_after_its_folder)
+{
+    char before[4096];
+    ck_assert_ptr_nonnull(getcwd(before, sizeof before));
+    hr_lesson_close(open_good());
+    hr_preset_search_beside(before);
+    ck_assert_int_eq(chdir(folder), 0);
+    static const char *const words[] = {"./", "./lesson.yaml", "././"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        hr_lesson *lesson = NULL;
+        ck_assert_int_eq(hr_lesson_open(words[k], &lesson, NULL, NULL), HR_OK);
+        ck_assert_str_eq(hr_lesson_tell(lesson)->name, strrchr(folder, '/') + 1);
+        hr_lesson_close(lesson);
+    }
+    ck_assert_int_eq(chdir(before), 0);
+}
+END_TEST
+
 START_TEST(a_lesson_is_called_by_its_name_its_number_or_its_end)
 {
     static const char *const words[] = {"05-batch-size", "5", "05", "batch-size"};
@@ -311,7 +362,8 @@ START_TEST(a_run_of_a_lesson_saves_nothing)
     struct stat info;
     char save[80], pairs[160];
     (void)snprintf(save, sizeof save, "%s/run.hrs", folder);
-    (void)snprintf(pairs, sizeof pairs, "device.kind=cpu batch.size=8 train.save=%s train.save_every=1", save);
+    (void)snprintf(pairs, sizeof pairs, "device.kind=cpu batch.size=8 train.save=%s train.save_every=1",
+                   save);
     ck_assert_int_eq(hr_lesson_knobs(lesson, pairs, &knobs, NULL), HR_OK);
     ck_assert_msg(hr_lesson_try(table, &knobs, &err) == HR_OK, "%s", err.sentence);
     ck_assert_int_ne(stat(save, &info), 0);
@@ -405,6 +457,8 @@ int main(void)
     tcase_add_test(tests, a_choice_is_kept_as_its_number);
     tcase_add_test(tests, numbers_are_said_in_groups_of_three);
     tcase_add_test(tests, progress_that_cannot_be_read_stays);
+    tcase_add_test(tests, a_lesson_brings_a_preset_in_its_own_folder);
+    tcase_add_test(tests, a_lesson_is_named_after_its_folder);
     tcase_add_test(tests, short_memory_is_a_status);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -44,6 +44,7 @@ typedef struct hr_lesson_question {
     uint32_t choice;         // which of them is right, from 1; 0: there are none
     const char *answer;      // as it is written: a choice's number, or an expression
     const char *because;     // shown with the answer; "": nothing
+    uint32_t line;           // where that stands in the file
     double within;           // of a number: how far it may be, as a share
 } hr_lesson_question;
 
