@@ -11,8 +11,6 @@
 
 enum { EXPLAIN_STEPS = 12 }; // as many as the command plays
 
-static const char *const trace_options[] = {NULL};
-
 // ---- beside the report ----------------------------------------------------------------------------------------------
 
 // {["batch.size"] = "64", …}
@@ -113,18 +111,11 @@ static void read_knobs(lua_State *L, const hr_replay *replay, hr_knobs *knobs)
     hr_replay_knobs_init(knobs);
     if (strcmp(hr_replay_get_about(replay)->format, "pytorch_snapshot") == 0 &&
         hr_knobs_set(knobs, HR_KNOB_ALLOCATOR_KIND, "caching", NULL) != HR_OK) {
-        (void)luaL_error(L, "hr.explain: no allocator is called caching");
+        (void)script_error(L, "hr.explain: no allocator is called caching");
     }
     usual = *knobs;
-    script_apply_overrides(L, 2, trace_options, knobs);
-    for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        char value[HR_KNOB_TEXT_MAX], before[HR_KNOB_TEXT_MAX];
-        const bool turned = strcmp(hr_knob_format(knobs, (hr_knob_id)id, value),
-                                   hr_knob_format(&usual, (hr_knob_id)id, before)) != 0;
-        if (turned && id != HR_KNOB_ALLOCATOR_KIND && !hr_replay_knob_applies((hr_knob_id)id)) {
-            (void)luaL_error(L, "%s changes nothing in a replay", hr_knob_rows(NULL)[id].key);
-        }
-    }
+    script_apply_overrides(L, 2, NULL, knobs);
+    script_check_replay_knobs(L, knobs, &usual);
 }
 
 static int explain_trace(lua_State *L, const char *name)

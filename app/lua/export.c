@@ -377,7 +377,6 @@ static void add_value(lua_State *L, const char *path)
 
 int script_export(lua_State *L)
 {
-    static const char *const names[] = {"columns", NULL};
     const char *name = luaL_checkstring(L, PATH_ARGUMENT);
     char path[SCRIPT_PATH_MAX];
     hr_err err = {0};
@@ -387,7 +386,7 @@ int script_export(lua_State *L)
         lua_newtable(L);
     }
     lua_settop(L, OPTIONS_ARGUMENT);
-    script_check_options(L, OPTIONS_ARGUMENT, "hr.export", names);
+    script_check_options(L, OPTIONS_ARGUMENT, "export");
     lua_newtable(L);
     add_value(L, name);
     if (script_writable_path(script_of(L), name, path, &err) != HR_OK ||

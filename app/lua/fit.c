@@ -7,8 +7,6 @@
 #include "app/lua/fields.h"
 #include "app/lua/script.h"
 
-static const char *const fit_options[] = {"keep", NULL};
-
 static void read_keep(lua_State *L, hr_fit_wish *wish)
 {
     hr_err err = {0};
@@ -57,7 +55,7 @@ int script_fit(lua_State *L)
 {
     hr_knobs knobs;
     hr_fit_wish wish;
-    script_read_options(L, fit_options, &knobs);
+    script_read_options(L, "fit", &knobs);
     read_keep(L, &wish);
     hr_fit_found *found = lua_newuserdatauv(L, sizeof *found, 0); // given back by Lua, whatever is raised
     search(L, &knobs, &wish, found);

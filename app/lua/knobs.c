@@ -211,23 +211,24 @@ static void turn_named(lua_State *L, hr_knobs *knobs, const char *key)
     }
 }
 
-static bool is_among(const char *word, const char *const *words)
+static bool is_among(const char *word, const lua_script_field *options)
 {
-    while (*words != NULL && strcmp(word, *words) != 0) {
-        words++;
+    while (options->name != NULL && strcmp(word, options->name) != 0) {
+        options++;
     }
-    return *words != NULL;
+    return options->name != NULL;
 }
 
-void script_apply_overrides(lua_State *L, int index, const char *const *skip, hr_knobs *knobs)
+void script_apply_overrides(lua_State *L, int index, const char *function, hr_knobs *knobs)
 {
+    const lua_script_field *options = script_options_of(function);
     lua_pushvalue(L, index);
     lua_pushnil(L);
     while (lua_next(L, -2) != 0) {
         if (lua_type(L, -2) != LUA_TSTRING) {
             (void)script_error(L, "options have names, such as {steps = 10}, had a %s", luaL_typename(L, -2));
         }
-        if (!is_among(lua_tostring(L, -2), skip)) {
+        if (!is_among(lua_tostring(L, -2), options)) {
             turn_named(L, knobs, lua_tostring(L, -2));
         }
         lua_pop(L, 1);
@@ -271,12 +272,33 @@ static int get_group(lua_State *L)
     return 1;
 }
 
+// The recipe's own, and those of the engine that runs: all that the table on top of the stack names, or none.
+static void turn_whole_group(lua_State *L, const char *group)
+{
+    script *s = script_of(L);
+    hr_knobs own = s->knobs;
+    hr_err err = {0};
+    turn_group(L, &own, group);
+    if (s->engine != NULL) {
+        hr_knobs all = *hr_engine_knobs(s->engine);
+        turn_group(L, &all, group);
+        if (script_may_ask(s, &err) != HR_OK || script_turn_engine(s->engine, &all, &err) != HR_OK) {
+            (void)script_raise(L, &err);
+        }
+    }
+    s->knobs = own;
+}
+
 static int set_group(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 2);
     (void)script_current_knobs(L);
     lua_settop(L, 3);
-    turn_named(L, &script_of(L)->knobs, name);
+    if (is_group(name)) {
+        turn_whole_group(L, name);
+    } else {
+        turn_named(L, &script_of(L)->knobs, name);
+    }
     return 0;
 }
 

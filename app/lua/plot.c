@@ -138,11 +138,10 @@ static int plot_to_text(lua_State *L)
 
 int script_plot(lua_State *L)
 {
-    static const char *const names[] = {"x", "y", "title", "label", "log_x", NULL};
     plot p = {.series_count = 0};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    script_check_options(L, 1, "hr.plot", names);
+    script_check_options(L, 1, "plot");
     text_option(L, "title", p.title);
     text_option(L, "label", p.x_label);
     (void)lua_getfield(L, 1, "log_x");

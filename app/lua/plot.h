@@ -23,11 +23,7 @@ typedef struct plot {
     double x_least, x_most, y_least, y_most; // in the scale that is drawn: logarithms with log_x
 } plot;
 
-// Where a point lies, 0 to 1 of either axis; false: nowhere.
-bool plot_place(const plot *p, size_t series, size_t point, double *across, double *up);
-void plot_y_text(const plot *p, double value, char text[24]);
-void plot_x_text(const plot *p, double value, char text[24]); // of a value in the scale that is drawn
-void plot_write_text(const plot *p, FILE *to);                // 78 columns
+void plot_write_text(const plot *p, FILE *to); // 78 columns
 void plot_write_svg(const plot *p, FILE *to);
 
 #endif

@@ -23,7 +23,8 @@ static const char marks[PLOT_SERIES_MAX] = {'*', 'o', '+', 'x', '#', '%'};
 static const char *const colours[PLOT_SERIES_MAX] = {"#0072b2", "#d55e00", "#009e73",
                                                      "#cc79a7", "#e69f00", "#56b4e9"};
 
-bool plot_place(const plot *p, size_t series, size_t point, double *across, double *up)
+// Where a point lies, 0 to 1 of either axis; false: nowhere.
+static bool place(const plot *p, size_t series, size_t point, double *across, double *up)
 {
     const double x = p->log_x ? log10(p->x[point]) : p->x[point], y = p->series[series].y[point];
     if (!isfinite(x) || !isfinite(y)) {
@@ -35,7 +36,7 @@ bool plot_place(const plot *p, size_t series, size_t point, double *across, doub
     return true;
 }
 
-void plot_y_text(const plot *p, double value, char text[24])
+static void y_text(const plot *p, double value, char text[24])
 {
     char human[HR_BYTES_TEXT_MAX];
     if (p->y_is_bytes && value >= 0) {
@@ -45,7 +46,8 @@ void plot_y_text(const plot *p, double value, char text[24])
     }
 }
 
-void plot_x_text(const plot *p, double value, char text[24])
+// Of a value in the scale that is drawn.
+static void x_text(const plot *p, double value, char text[24])
 {
     (void)snprintf(text, 24, "%.4g", p->log_x ? pow(10, value) : value);
 }
@@ -57,7 +59,7 @@ static void draw_points(const plot *p, char grid[ROWS][COLUMNS + 1])
     for (size_t s = 0; s < p->series_count; s++) {
         for (size_t k = 0; k < p->point_count; k++) {
             double across = 0, up = 0;
-            if (plot_place(p, s, k, &across, &up)) {
+            if (place(p, s, k, &across, &up)) {
                 grid[ROWS - 1 - (int)lround(up * (ROWS - 1))][(int)lround(across * (COLUMNS - 1))] = marks[s];
             }
         }
@@ -87,7 +89,7 @@ void plot_write_text(const plot *p, FILE *to)
     for (int row = 0; row < ROWS; row++) {
         label[0] = '\0';
         if (row == 0 || row == ROWS - 1 || row == ROWS / 2) {
-            plot_y_text(p, p->y_most - (p->y_most - p->y_least) * row / (ROWS - 1), label);
+            y_text(p, p->y_most - (p->y_most - p->y_least) * row / (ROWS - 1), label);
         }
         size_t length = COLUMNS;
         while (length > 0 && grid[row][length - 1] == ' ') {
@@ -95,8 +97,8 @@ void plot_write_text(const plot *p, FILE *to)
         }
         fprintf(to, "%*s |%.*s\n", LABEL, label, (int)length, grid[row]);
     }
-    plot_x_text(p, p->x_least, label);
-    plot_x_text(p, p->x_most, last);
+    x_text(p, p->x_least, label);
+    x_text(p, p->x_most, last);
     fprintf(to, "%*s +", LABEL, "");
     for (int k = 0; k < COLUMNS; k++) {
         fputc('-', to);
@@ -138,9 +140,9 @@ static void write_axes(const plot *p, FILE *to)
     for (int k = 0; k <= TICKS; k++) {
         const double y = TOP + height - height * k / TICKS, x = LEFT + width * k / TICKS;
         fprintf(to, "<path d=\"M%d %.1fH%d\" stroke=\"#ccc\"/>\n", LEFT, y, WIDTH - RIGHT);
-        plot_y_text(p, p->y_least + (p->y_most - p->y_least) * k / TICKS, label);
+        y_text(p, p->y_least + (p->y_most - p->y_least) * k / TICKS, label);
         write_label(to, LEFT - 8, y + 4, "end", label);
-        plot_x_text(p, p->x_least + (p->x_most - p->x_least) * k / TICKS, label);
+        x_text(p, p->x_least + (p->x_most - p->x_least) * k / TICKS, label);
         write_label(to, x, HEIGHT - BOTTOM + 18, "middle", label);
     }
     fprintf(to, "<path d=\"M%d %dV%dH%d\" stroke=\"#333\" fill=\"none\"/>\n", LEFT, TOP, HEIGHT - BOTTOM,
@@ -156,7 +158,7 @@ static void write_series(const plot *p, size_t s, FILE *to)
     fprintf(to, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"", colours[s]);
     for (size_t k = 0; k < p->point_count; k++) {
         double across = 0, up = 0;
-        if (!plot_place(p, s, k, &across, &up)) {
+        if (!place(p, s, k, &across, &up)) {
             joins = false;
             continue;
         }

@@ -7,8 +7,6 @@
 #include "app/lua/fields.h"
 #include "app/lua/script.h"
 
-static const char *const replay_options[] = {"allocators", NULL};
-
 enum { HOLES_MAX = 8, KIND_MAX = 32 };
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
@@ -212,22 +210,32 @@ static bool says_kind(lua_State *L)
         if (hr_knobs_set(&knobs, HR_KNOB_ALLOCATOR_KIND, before[k], &err) != HR_OK) {
             (void)script_raise(L, &err);
         }
-        script_apply_overrides(L, 2, replay_options, &knobs);
+        script_apply_overrides(L, 2, "replay", &knobs);
         after[k] = hr_knob_text(&knobs, HR_KNOB_ALLOCATOR_KIND); // a word of the table
     }
     return strcmp(after[0], after[1]) == 0;
 }
 
-// The options' knobs; one that no replay listens to is an error at the recipe's line.
-static void read_knobs(lua_State *L, hr_knobs *knobs)
+void script_check_replay_knobs(lua_State *L, const hr_knobs *knobs, const hr_knobs *usual)
 {
-    hr_replay_knobs_init(knobs);
-    script_apply_overrides(L, 2, replay_options, knobs);
     for (int id = 0; id < HR_KNOB_COUNT; id++) {
-        if (!hr_replay_knob_applies((hr_knob_id)id) && is_turned(knobs, (hr_knob_id)id)) {
+        char value[HR_KNOB_TEXT_MAX], before[HR_KNOB_TEXT_MAX];
+        const bool turned = strcmp(hr_knob_format(knobs, (hr_knob_id)id, value),
+                                   hr_knob_format(usual, (hr_knob_id)id, before)) != 0;
+        if (turned && id != HR_KNOB_ALLOCATOR_KIND && !hr_replay_knob_applies((hr_knob_id)id)) {
             (void)script_error(L, "%s changes nothing in a replay", hr_knob_rows(NULL)[id].key);
         }
     }
+}
+
+// The options' knobs.
+static void read_knobs(lua_State *L, hr_knobs *knobs)
+{
+    hr_knobs usual;
+    hr_replay_knobs_init(&usual);
+    *knobs = usual;
+    script_apply_overrides(L, 2, "replay", knobs);
+    script_check_replay_knobs(L, knobs, &usual);
     if (says_kind(L)) {
         (void)script_error(
             L, "a replay's allocators are named by allocators = {\"bfc\", …}, had allocator.kind");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registration table of hr.
+#include <string.h>
+
 #include "app/lua/api.h"
 #include "app/lua/script.h"
 
@@ -188,6 +190,17 @@ static const script_api_row rows[] = {
      script_with},
 };
 // clang-format on
+
+const lua_script_field *script_options_of(const char *function)
+{
+    static const lua_script_field none = {NULL, NULL, NULL};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        if (function != NULL && rows[k].options != NULL && strcmp(rows[k].name, function) == 0) {
+            return rows[k].options;
+        }
+    }
+    return &none;
+}
 
 const script_api_row *script_api_rows(size_t *count)
 {

@@ -6,9 +6,6 @@
 
 enum { PLAN_STEPS = 3 }; // with every slot allocated at build a heap repeats at the second step boundary
 
-static const char *const plan_options[] = {"steps", NULL};
-static const char *const run_options[] = {"steps", "until_oom", "fresh", NULL};
-
 // ---- options --------------------------------------------------------------------------------------------------------
 
 uint64_t script_steps_option(lua_State *L, int index, uint64_t otherwise)
@@ -26,7 +23,7 @@ uint64_t script_steps_option(lua_State *L, int index, uint64_t otherwise)
     return (uint64_t)steps;
 }
 
-void script_read_options(lua_State *L, const char *const *names, hr_knobs *knobs)
+void script_read_options(lua_State *L, const char *function, hr_knobs *knobs)
 {
     script *s = script_of(L);
     hr_err err = {0};
@@ -41,7 +38,7 @@ void script_read_options(lua_State *L, const char *const *names, hr_knobs *knobs
         (void)script_raise(L, &err);
     }
     *knobs = s->engine != NULL ? *hr_engine_knobs(s->engine) : s->knobs;
-    script_apply_overrides(L, 1, names, knobs);
+    script_apply_overrides(L, 1, function, knobs);
 }
 
 static void command(lua_State *L, hr_engine *engine, hr_command_kind kind, uint64_t count)
@@ -71,7 +68,7 @@ int script_plan(lua_State *L)
     hr_knobs knobs;
     bool idle = false;
     hr_engine_options options = {.plan_only = true};
-    script_read_options(L, plan_options, &knobs);
+    script_read_options(L, "plan", &knobs);
     script_create_engine(L, &knobs, &options, &s->planner);
     command(L, s->planner, HR_COMMAND_RUN, script_steps_option(L, 1, PLAN_STEPS));
     while (!idle) {
@@ -263,15 +260,20 @@ int script_run(lua_State *L)
     if (s->engine != NULL) {
         return script_error(L, "hr.run within a callback of hr.run: one run at a time");
     }
-    const bool fresh = lua_istable(L, 1) && flag_option(L, "fresh");
-    if (fresh) { // a save that was loaded is no beginning
-        s->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){0};
+    script_read_options(L, "run", &knobs);
+    const bool fresh = flag_option(L, "fresh");
+    if (fresh) { // a save that was loaded is no beginning, one that the options name is
+        knobs = s->knobs;
+        knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){0};
+        script_apply_overrides(L, 1, "run", &knobs);
     }
-    script_read_options(L, run_options, &knobs);
     const uint64_t steps = steps_to_run(L, &knobs);
     const bool counts = script_steps_option(L, 1, 0) > 0;
     reset_run(L);
     script_take_training(L, &knobs, fresh);
+    if (fresh) {
+        s->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){0};
+    }
     s->wanted_steps = counts && resumes(s) ? steps : 0;
     command(L, s->training, HR_COMMAND_RUN, steps);
     s->engine = s->training;

@@ -121,9 +121,9 @@ typedef struct script {
     bool raised_in_step;       // and it failed: with the user value of registry[address of this]
     hr_report report;          // being turned into a table
     hr_replay *replay;         // of the last hr.replay, and
+    hr_replay_result replayed; // the run of it that is being turned into a table
     hr_weight_stats weights;   // of the last hr.weights
     char *picture;             // of the last hr.plot, owned
-    hr_replay_result replayed; // the run of it that is being turned into a table
 } script;
 
 static inline script *script_of(lua_State *L)
@@ -182,8 +182,8 @@ int script_error(lua_State *L, const char *format, ...);
 // LUA error: `format` with `name` in it, what was meant, and all that there are.
 int script_raise_unknown(lua_State *L, const char *format, const char *name, const char *const *names,
                          size_t count);
-// Every key of the table at `index` is one of `names` (NULL-terminated), which are options of `function`. Raises.
-void script_check_options(lua_State *L, int index, const char *function, const char *const *names);
+// Every key of the table at `index` is an option of hr.FUNCTION. Raises.
+void script_check_options(lua_State *L, int index, const char *function);
 // The text `name` of the table at `index`, which keeps it and is pushed; `otherwise` where it has none. Raises.
 const char *script_text_option(lua_State *L, int index, const char *name, const char *otherwise);
 // The error on top of the stack as a text, without the place in front.
@@ -221,6 +221,10 @@ void script_open_sandbox(lua_State *L);
 // Writes text without control characters other than newline and tab.
 void script_print_text(FILE *to, const char *text, size_t length);
 
+// rows.c
+// What hr.FUNCTION takes beside knobs; a list without rows where that is nothing, or `function` NULL.
+const lua_script_field *script_options_of(const char *function);
+
 // ---- the hr table -----------------------------------------------------------------------------------------------
 
 // basics.c
@@ -246,9 +250,9 @@ void script_open_knobs(lua_State *L);
 int script_push_knobs(lua_State *L); // pushes hr.knobs
 // The recipe's, or those of the run under way. Raises where there is no preset.
 const hr_knobs *script_current_knobs(lua_State *L);
-// Turns the knobs that the table at `index` names, as `batch = {size = 64}` or `["batch.size"] = 64`; keys in
-// `skip` (NULL-terminated) are not knobs. Raises.
-void script_apply_overrides(lua_State *L, int index, const char *const *skip, hr_knobs *knobs);
+// Turns the knobs that the table at `index` names, as `batch = {size = 64}` or `["batch.size"] = 64`; the
+// options of hr.FUNCTION (NULL: of none) are not knobs. Raises.
+void script_apply_overrides(lua_State *L, int index, const char *function, hr_knobs *knobs);
 // knob_paths.c: where the knob names a file, replaces what the recipe says by what the engine gets.
 HR_MUST_CHECK hr_status script_confine_knob(const script *s, hr_knob_id id, char text[HR_KNOB_TEXT_MAX],
                                             hr_err *err);
@@ -267,9 +271,9 @@ void script_push_report(lua_State *L, const hr_report *report);
 void script_push_oom(lua_State *L, const hr_report_oom *oom);
 
 // run.c
-// The table at 1, or an empty one that comes there: the recipe's knobs with those turned that it names; `names` (NULL-terminated) are
-// no knobs. Raises, also where there is no preset.
-void script_read_options(lua_State *L, const char *const *names, hr_knobs *knobs);
+// The table at 1, or an empty one that comes there: the recipe's knobs with those turned that it names beside the options of
+// hr.FUNCTION. Raises, also where there is no preset.
+void script_read_options(lua_State *L, const char *function, hr_knobs *knobs);
 // The whole number `steps` of the table at `index`, from 1; `otherwise` when it names none. Raises.
 uint64_t script_steps_option(lua_State *L, int index, uint64_t otherwise);
 int script_plan(lua_State *L);
@@ -278,9 +282,10 @@ int script_on(lua_State *L);
 int script_end_run(lua_State *L); // hr.stop
 // LUA error within a step, where the engine cannot be asked for anything.
 HR_MUST_CHECK hr_status script_may_ask(const script *s, hr_err *err);
-
 void script_check_may_ask(lua_State *L); // the same, raised
-int script_weights(lua_State *L);        // weights.c
+
+// weights.c
+int script_weights(lua_State *L);
 
 // sweep.c, compare.c, export.c, plot.c
 int script_sweep(lua_State *L);
@@ -299,8 +304,6 @@ void script_create_engine(lua_State *L, const hr_knobs *knobs, const hr_engine_o
 int script_save(lua_State *L);
 int script_load(lua_State *L);
 int script_eval(lua_State *L);
-// LUA error within a step, where the engine cannot be asked for anything.
-HR_MUST_CHECK hr_status script_may_ask(const script *s, hr_err *err);
 
 // fit.c
 int script_fit(lua_State *L);
@@ -310,6 +313,8 @@ int script_explain(lua_State *L);
 
 // replay.c
 void script_open_trace(lua_State *L, const char *name); // s->replay; raises
+// A knob that differs from `usual`, allocator.kind aside, and that no replay listens to is an error at the recipe's line.
+void script_check_replay_knobs(lua_State *L, const hr_knobs *knobs, const hr_knobs *usual);
 int script_replay(lua_State *L);
 
 // callbacks.c

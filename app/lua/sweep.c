@@ -161,14 +161,13 @@ static void add_row(lua_State *L, lua_Integer n, uint64_t steps)
 
 int script_sweep(lua_State *L)
 {
-    static const char *const names[] = {"steps", NULL};
     luaL_checktype(L, 1, LUA_TTABLE);
     if (lua_isnoneornil(L, 2)) {
         lua_settop(L, 1);
         lua_newtable(L);
     }
     lua_settop(L, 2);
-    script_check_options(L, 2, "hr.sweep", names);
+    script_check_options(L, 2, "sweep");
     const uint64_t steps = script_steps_option(L, 2, 0);
     if (steps > 0 && script_of(L)->engine != NULL) {
         return script_error(L, "hr.sweep with steps within a callback of hr.run: one run at a time");

@@ -129,11 +129,13 @@ int script_raise_unknown(lua_State *L, const char *format, const char *name, con
     return script_raise(L, &err);
 }
 
-void script_check_options(lua_State *L, int index, const char *function, const char *const *names)
+void script_check_options(lua_State *L, int index, const char *function)
 {
+    enum { NAMES_MAX = 16 };
+    const char *names[NAMES_MAX];
     size_t count = 0;
-    while (names[count] != NULL) {
-        count++;
+    for (const lua_script_field *f = script_options_of(function); f->name != NULL && count < NAMES_MAX; f++) {
+        names[count++] = f->name;
     }
     lua_pushnil(L);
     while (lua_next(L, index) != 0) {
@@ -143,7 +145,7 @@ void script_check_options(lua_State *L, int index, const char *function, const c
         }
         if (lua_type(L, -2) != LUA_TSTRING || k == count) {
             char what[80];
-            (void)snprintf(what, sizeof what, "%s has no option '%%s'", function);
+            (void)snprintf(what, sizeof what, "hr.%s has no option '%%s'", function);
             (void)script_raise_unknown(L, what, luaL_tolstring(L, -2, NULL), names, count);
         }
         lua_pop(L, 1);

@@ -109,7 +109,6 @@ static int end_with(lua_State *L, int status, lua_KContext context)
 
 int script_with(lua_State *L)
 {
-    static const char *const none[] = {NULL};
     script *s = script_of(L);
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -119,7 +118,7 @@ int script_with(lua_State *L)
     kept->before = *script_current_knobs(L);
     kept->preset = s->preset_number;
     hr_knobs within = kept->before;
-    script_apply_overrides(L, 1, none, &within);
+    script_apply_overrides(L, 1, NULL, &within);
     turn_or_raise(L, &within, &kept->before);
     lua_pushcfunction(L, script_take_trace);
     lua_insert(L, 3);
@@ -143,7 +142,7 @@ static void apply_pair(lua_State *L, int index, hr_knobs *knobs)
     lua_pushlstring(L, pair, (size_t)(equals - pair));
     lua_pushstring(L, equals + 1);
     lua_rawset(L, -3);
-    script_apply_overrides(L, lua_gettop(L), (const char *const[]){NULL}, knobs);
+    script_apply_overrides(L, lua_gettop(L), NULL, knobs);
     lua_pop(L, 1);
 }
 

@@ -90,6 +90,21 @@ START_TEST(what_cannot_be_loaded_leaves_the_training)
 }
 END_TEST
 
+START_TEST(a_run_that_is_refused_forgets_no_save)
+{
+    recipe_expect_fine_small(
+        SMALL "hr.run{steps = 3}\n"
+              "hr.save('three.safetensors')\n"
+              "hr.load('three.safetensors')\n"
+              "assert(not pcall(hr.run, {fresh = true, stesp = 1}))\n"
+              "assert(not pcall(hr.run, {fresh = true, steps = 0}))\n"
+              "assert(hr.run{steps = 1}.train.steps == 4)\n"
+              "local resume = 'three.safetensors'\n"
+              "assert(hr.run{fresh = true, steps = 1, train = {resume = resume}}.train.steps == 4)\n"
+              "assert(hr.knobs.train.resume == '')\n");
+}
+END_TEST
+
 START_TEST(a_callback_saves_and_goes_back)
 {
     recipe_expect_fine_small(
@@ -164,6 +179,7 @@ int main(void)
     tcase_add_test(tc, out_of_memory_keeps_the_weights);
     tcase_add_test(tc, what_was_saved_is_loaded_under_its_name);
     tcase_add_test(tc, what_cannot_be_loaded_leaves_the_training);
+    tcase_add_test(tc, a_run_that_is_refused_forgets_no_save);
     tcase_add_test(tc, a_callback_saves_and_goes_back);
     tcase_add_test(tc, only_what_lies_below_is_written_and_read);
     tcase_add_test(tc, an_evaluation_changes_nothing);

@@ -74,6 +74,29 @@ START_TEST(what_is_refused_half_way_turns_nothing)
 }
 END_TEST
 
+START_TEST(a_group_is_turned_whole_or_not_at_all)
+{
+    recipe_expect_fine_small(
+        "hr.preset 'small.yaml'\n"
+        "local steps = 0\n"
+        "for k = 1, 4 do\n"
+        "  local ok = pcall(function() hr.knobs.batch = {size = 6, accumulate = 0} end)\n"
+        "  assert(not ok and hr.knobs.batch.size == 2, hr.knobs.batch.size)\n"
+        "end\n"
+        "hr.on('step', function(s)\n"
+        "  steps = steps + 1\n"
+        "  local loose = hr.knobs.precision.loss_scale == 'none'\n"
+        "  hr.knobs.precision = loose and {policy = 'mixed_float16', loss_scale = 'dynamic'}\n"
+        "    or {policy = 'float32', loss_scale = 'none'}\n"
+        "  local ok = pcall(function() hr.knobs.precision = {policy = 'float32', loss_scale = 'dynamic'} "
+        "end)\n"
+        "  assert(not ok and hr.knobs.precision.policy == (loose and 'mixed_float16' or 'float32'))\n"
+        "end)\n"
+        "hr.run{steps = 6}\n"
+        "assert(steps == 6)\n");
+}
+END_TEST
+
 START_TEST(another_preset_within_keeps_its_own_knobs)
 {
     recipe_expect_fine(PLAN "hr.with({batch = {size = 32}}, function() hr.preset 'mlp' end)\n"
@@ -175,6 +198,7 @@ int main(void)
     tcase_add_test(tc, with_turns_back_after_an_error_and_across_a_yield);
     tcase_add_test(tc, with_in_a_callback_turns_the_run);
     tcase_add_test(tc, what_is_refused_half_way_turns_nothing);
+    tcase_add_test(tc, a_group_is_turned_whole_or_not_at_all);
     tcase_add_test(tc, another_preset_within_keeps_its_own_knobs);
     tcase_add_test(tc, every_fix_can_be_applied);
     tcase_add_test(tc, an_oom_callback_applies_a_fix);
