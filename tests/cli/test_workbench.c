@@ -67,6 +67,16 @@ START_TEST(five_tasks_are_done_with_keys_that_the_screen_shows)
 }
 END_TEST
 
+// Its file, its runs and its judge are the program's own.
+START_TEST(a_lesson_of_the_course_is_done_with_keys_that_the_screen_shows)
+{
+    char *keys = slurp("tests/cli/scripts/lesson.keys");
+    enter(keys);
+    play("demo -s device.kind=plan --script a.keys", 0);
+    free(keys);
+}
+END_TEST
+
 // A step of the demo, as a run recorded it.
 START_TEST(a_recorded_step_is_turned_with_keys_that_the_screen_shows)
 {
@@ -305,6 +315,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         five_tasks_are_done_with_keys_that_the_screen_shows,
+        a_lesson_of_the_course_is_done_with_keys_that_the_screen_shows,
         a_recorded_step_is_turned_with_keys_that_the_screen_shows,
         a_named_card_has_its_own_limit_in_plan_and_on_the_screen,
         what_a_record_has_not_is_promised_nowhere,

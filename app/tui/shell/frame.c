@@ -351,7 +351,7 @@ static const char *edit_name(const app *a)
 static const char *arrows_name(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
-    return a->focus == PANE_KNOBS ? "turn" : ops->move != NULL ? "move" : NULL;
+    return a->focus == PANE_KNOBS ? "turn" : ops->move != NULL && a->focus != PANE_LESSON ? "move" : NULL;
 }
 
 static const char *run_name(const app *a)
@@ -366,7 +366,10 @@ static const char *freeze_name(const app *a)
 
 static const char *up_down_name(const app *a)
 {
-    return a->focus == PANE_KNOBS ? "knob" : pane_ops_of(a->focus)->table != NULL ? "row" : NULL;
+    return a->focus == PANE_KNOBS                 ? "knob"
+           : a->focus == PANE_LESSON              ? "move" // a page has no columns
+           : pane_ops_of(a->focus)->table != NULL ? "row"
+                                                  : NULL;
 }
 
 // Where Enter does not say so already.

@@ -105,7 +105,9 @@ static void add_goals(lesson_state *s, const hr_lesson_about *about)
     for (uint32_t k = 0; k < s->verdict.count && s->is_judged; k++) {
         add_row(s, &s->verdict.rows[k]);
     }
-    for (uint32_t k = 0; k < about->goal_count && !s->is_judged; k++) {
+    // not judged either where what may not be turned was
+    const bool are_open = !s->is_judged || (s->verdict.count > 0 && s->verdict.rows[0].is_guard);
+    for (uint32_t k = 0; k < about->goal_count && are_open; k++) {
         add(s, "  -   %s\n", about->goals[k].want);
     }
     if (s->wrong[0] != '\0') {
