@@ -434,6 +434,73 @@ START_TEST(short_memory_is_a_status)
 }
 END_TEST
 
+static hr_status begin_and_try(const hr_lesson *lesson, hr_err *err)
+{
+    hr_lesson_table *table = NULL;
+    hr_knobs knobs;
+    char *page = NULL;
+    HR_TRY(hr_lesson_knobs(lesson, "batch.size=128 batch.accumulate=2", &knobs, err));
+    HR_TRY(hr_lesson_begin(lesson, &(hr_lesson_watch){.goes_on = NULL}, &table, err));
+    hr_status status = hr_lesson_try(table, &knobs, err);
+    if (status == HR_OK) {
+        status = hr_lesson_fill(hr_lesson_tell(lesson)->pages.data[0].text, hr_lesson_table_runs(table),
+                                &page, err);
+    }
+    hr_lesson_text_free(page);
+    hr_lesson_end(table);
+    return status;
+}
+
+// An engine asks often: the first requests one by one, then ever fewer of them.
+START_TEST(short_memory_of_a_run_is_a_status)
+{
+    hr_lesson *lesson = open_good();
+    ck_assert_int_eq(begin_and_try(lesson, NULL), HR_OK); // what an engine keeps is kept from here on
+    const int64_t live = hr_host_mem_live();
+    for (uint64_t n = 1, seen = n; n <= seen; n += 1 + n / (HEADROOM_SANITIZED ? 4 : 16)) {
+        hr_err err = {0};
+        (void)hr_host_mem_fail_at(n);
+        const hr_status status = begin_and_try(lesson, &err);
+        seen = hr_host_mem_fail_at(0);
+        ck_assert_msg(status == HR_OK || status == HR_NOMEM, "request %d: %s", (int)n, err.sentence);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+    hr_lesson_close(lesson);
+}
+END_TEST
+
+// Each request of a list and of the file of progress: the first is a status, the second is lost.
+START_TEST(short_memory_of_lists_and_progress_loses_nothing_else)
+{
+    char file[80];
+    const int64_t live = hr_host_mem_live();
+    (void)snprintf(file, sizeof file, "%s/state/short", folder);
+    for (uint64_t n = 1, seen = n; n <= seen; n += 1 + n / 8) {
+        hr_lesson_entry *entries = NULL;
+        size_t count = 0;
+        (void)hr_host_mem_fail_at(n);
+        const hr_status status = hr_lesson_list(&entries, &count, NULL);
+        seen = hr_host_mem_fail_at(0);
+        ck_assert_msg(status == HR_OK || status == HR_NOMEM, "request %d", (int)n);
+        if (status == HR_OK) {
+            hr_lesson_list_free(entries);
+        }
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+    hr_lesson_progress_write(file, "one", &(hr_lesson_progress){.done = true});
+    for (uint64_t n = 1, seen = n; n <= seen; n++) {
+        hr_lesson_progress p;
+        (void)hr_host_mem_fail_at(n);
+        hr_lesson_progress_write(file, "two", &(hr_lesson_progress){.hints = 1});
+        hr_lesson_progress_read(file, "two", &p);
+        seen = hr_host_mem_fail_at(0);
+        hr_lesson_progress_read(file, "one", &p);
+        ck_assert_msg(p.done, "request %d", (int)n);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lesson");
@@ -443,7 +510,7 @@ int main(void)
     }
     (void)snprintf(path, sizeof path, "%s/lesson.yaml", folder);
     hr_preset_search_beside(".");
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 240);
     tcase_add_test(tests, what_is_wrong_with_a_lesson_is_said_at_its_place);
     tcase_add_test(tests, a_lesson_is_called_by_its_name_its_number_or_its_end);
     tcase_add_test(tests, a_term_names_a_lesson_that_is_there);
@@ -460,6 +527,8 @@ int main(void)
     tcase_add_test(tests, a_lesson_brings_a_preset_in_its_own_folder);
     tcase_add_test(tests, a_lesson_is_named_after_its_folder);
     tcase_add_test(tests, short_memory_is_a_status);
+    tcase_add_test(tests, short_memory_of_a_run_is_a_status);
+    tcase_add_test(tests, short_memory_of_lists_and_progress_loses_nothing_else);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
