@@ -62,7 +62,7 @@ static hr_status play(const hr_lesson *lesson, const hr_preset *preset, const hr
 struct hr_lesson_table {
     const hr_lesson *lesson;
     hr_lesson_watch watch;
-    hr_lesson_runs runs; // what they point to is owned
+    hr_lesson_runs runs; // what they point to is owned; the learner's is the start's until the first try
 };
 
 static hr_status new_seen(const char *name, hr_lesson_seen **out, hr_err *err)
@@ -75,6 +75,14 @@ static hr_status new_seen(const char *name, hr_lesson_seen **out, hr_err *err)
     return HR_OK;
 }
 
+static void free_seen(hr_lesson_seen *seen)
+{
+    if (seen != NULL) {
+        hr_lesson_seen_deinit(seen);
+        hr_free(seen);
+    }
+}
+
 static hr_status add_seen(hr_lesson_table *t, const char *name, hr_lesson_seen **out, hr_err *err)
 {
     HR_TRY(new_seen(name, out, err));
@@ -82,10 +90,16 @@ static hr_status add_seen(hr_lesson_table *t, const char *name, hr_lesson_seen *
     return HR_OK;
 }
 
-static hr_status play_start(hr_lesson_table *t, const char *name, hr_err *err)
+static bool has_tried(const hr_lesson_table *t)
+{
+    return t->runs.count > 1 && t->runs.seen[0] != t->runs.seen[1];
+}
+
+static hr_status play_start(hr_lesson_table *t, hr_err *err)
 {
     hr_lesson_seen *seen = NULL;
-    HR_TRY(add_seen(t, name, &seen, err));
+    HR_TRY(add_seen(t, "start", &seen, err));
+    t->runs.seen[t->runs.count++] = seen;
     return play(t->lesson, t->lesson->preset, &t->lesson->start, &t->watch, seen, err);
 }
 
@@ -122,8 +136,7 @@ hr_status hr_lesson_begin(const hr_lesson *lesson, const hr_lesson_watch *watch,
         return HR_FAIL(err, NOMEM, "no host memory for a lesson");
     }
     *t = (hr_lesson_table){.lesson = lesson, .watch = *watch};
-    hr_status status = play_start(t, "now", err);
-    status = status == HR_OK ? play_start(t, "start", err) : status;
+    hr_status status = play_start(t, err);
     for (uint32_t k = 0; k < lesson->about.run_count && status == HR_OK; k++) {
         status = play_run(t, &lesson->about.runs[k], err);
     }
@@ -140,12 +153,11 @@ hr_status hr_lesson_try(hr_lesson_table *t, const hr_knobs *knobs, hr_err *err)
     hr_lesson_seen *seen = NULL;
     HR_TRY(new_seen("now", &seen, err));
     const hr_status status = play(t->lesson, t->lesson->preset, knobs, &t->watch, seen, err);
-    hr_lesson_seen *gone = status == HR_OK ? t->runs.seen[0] : seen;
+    hr_lesson_seen *gone = status != HR_OK ? seen : has_tried(t) ? t->runs.seen[0] : NULL;
     if (status == HR_OK) {
         t->runs.seen[0] = seen;
     }
-    hr_lesson_seen_deinit(gone);
-    hr_free(gone);
+    free_seen(gone);
     return status;
 }
 
@@ -156,9 +168,8 @@ const hr_lesson_runs *hr_lesson_table_runs(const hr_lesson_table *t)
 
 void hr_lesson_end(hr_lesson_table *t)
 {
-    for (uint32_t k = 0; t != NULL && k < t->runs.count; k++) {
-        hr_lesson_seen_deinit(t->runs.seen[k]);
-        hr_free(t->runs.seen[k]);
+    for (uint32_t k = t != NULL && has_tried(t) ? 0 : 1; t != NULL && k < t->runs.count; k++) {
+        free_seen(t->runs.seen[k]);
     }
     hr_free(t);
 }

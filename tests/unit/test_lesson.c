@@ -266,6 +266,25 @@ START_TEST(conditions_say_what_runs_are)
 }
 END_TEST
 
+// Before the first try the learner's run is the start's, and is not played a second time.
+START_TEST(the_start_is_played_once)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_table *table = begin(lesson);
+    const hr_lesson_runs *runs = hr_lesson_table_runs(table);
+    hr_knobs knobs;
+    ck_assert_ptr_eq(runs->seen[0], runs->seen[1]);
+    ck_assert(holds(table, "now.knobs.batch.size = start.knobs.batch.size"));
+    ck_assert_int_eq(hr_lesson_knobs(lesson, "batch.size=128", &knobs, NULL), HR_OK);
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(hr_lesson_try(table, &knobs, NULL), HR_OK);
+        ck_assert(holds(table, "now.knobs.batch.size * 2 = start.knobs.batch.size"));
+    }
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
 START_TEST(pages_quote_the_runs)
 {
     hr_lesson *lesson = open_good();
@@ -515,6 +534,7 @@ int main(void)
     tcase_add_test(tests, a_lesson_is_called_by_its_name_its_number_or_its_end);
     tcase_add_test(tests, a_term_names_a_lesson_that_is_there);
     tcase_add_test(tests, conditions_say_what_runs_are);
+    tcase_add_test(tests, the_start_is_played_once);
     tcase_add_test(tests, pages_quote_the_runs);
     tcase_add_test(tests, doing_less_does_not_pass);
     tcase_add_test(tests, what_may_not_be_turned_is_known_before_it_is_played);

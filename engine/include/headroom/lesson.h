@@ -112,7 +112,7 @@ typedef struct hr_lesson_events {
 void hr_lesson_see(hr_lesson_events *events, const hr_event *event, bool computes);
 
 typedef struct hr_lesson_seen {
-    char name[32]; // "now", "start" or a run's
+    char name[32]; // "start" or a run's; the learner's is "now" by its place
     hr_knobs knobs;
     hr_report report;
     hr_lesson_events events;
