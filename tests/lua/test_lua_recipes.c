@@ -63,10 +63,9 @@ static void start(recipe_run *r, int which)
         argv[argc] = words[argc];
     }
     ck_assert_int_eq(chdir(r->folder), 0);
-    char file[sizeof r->file * 8];
-    (void)snprintf(file, sizeof file, "%s/scripts/recipes/%s.lua", here, recipes[which].name);
-    ck_assert_uint_lt(strlen(file), sizeof r->file);
-    (void)snprintf(r->file, sizeof r->file, "%s", file);
+    const int length =
+        snprintf(r->file, sizeof r->file, "%s/scripts/recipes/%s.lua", here, recipes[which].name);
+    ck_assert_int_lt(length, (int)sizeof r->file);
     recipe_start(r, argc, argv, &test_limits);
     ck_assert_int_eq(chdir(here), 0);
 }
