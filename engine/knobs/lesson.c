@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "headroom/report_fields.h"
 #include "headroom/words.h"
 
 #include "base/text.h"
@@ -36,31 +35,6 @@ static hr_lesson_run take_run(lesson_reading *r, const yaml_node *node)
     return run;
 }
 
-// What stands before the first '.' of a path: a word that a path can spell, and that means nothing else there.
-static void check_run_name(lesson_reading *r, const yaml_node *child)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-    static const char spelled[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    const size_t length = strlen(child->key);
-    if (length == 0 || length >= sizeof((hr_lesson_seen *)NULL)->name || strspn(child->key, letters) == 0 ||
-        strspn(child->key, spelled) != length) {
-        yaml_problem(r->file, child->key_line, child->key_column,
-                     "a run's name is one short word of letters, digits and '_', had '%s'", child->key);
-        return;
-    }
-    bool taken = strcmp(child->key, "knobs") == 0 || strcmp(child->key, "events") == 0;
-    for (uint32_t k = 0; k < r->name_count; k++) {
-        taken = taken || strcmp(r->names[k], child->key) == 0;
-    }
-    for (const hr_field *field = hr_report_fields(); !hr_field_is_end(field); field++) {
-        taken = taken || (field->name != NULL && strcmp(field->name, child->key) == 0);
-    }
-    if (taken) {
-        yaml_problem(r->file, child->key_line, child->key_column,
-                     "'%s' is a word of its own in a path: a run needs another name", child->key);
-    }
-}
-
 static void take_runs(lesson_reading *r, const yaml_node *node)
 {
     hr_lesson_about *about = &r->lesson->about;
@@ -71,7 +45,7 @@ static void take_runs(lesson_reading *r, const yaml_node *node)
         return;
     }
     for (const yaml_node *child = node->child; child != NULL && runs != NULL; child = child->next) {
-        check_run_name(r, child);
+        lesson_check_run_name(r, child);
         runs[about->run_count] = take_run(r, child);
         r->names[r->name_count++] = runs[about->run_count++].name;
     }

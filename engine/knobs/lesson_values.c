@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "headroom/report_fields.h"
+
 #include "base/text.h"
 #include "knobs/preset_keys.h"
 #include "knobs/search.h"
@@ -79,6 +81,30 @@ void lesson_take_texts(lesson_reading *r, const yaml_node *node, hr_lesson_texts
 void lesson_report(lesson_reading *r, const yaml_node *node, const hr_err *err)
 {
     yaml_problem(r->file, node->line, node->column, "%s", err->sentence);
+}
+
+void lesson_check_run_name(lesson_reading *r, const yaml_node *child)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    static const char spelled[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    const size_t length = strlen(child->key);
+    if (length == 0 || length >= sizeof((hr_lesson_seen *)NULL)->name || strspn(child->key, letters) == 0 ||
+        strspn(child->key, spelled) != length) {
+        yaml_problem(r->file, child->key_line, child->key_column,
+                     "a run's name is one short word of letters, digits and '_', had '%s'", child->key);
+        return;
+    }
+    bool taken = strcmp(child->key, "knobs") == 0 || strcmp(child->key, "events") == 0;
+    for (uint32_t k = 0; k < r->name_count; k++) {
+        taken = taken || strcmp(r->names[k], child->key) == 0;
+    }
+    for (const hr_field *field = hr_report_fields(); !hr_field_is_end(field); field++) {
+        taken = taken || (field->name != NULL && strcmp(field->name, child->key) == 0);
+    }
+    if (taken) {
+        yaml_problem(r->file, child->key_line, child->key_column,
+                     "'%s' is a word of its own in a path: a run needs another name", child->key);
+    }
 }
 
 void lesson_check_that(lesson_reading *r, const yaml_node *node)

@@ -27,6 +27,8 @@ const char *lesson_take_preset(lesson_reading *r, const yaml_node *node, const c
 uint32_t lesson_take_count(lesson_reading *r, const yaml_node *node, int64_t most);
 void lesson_take_texts(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out);
 void lesson_report(lesson_reading *r, const yaml_node *node, const hr_err *err);
+// The key of a run: a word that a path can spell before its first '.', and that means nothing else there.
+void lesson_check_run_name(lesson_reading *r, const yaml_node *child);
 // Whether a node is a condition, holds good quotes, fits a page, or is pairs of knobs: reported where it is not.
 void lesson_check_that(lesson_reading *r, const yaml_node *node);
 void lesson_take_conditions(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out);
