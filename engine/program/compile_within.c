@@ -2,6 +2,8 @@
 // checkpoint.strategy=budget: the step is compiled in one way after the other, the cheapest first, until one fits where it will be
 // held and stays within the budget there. The ways are the same under every budget, and so is what each of them needs: therefore a
 // peak never rises when the budget falls. Only levels that show far more than the budget are skipped, as they could not keep it.
+#include <stdio.h>
+
 #include "headroom/units.h"
 
 #include "program/checkpoint_ways.h"
@@ -31,32 +33,35 @@ typedef struct attempt {
     program *unfit;         // that has it, where it is within the budget and does not fit
     program *cut;           // of the cuts within the budget the cheapest
     uint64_t cut_cost;
-    uint64_t floor_bytes;   // what one instruction of the plain step needs with what stays
+    uint64_t floor_bytes;   // what one instruction of that step needs with what stays
     char widest[96];        // its name
     checkpoint_ways *finer; // of instructions
     uint32_t at;            // the first of them that was not tried
+    uint64_t tried_instrs;  // of all that was compiled
 } attempt;
 
-static void note_floor(attempt *a, const program *plain)
+static void note_floor(attempt *a, const program *p)
 {
     const instr *widest;
-    a->floor_bytes = program_floor_bytes(plain, &widest);
+    a->floor_bytes = program_floor_bytes(p, &widest);
     if (widest != NULL) {
-        (void)program_instr_name(plain, widest, a->widest, sizeof a->widest);
+        (void)program_instr_name(p, widest, a->widest, sizeof a->widest);
     }
 }
 
-// The floor is no floor where another way fuses less.
+// What one instruction needs goes without saying where the judge counts less than the step asks for.
 static hr_status refuse(const attempt *a, hr_err *err)
 {
-    char budget[HR_BYTES_TEXT_MAX], least[HR_BYTES_TEXT_MAX], text[HR_BYTES_TEXT_MAX];
-    const bool above = a->widest[0] != 0 && a->floor_bytes <= a->least.peak_bytes;
-    hr_status status = HR_FAIL(
-        err, CONSTRAINT,
-        "checkpoint.strategy=budget:%s cannot be kept: the smallest peak that was found is %s%s%s%s%s%s",
-        hr_bytes_exact(a->budget_bytes, budget), hr_bytes_human(a->least.peak_bytes, least),
-        above ? ", of which " : "", above ? a->widest : "", above ? " needs " : "",
-        above ? hr_bytes_human(a->floor_bytes, text) : "", above ? " with what stays" : "");
+    char budget[HR_BYTES_TEXT_MAX], least[HR_BYTES_TEXT_MAX], text[HR_BYTES_TEXT_MAX], alone[192] = "";
+    if (a->widest[0] != 0 && a->floor_bytes <= a->least.peak_bytes) {
+        (void)snprintf(alone, sizeof alone,
+                       ", and %s alone needs %s, weights, gradients and optimizer state included", a->widest,
+                       hr_bytes_human(a->floor_bytes, text));
+    }
+    hr_status status =
+        HR_FAIL(err, CONSTRAINT,
+                "checkpoint.strategy=budget:%s cannot be kept: the smallest peak that was found is %s%s",
+                hr_bytes_exact(a->budget_bytes, budget), hr_bytes_human(a->least.peak_bytes, least), alone);
     if (a->least.fits) {
         rounded_up(a->least.peak_bytes, text);
         hr_err_try(err, "-s checkpoint.strategy=budget:%s, or a smaller batch.size", text);
@@ -103,7 +108,8 @@ static hr_status compile_one(attempt *a, const draft_request *r, program **fit, 
         return status;
     }
     *cost = cost_of(p);
-    if (a->widest[0] == 0) {
+    a->tried_instrs += p->instr_count;
+    if (seen.peak_bytes < a->least.peak_bytes) { // another way may fuse less, and need less at once
         note_floor(a, p);
     }
     sift(a, p, &seen, fit);
@@ -163,12 +169,13 @@ static hr_status try_finer(attempt *a, uint64_t cost, bool far, program **out, h
 }
 
 // The next ones. A step without backward has none.
-static hr_status find_ways(const attempt *a, checkpoint_ways *ways, hr_err *err)
+static hr_status find_ways(attempt *a, checkpoint_ways *ways, hr_err *err)
 {
     draft_request request = *a->r;
     program *plain = NULL;
     request.ways = ways;
     const hr_status status = a->compile(&request, &plain, err);
+    a->tried_instrs += plain == NULL ? 0 : plain->instr_count;
     program_destroy(plain);
     ways->done |= ways->count == 0;
     return status;
@@ -227,7 +234,11 @@ static hr_status try_all(attempt *a, checkpoint_ways *ways, program **out, hr_er
         *out = a->unfit; // who holds it says by how much it does not fit
         a->unfit = NULL;
     }
-    return *out == NULL ? refuse(a, err) : HR_OK;
+    if (*out == NULL) {
+        return refuse(a, err);
+    }
+    (*out)->tried_instrs = a->tried_instrs - (*out)->instr_count;
+    return HR_OK;
 }
 
 hr_status draft_compile_within(const draft_request *r, draft_compiler compile, uint64_t budget_bytes,

@@ -93,6 +93,7 @@ typedef struct program {
     uint32_t tensor_count, instr_count;
     uint32_t persistent_count; // tensors [0, persistent_count) are the persistent ones, in canonical order
     uint32_t next_instr_id;
+    uint64_t tried_instrs; // of other ways, compiled before it was found (checkpoint.strategy=budget)
     const char *const *layer_names; // [layer_count]
     uint32_t layer_count;
     uint64_t flops;

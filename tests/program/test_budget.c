@@ -61,6 +61,15 @@ static hr_status narrow_judge(void *context, const program *p, target_judgement 
     return HR_OK;
 }
 
+// A place that adds up what it is shown.
+static hr_status counting_judge(void *context, const program *p, target_judgement *out, hr_err *err)
+{
+    (void)err;
+    *(uint64_t *)context += p->instr_count;
+    *out = (target_judgement){program_peak_bytes(p), true};
+    return HR_OK;
+}
+
 static const target_judge rough = {rough_judge, NULL};
 static const hr_target exact_target = {
     .name = "nothing", .key = 77, .ask = ask_nothing, .fuses = fuses_nothing};
@@ -104,6 +113,7 @@ static measured measure(const hr_model *model, const hr_target *target, const ch
     measured m = {0};
     const hr_status status = try_compile(model, target, strategy, eager, &p, &err);
     if (status == HR_OK) {
+        ck_assert_str_eq(err.sentence, "");
         ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
         m = (measured){.kept = true, .peak = program_peak_bytes(p)};
         if (target->judge != NULL) {
@@ -245,7 +255,6 @@ START_TEST(no_way_is_below_what_one_instruction_holds)
     const bool eager = _i % 2 == 1;
     const instr *widest;
     program *plain = NULL;
-    hr_err err = {0};
     hr_model *model = draw_network((uint64_t)_i * 13 + 4);
     ck_assert_int_eq(try_compile(model, &exact_target, "none", eager, &plain, NULL), HR_OK);
     const uint64_t floor_bytes = program_floor_bytes(plain, &widest);
@@ -254,10 +263,66 @@ START_TEST(no_way_is_below_what_one_instruction_holds)
         const measured m = within(model, &exact_target, program_peak_bytes(plain) / STEP * part, eager);
         ck_assert_msg(!m.kept || m.peak >= floor_bytes, "%" PRIu64 ", said %" PRIu64, m.peak, floor_bytes);
     }
-    program *below = NULL;
-    ck_assert_int_eq(try_compile(model, &exact_target, "budget:1B", eager, &below, &err), HR_CONSTRAINT);
-    ck_assert_msg(strstr(err.sentence, " with what stays") != NULL, "%s", err.sentence);
     program_destroy(plain);
+    model_destroy(model);
+}
+END_TEST
+
+// One dense layer of 512 by 4 without bias, of 64 samples. Weights, samples and labels stay; the gradient of the weights is made from
+// that of the result.
+START_TEST(the_floor_of_one_layer_is_what_is_worked_out_by_hand)
+{
+    const uint64_t weights = 512 * 4 * sizeof(float), results = BATCH * 4 * sizeof(float);
+    const uint64_t stays = weights + BATCH * 512 * sizeof(float) + BATCH * sizeof(int32_t);
+    const instr *widest;
+    char name[96];
+    program *p = NULL;
+    hr_model *model =
+        model_from_text("device: {vram: 1GiB}\nmodel:\n  input: {shape: [1, 1, 512]}\n  classes: 4\n"
+                        "  layers:\n    - {kind: flatten}\n"
+                        "    - {name: only, kind: dense, units: 4, bias: false}\n");
+    ck_assert_int_eq(try_compile(model, &exact_target, "none", _i == 1, &p, NULL), HR_OK);
+    ck_assert_uint_eq(program_floor_bytes(p, &widest), stays + weights + results);
+    ck_assert_str_eq(program_instr_name(p, widest, name, sizeof name), "only/dense_bwd_weights");
+    program_destroy(p);
+    model_destroy(model);
+}
+END_TEST
+
+// All that was judged was compiled, and drafts that ways are found in are not judged.
+START_TEST(what_is_found_within_a_budget_says_how_much_was_compiled_for_it)
+{
+    uint64_t judged = 0;
+    const target_judge counting = {counting_judge, &judged};
+    hr_target target = exact_target;
+    program *plain = NULL, *kept = NULL;
+    char strategy[48];
+    target.judge = &counting;
+    hr_model *model = draw_network(4);
+    ck_assert_int_eq(try_compile(model, &target, "none", false, &plain, NULL), HR_OK);
+    ck_assert_uint_eq(plain->tried_instrs, 0);
+    snprintf(strategy, sizeof strategy, "budget:%" PRIu64 "B", program_peak_bytes(plain) / 8 * 7);
+    judged = 0;
+    ck_assert_int_eq(try_compile(model, &target, strategy, false, &kept, NULL), HR_OK);
+    ck_assert_uint_gt(judged, kept->instr_count);
+    ck_assert_uint_gt(kept->tried_instrs + kept->instr_count, judged);
+    program_destroy(plain);
+    program_destroy(kept);
+    model_destroy(model);
+}
+END_TEST
+
+// Whatever the place counts, and however little the lowest way fuses.
+START_TEST(what_is_refused_says_what_one_instruction_needs)
+{
+    hr_err err = {0};
+    program *below = NULL;
+    const hr_target *target = _i / 2 % 2 == 0 ? &exact_target : &rough_target;
+    hr_model *model = draw_network((uint64_t)_i * 13 + 4);
+    ck_assert_int_eq(try_compile(model, target, "budget:1B", _i % 2 == 1, &below, &err), HR_CONSTRAINT);
+    ck_assert_msg(strstr(err.sentence, " alone needs ") != NULL, "%s", err.sentence);
+    ck_assert_msg(strstr(err.sentence, ", weights, gradients and optimizer state included") != NULL, "%s",
+                  err.sentence);
     model_destroy(model);
 }
 END_TEST
@@ -406,6 +471,9 @@ int main(void)
     tcase_add_loop_test(tests, no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one, 0,
                         NETWORKS);
     tcase_add_loop_test(tests, no_way_is_below_what_one_instruction_holds, 0, FLOORS);
+    tcase_add_loop_test(tests, the_floor_of_one_layer_is_what_is_worked_out_by_hand, 0, 2);
+    tcase_add_test(tests, what_is_found_within_a_budget_says_how_much_was_compiled_for_it);
+    tcase_add_loop_test(tests, what_is_refused_says_what_one_instruction_needs, 0, FLOORS);
     tcase_add_loop_test(tests, a_long_chain_comes_below_all_that_recompute_a_layer_once, 0, 2);
     tcase_add_loop_test(tests, what_is_large_enough_for_the_plain_step_is_the_plain_step, 0, 20);
     tcase_add_loop_test(tests, at_the_peak_of_another_strategy_it_is_kept_and_no_dearer, 0, OTHERS);

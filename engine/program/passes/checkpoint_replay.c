@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // A way of instructions becomes the step's list.
+#include <string.h>
+
 #include "program/checkpoint_again.h"
 #include "program/checkpoint_evict.h"
 
 typedef struct replay {
     draft *d;
     draft_again again;
-    bool *ran;  // [instructions]
-    bool *gone; // [tensors]
-    uint32_t tensor_count;
+    bool *ran;                 // [instructions]
+    bool *gone;                // [tensors]
+    uint32_t *first, *sibling; // [tensors] of those that lie in a storage, linked; HR_NO_ID: none
     instr_list list;
 } replay;
+
+// Of the tensors there are before any instruction runs again.
+static void link_storages(replay *r)
+{
+    const draft *d = r->d;
+    memset(r->first, 0xff, d->tensors.count * sizeof *r->first);
+    for (uint32_t t = d->persistent_count; t < d->tensors.count; t++) {
+        const uint32_t owner = draft_owner(d, t);
+        r->sibling[t] = r->first[owner];
+        r->first[owner] = t;
+    }
+}
 
 static void let_go(replay *r, uint32_t step)
 {
     draft *d = r->d;
     const uint32_t owner = draft_owner(d, step & ~(CHECKPOINT_GOES | CHECKPOINT_ENDS));
-    for (uint32_t t = d->persistent_count; t < r->tensor_count; t++) {
-        if (draft_owner(d, t) == owner) {
-            r->gone[t] = true;
-            r->again.self[t] = HR_NO_ID;
-            d->tensors.data[t].dropped |= (step & CHECKPOINT_GOES) != 0;
-        }
+    for (uint32_t t = r->first[owner]; t != HR_NO_ID; t = r->sibling[t]) {
+        r->gone[t] = true;
+        r->again.self[t] = HR_NO_ID;
+        d->tensors.data[t].dropped |= (step & CHECKPOINT_GOES) != 0;
     }
 }
 
@@ -70,14 +82,20 @@ hr_status evictions_replay(draft *d, const checkpoint_way *way, uint32_t *self, 
     replay r = {.d = d,
                 .ran = hr_calloc(d->instrs.count, sizeof *r.ran),
                 .gone = hr_calloc(d->tensors.count, sizeof *r.gone),
-                .tensor_count = d->tensors.count};
-    hr_status status = HR_FAIL(err, NOMEM, "no host memory to run %u instructions again", d->instrs.count);
-    if (r.ran != NULL && r.gone != NULL) {
+                .first = hr_calloc(d->tensors.count, sizeof *r.first),
+                .sibling = hr_calloc(d->tensors.count, sizeof *r.sibling)};
+    hr_status status;
+    if (r.ran == NULL || r.gone == NULL || r.first == NULL || r.sibling == NULL) {
+        status = HR_FAIL(err, NOMEM, "no host memory to run %u instructions again", d->instrs.count);
+    } else {
+        link_storages(&r);
         r.again = (draft_again){self, r.gone};
         status = replay_all(&r, way, err);
     }
     hr_free(r.ran);
     hr_free(r.gone);
+    hr_free(r.first);
+    hr_free(r.sibling);
     vec_deinit(&d->instrs);
     d->instrs = r.list;
     return status;

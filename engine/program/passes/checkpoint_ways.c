@@ -281,8 +281,10 @@ hr_status checkpoint_ways_find(const draft *d, const segments *s, uint64_t budge
                 .narrow = hr_calloc(edges, sizeof *f.narrow),
                 .nodes = nodes,
                 .out = out};
-    hr_status status = no_memory(&f, err);
-    if (f.needs != NULL && f.edges != NULL && f.narrow != NULL) {
+    hr_status status;
+    if (f.needs == NULL || f.edges == NULL || f.narrow == NULL) {
+        status = no_memory(&f, err);
+    } else {
         measure_all(&f);
         status = nodes <= FEW_NODES ? find_all(&f, err)
                  : out->lowest      ? find_lowest(&f, err)
