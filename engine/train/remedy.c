@@ -28,6 +28,7 @@ enum {
     LIMIT = 1 << 8,
     SCRATCH = 1 << 9,
     AHEAD = 1 << 10,
+    BUDGET = 1 << 11, // its first pair, if a budget in its place is faster
 };
 
 typedef struct candidate {
@@ -54,15 +55,15 @@ static const candidate same_bits[] = {
     {RECOMPUTE, {"checkpoint.strategy=selective"}},
     {RECOMPUTE | MODE, {"checkpoint.strategy=selective", "execution.mode=graph"}},
     {OFFLOAD, {"offload.optimizer=on"}},
-    {RECOMPUTE, {"checkpoint.strategy=blocks"}},
-    {RECOMPUTE, {"checkpoint.strategy=sqrt"}},
+    {BUDGET | RECOMPUTE, {"checkpoint.strategy=blocks"}},
+    {BUDGET | RECOMPUTE, {"checkpoint.strategy=sqrt"}},
     {OFFLOAD, {"offload.activations=on"}},
-    {RECOMPUTE | MODE, {"checkpoint.strategy=blocks", "execution.mode=graph"}},
-    {RECOMPUTE | MODE, {"checkpoint.strategy=sqrt", "execution.mode=graph"}},
+    {BUDGET | RECOMPUTE | MODE, {"checkpoint.strategy=blocks", "execution.mode=graph"}},
+    {BUDGET | RECOMPUTE | MODE, {"checkpoint.strategy=sqrt", "execution.mode=graph"}},
     {OFFLOAD | MODE, {"offload.activations=on", "execution.mode=graph"}},
-    {RECOMPUTE | MODE | UPDATE,
+    {BUDGET | RECOMPUTE | MODE | UPDATE,
      {"checkpoint.strategy=sqrt", "execution.mode=graph", "optimizer.fused_backward=on"}},
-    {RECOMPUTE | MODE | OFFLOAD,
+    {BUDGET | RECOMPUTE | MODE | OFFLOAD,
      {"checkpoint.strategy=sqrt", "execution.mode=graph", "offload.optimizer=on"}},
 };
 
@@ -138,7 +139,7 @@ static void try_budget(search *s, const candidate *c, hr_report_fix *fix)
     char bytes[HR_BYTES_TEXT_MAX], pair[HR_BYTES_TEXT_MAX + 32];
     candidate within = *c;
     hr_report_fix other;
-    if ((c->turns & RECOMPUTE) == 0 || strcmp(c->pairs[0], "checkpoint.strategy=selective") == 0) {
+    if ((c->turns & BUDGET) == 0 || s->proof.ways_left <= 0) {
         return;
     }
     (void)snprintf(pair, sizeof pair, "checkpoint.strategy=budget:%s",
@@ -156,7 +157,7 @@ static bool try_candidate(search *s, const candidate *c)
         return false;
     }
     try_budget(s, c, &fix);
-    s->turned |= c->turns;
+    s->turned |= c->turns & ~(uint32_t)BUDGET;
     s->oom->fixes[s->oom->fix_count++] = fix;
     return true;
 }

@@ -12,8 +12,11 @@ enum { REMEDY_INSTRS = 1 << 19 };
 
 remedy_proof remedy_proof_of(const hr_engine *e, const build *refused)
 {
-    return (remedy_proof){
-        .e = e, .refused = refused, .instrs_left = REMEDY_INSTRS, .most_limit_bytes = UINT64_MAX};
+    return (remedy_proof){.e = e,
+                          .refused = refused,
+                          .instrs_left = REMEDY_INSTRS,
+                          .ways_left = REMEDY_INSTRS,
+                          .most_limit_bytes = UINT64_MAX};
 }
 
 static bool is_sized(const hr_knobs *knobs)
@@ -54,13 +57,12 @@ static bool is_admitted(const hr_engine *e, const build *planned, const play_res
                HR_OK;
 }
 
-static int64_t instrs_of(const build *b)
+static void charge(remedy_proof *p, const build *b)
 {
-    int64_t sum = 0;
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
-        sum += b->programs[k] == NULL ? 0 : (int64_t)b->programs[k]->instr_count;
+        p->instrs_left -= b->programs[k] == NULL ? 0 : (int64_t)b->programs[k]->instr_count;
+        p->ways_left -= b->programs[k] == NULL ? 0 : (int64_t)b->programs[k]->tried_instrs;
     }
-    return sum;
 }
 
 // A data set that cannot be read is no matter of memory.
@@ -100,7 +102,7 @@ bool remedy_fits(remedy_proof *p, const hr_knobs *knobs, hr_report_fix *fix)
         return false;
     }
     bool fits = plays(p, b, knobs, fix);
-    p->instrs_left -= instrs_of(b);
+    charge(p, b);
     build_destroy(b);
     return fits;
 }

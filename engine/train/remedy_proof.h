@@ -12,10 +12,11 @@ typedef struct remedy_proof {
     const hr_engine *e;
     const build *refused;      // what does not fit
     int64_t instrs_left;       // to compile
+    int64_t ways_left;         // of the ways under budgets; who asks for a budget by himself looks at it
     uint64_t most_limit_bytes; // of the device: a fix that raises it beyond is none; UINT64_MAX: it may
 } remedy_proof;
 
-// Of a refused build, with as many instructions to compile as half a second is enough for.
+// Of a refused build, with as many instructions to compile as half a second is enough for, and as many of ways.
 remedy_proof remedy_proof_of(const hr_engine *e, const build *refused);
 
 // The engine's knobs turned by the pairs "key=value" (NULL where there is none), and in `fix` those of them that change
