@@ -9,6 +9,7 @@
 #include "insight/evidence_heap.h"
 #include "insight/evidence_steps.h"
 #include "insight/near_full.h"
+#include "insight/retry_watch.h"
 
 enum { QUEUE_STEPS = 2 };
 
@@ -354,27 +355,23 @@ static hr_status read_record(record *r, const heap_snapshot *p, oom_evidence *ou
 
 // ---- the whole -------------------------------------------------------------------------------------------------
 
-// What goes back to the device and is asked for again before anything else happens was for one request.
 static void find_retries(const trace *t, uint32_t device, uint32_t end, oom_evidence *out)
 {
-    uint64_t shrunk_bytes = 0, since_ns = 0;
+    retry_watch watch = {.retries = 0};
     for (uint32_t k = 0; k < end; k++) {
         const trace_event *e = &t->events.data[k];
         if (e->device != device) {
             continue;
         }
         if (e->kind == TRACE_SHRINK) {
-            since_ns = shrunk_bytes == 0 ? e->time_ns : since_ns;
-            shrunk_bytes += e->bytes;
-            continue;
+            retry_watch_shrink(&watch, e->bytes, e->time_ns);
+        } else {
+            retry_watch_other(&watch, e->kind == TRACE_GROW, e->time_ns);
         }
-        if (e->kind == TRACE_GROW && shrunk_bytes > 0) {
-            out->retries++;
-            out->retry_bytes += shrunk_bytes;
-            out->retry_ns += e->time_ns - since_ns;
-        }
-        shrunk_bytes = 0;
     }
+    out->retries = watch.retries;
+    out->retry_bytes = watch.retry_bytes;
+    out->retry_ns = watch.retry_ns;
 }
 
 hr_status evidence_of(const trace *t, uint32_t device, uint32_t end, const heap_snapshot *p,

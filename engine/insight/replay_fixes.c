@@ -34,21 +34,17 @@ hr_status replay_try(hr_replay *replay, const hr_knobs *knobs, const char *pair,
 
 // ---- allocators -----------------------------------------------------------------------------------------------
 
-typedef struct remedy {
-    hr_knob_id id;
-    const char *value;
-} remedy;
-
-// From what changes least.
-static const remedy remedies[] = {{HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, "on"},
-                                  {HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, "on"},
-                                  {HR_KNOB_ALLOCATOR_GROWTH, "off"},
-                                  {HR_KNOB_ALLOCATOR_MAX_SPLIT, "32MiB"},
-                                  {HR_KNOB_ALLOCATOR_KIND, "async"},
-                                  {HR_KNOB_ALLOCATOR_KIND, "bfc"}};
+const allocator_setting allocator_settings[] = {
+    {HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS, "on", "allocator.expandable_segments=on"},
+    {HR_KNOB_ALLOCATOR_GARBAGE_COLLECTION, "on", "allocator.garbage_collection=on"},
+    {HR_KNOB_ALLOCATOR_GROWTH, "off", "allocator.growth=off"},
+    {HR_KNOB_ALLOCATOR_MAX_SPLIT, "32MiB", "allocator.max_split=32MiB"},
+    {HR_KNOB_ALLOCATOR_KIND, "async", "allocator.kind=async"},
+    {HR_KNOB_ALLOCATOR_KIND, "bfc", "allocator.kind=bfc"},
+};
 
 // So it is played already; a scenario's own setting stands until the knob is set.
-static bool is_played(const hr_replay *replay, const hr_knobs *knobs, const remedy *r)
+static bool is_played(const hr_replay *replay, const hr_knobs *knobs, const allocator_setting *r)
 {
     const hr_scenario *s = replay->about.scenario;
     const char *key = hr_knob_rows(NULL)[r->id].key;
@@ -62,15 +58,13 @@ hr_status hr_replay_remedies(hr_replay *replay, const hr_knobs *knobs, const hr_
 {
     const char *kind = hr_knob_text(knobs, HR_KNOB_ALLOCATOR_KIND);
     *count = 0;
-    for (size_t k = 0; k < sizeof remedies / sizeof *remedies && *count < max; k++) {
-        const remedy *r = &remedies[k];
-        char pair[HR_KNOB_TEXT_MAX];
+    for (int k = 0; k < ALLOCATOR_SETTINGS && *count < max; k++) {
+        const allocator_setting *r = &allocator_settings[k];
         bool serves = false;
         if (is_played(replay, knobs, r) || !hr_replay_knob_concerns(r->id, kind)) {
             continue;
         }
-        (void)snprintf(pair, sizeof pair, "%s=%s", hr_knob_rows(NULL)[r->id].key, r->value);
-        HR_TRY(replay_try(replay, knobs, pair, options, &fixes[*count], &serves, err));
+        HR_TRY(replay_try(replay, knobs, r->pair, options, &fixes[*count], &serves, err));
         *count += serves;
     }
     return HR_OK;

@@ -57,6 +57,16 @@ HR_MUST_CHECK hr_status replay_find_fixes(hr_replay *replay, const hr_knobs *kno
 // Counts in `shown` how often a replay goes back to the device for one request. Errors of hr_replay_run.
 HR_MUST_CHECK hr_status replay_retries(const hr_replay *replay, const hr_knobs *knobs, oom_evidence *shown,
                                        hr_err *err);
+// Settings of an allocator that may serve what it refuses, or never go back to the device, from what changes least.
+typedef struct allocator_setting {
+    hr_knob_id id;
+    const char *value;
+    const char *pair; // both
+} allocator_setting;
+
+enum { ALLOCATOR_SETTINGS = 6 };
+extern const allocator_setting allocator_settings[ALLOCATOR_SETTINGS];
+
 // Whether the knobs with this pair serve the whole trace on every device: then *fix says so. A pair that a rule about
 // knobs refuses serves nothing. Other errors of hr_replay_run.
 HR_MUST_CHECK hr_status replay_try(hr_replay *replay, const hr_knobs *knobs, const char *pair,

@@ -5,15 +5,8 @@
 #include "device/cost.h"
 #include "events/bus.h"
 #include "insight/diagnose_evidence.h"
+#include "insight/replay_plan.h"
 #include "train/remedy_proof.h"
-
-// From what changes least, as of a record (insight/replay_fixes.c).
-static const char *const settings[] = {"allocator.expandable_segments=on",
-                                       "allocator.garbage_collection=on",
-                                       "allocator.growth=off",
-                                       "allocator.max_split=32MiB",
-                                       "allocator.kind=async",
-                                       "allocator.kind=bfc"};
 
 // With these a step fits, and never goes back to the device.
 static bool loses_no_time(const hr_engine *e, const hr_knobs *knobs, hr_report_fix *fix)
@@ -37,8 +30,8 @@ static bool loses_no_time(const hr_engine *e, const hr_knobs *knobs, hr_report_f
 
 static void find_settings(const hr_engine *e, hr_report_oom *oom)
 {
-    for (size_t k = 0; k < sizeof settings / sizeof *settings && oom->fix_count < HR_FIXES_MAX; k++) {
-        const char *const pairs[REMEDY_PAIRS] = {settings[k]};
+    for (int k = 0; k < ALLOCATOR_SETTINGS && oom->fix_count < HR_FIXES_MAX; k++) {
+        const char *const pairs[REMEDY_PAIRS] = {allocator_settings[k].pair};
         hr_report_fix fix;
         hr_knobs knobs;
         if (remedy_apply(e, pairs, &knobs, &fix) && loses_no_time(e, &knobs, &fix)) {
