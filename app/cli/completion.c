@@ -85,7 +85,7 @@ static void print_words(const app_command *c)
         manual_list_pages(print_word, NULL);
         break;
     case APP_RECIPE_WORD:
-        hr_recipe_list(print_word, NULL);
+        (void)hr_recipe_list(print_word, NULL);
         break;
     case APP_LESSON_WORD:
         fputs("verify ", stdout);

@@ -54,7 +54,9 @@ static void print_row(const char *name, void *unused)
 void recipes_print(void)
 {
     puts("  RECIPE is a FILE.lua, or one of these; `headroom script NAME -h` says more of it:");
-    hr_recipe_list(print_row, NULL);
+    if (!hr_recipe_list(print_row, NULL)) {
+        puts("  (host memory was short: some are missing)");
+    }
 }
 
 void recipes_print_head(const char *name)

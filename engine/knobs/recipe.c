@@ -9,16 +9,22 @@
 #include "headroom/preset.h"
 #include "headroom/words.h"
 
+#include "base/host_mem.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "knobs/search.h"
 
-enum { NAME_MAX_BYTES = 64, NAMES_MAX = 64, KNOWN_TEXT = 256 };
+enum { NAME_MAX_BYTES = 64, KNOWN_TEXT = 256 };
 
 static const char ending[] = ".lua";
 
+typedef struct recipe_name {
+    char text[NAME_MAX_BYTES];
+} recipe_name;
+
 typedef struct known {
-    char name[NAMES_MAX][NAME_MAX_BYTES];
-    size_t count;
+    VEC(recipe_name) names;
+    bool is_short; // host memory was: names are missing
 } known;
 
 static bool is_file(const char *path)
@@ -36,8 +42,10 @@ static bool is_recipe(const char *leaf)
 static void keep_name(const char *name, void *context)
 {
     known *k = context;
-    if (k->count < NAMES_MAX) {
-        text_copy(k->name[k->count++], NAME_MAX_BYTES, name);
+    recipe_name *place = vec_push(&k->names);
+    k->is_short = k->is_short || place == NULL;
+    if (place != NULL) {
+        (void)text_copy(place->text, sizeof place->text, name);
     }
 }
 
@@ -47,12 +55,12 @@ static int by_name(const void *a, const void *b)
 }
 
 // In alphabetical order.
-static void list_folder(const char *folder, void (*see)(const char *name, void *context), void *context)
+static bool list_folder(const char *folder, void (*see)(const char *name, void *context), void *context)
 {
     DIR *dir = opendir(folder);
-    known found = {.count = 0};
+    known found = {.is_short = false};
     if (dir == NULL) {
-        return;
+        return true;
     }
     for (struct dirent *leaf = readdir(dir); leaf != NULL; leaf = readdir(dir)) {
         char name[NAME_MAX_BYTES];
@@ -63,40 +71,57 @@ static void list_folder(const char *folder, void (*see)(const char *name, void *
         }
     }
     closedir(dir);
-    qsort(found.name, found.count, sizeof found.name[0], by_name);
-    for (size_t k = 0; k < found.count; k++) {
-        see(found.name[k], context);
+    if (found.names.count > 0) {
+        qsort(found.names.data, found.names.count, sizeof *found.names.data, by_name);
     }
+    for (uint32_t k = 0; k < found.names.count; k++) {
+        see(found.names.data[k].text, context);
+    }
+    vec_deinit(&found.names);
+    return !found.is_short;
 }
 
-void hr_recipe_list(void (*see)(const char *name, void *context), void *context)
+bool hr_recipe_list(void (*see)(const char *name, void *context), void *context)
 {
     search_roots roots;
+    bool whole = true;
     search_find_recipes(&roots);
     for (size_t k = 0; k < roots.count; k++) {
-        list_folder(roots.path[k], see, context);
+        whole = list_folder(roots.path[k], see, context) && whole;
     }
+    return whole;
 }
 
-static hr_status refuse(const char *word, hr_err *err)
+static hr_status refuse_of(const char *word, const known *have, const char **names, hr_err *err)
 {
-    known have = {.count = 0};
-    const char *names[NAMES_MAX];
     char list[KNOWN_TEXT] = "";
     size_t length = 0;
-    hr_recipe_list(keep_name, &have);
-    for (size_t k = 0; k < have.count; k++) {
-        names[k] = have.name[k];
+    const uint32_t count = have->names.count;
+    for (uint32_t k = 0; k < count; k++) {
+        names[k] = have->names.data[k].text;
         if (length < sizeof list) {
             length +=
                 (size_t)snprintf(list + length, sizeof list - length, "%s%s", k > 0 ? ", " : "", names[k]);
         }
     }
-    const char *near = hr_word_nearest(word, names, have.count);
+    const char *near = hr_word_nearest(word, names, count);
     (void)HR_FAIL(err, USAGE, "there is no recipe '%.64s'; %s%s", word,
-                  have.count == 0 ? "no folder of recipes was found" : "there are ", list);
-    hr_err_try(err, "headroom script %s", near != NULL ? near : have.count > 0 ? names[0] : "./FILE.lua");
+                  count == 0 ? "no folder of recipes was found" : "there are ", list);
+    hr_err_try(err, "headroom script %s", near != NULL ? near : count > 0 ? names[0] : "./FILE.lua");
     return HR_USAGE;
+}
+
+static hr_status refuse(const char *word, hr_err *err)
+{
+    known have = {.is_short = false};
+    const bool whole = hr_recipe_list(keep_name, &have) && !have.is_short;
+    const char **names = hr_calloc((size_t)have.names.count + 1, sizeof *names);
+    const hr_status status = whole && names != NULL
+                                 ? refuse_of(word, &have, names, err)
+                                 : HR_FAIL(err, NOMEM, "no host memory for the names of recipes");
+    hr_free(names);
+    vec_deinit(&have.names);
+    return status;
 }
 
 hr_status hr_recipe_find(const char *word, char path[HR_RECIPE_PATH_MAX], hr_err *err)

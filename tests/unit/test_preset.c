@@ -428,8 +428,43 @@ START_TEST(an_installed_program_finds_what_was_installed_with_it)
     write_preset("scripts/recipes/zero.lua", "\n");
     write_preset("scripts/recipes/early.lua", "\n");
     char names[256] = "";
-    hr_recipe_list(add_name, names);
+    ck_assert(hr_recipe_list(add_name, names));
     ck_assert_msg(strstr(names, " all early more zero") != NULL, "%s", names); // in alphabetical order
+}
+END_TEST
+
+static void count_name(const char *name, void *context)
+{
+    int *count = context;
+    int number = -1;
+    (void)sscanf(name, "many%3d", &number);
+    ck_assert_msg(number == *count, "%s", name);
+    ++*count;
+}
+
+START_TEST(every_recipe_of_a_folder_is_listed_in_order)
+{
+    enum { MANY = 150 };
+    char file[64], found[HR_RECIPE_PATH_MAX];
+    static const char *const folders[] = {"presets", "presets/models", "scripts", "scripts/recipes"};
+    for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+        mkdir(path_of(folders[k]), 0700);
+    }
+    write_preset("presets/models/x.yaml", "model: {name: checkout}\n");
+    for (int k = MANY; k-- > 0;) {
+        (void)snprintf(file, sizeof file, "scripts/recipes/many%03d.lua", k);
+        write_preset(file, "\n");
+    }
+    hr_preset_search_beside(folder);
+    int count = 0;
+    ck_assert(hr_recipe_list(count_name, &count));
+    ck_assert_int_eq(count, MANY);
+    ck_assert_int_eq(hr_recipe_find("many14", found, &err), HR_USAGE);
+    const int64_t live = hr_host_mem_live();
+    (void)hr_host_mem_fail_at(1);
+    ck_assert_int_eq(hr_recipe_find("many14", found, &err), HR_NOMEM);
+    (void)hr_host_mem_fail_at(0);
+    ck_assert_int_eq(hr_host_mem_live(), live);
 }
 END_TEST
 
@@ -546,6 +581,7 @@ int main(void)
     tcase_add_test(tc, a_name_is_searched_in_home_then_data_then_beside);
     tcase_add_test(tc, an_installed_program_finds_what_was_installed_with_it);
     tcase_add_test(tc, an_unknown_name_gets_the_known_ones);
+    tcase_add_test(tc, every_recipe_of_a_folder_is_listed_in_order);
     tcase_add_test(tc, those_most_like_it_come_first_and_names_stay_whole);
     tcase_add_test(tc, a_path_may_leave_the_ending_out);
     tcase_add_test(tc, every_shipped_preset_opens_validates_and_is_listed);

@@ -67,8 +67,8 @@ void hr_preset_search_beside(const char *dir);
 // `recipes` where presets are searched (of a checkout: scripts/recipes). USAGE error with the names there are.
 enum { HR_RECIPE_PATH_MAX = 4096 };
 HR_MUST_CHECK hr_status hr_recipe_find(const char *word, char path[HR_RECIPE_PATH_MAX], hr_err *err);
-// Calls `see` with every name that can be found so, folder by folder.
-void hr_recipe_list(void (*see)(const char *name, void *context), void *context);
+// Calls `see` with every name that can be found so, folder by folder. False: host memory was short, and names are missing.
+bool hr_recipe_list(void (*see)(const char *name, void *context), void *context);
 
 typedef struct hr_preset_entry {
     char name[64];
