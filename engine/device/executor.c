@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "base/vec.h"
+#include "device/bound.h"
 #include "device/cost.h"
 #include "device/first_step.h"
 #include "device/packing.h"
@@ -22,22 +23,6 @@ typedef struct resident {
     bool on_host;
     void *host; // owned; NULL in a plan
 } resident;
-
-// One attached program.
-typedef struct bound {
-    const program *p;
-    uint32_t step; // of the allocator's plan; HR_NO_ID when it has none
-    void *kernels;
-    void **address;   // [tensor_count] of every tensor, views and in-place results resolved
-    uint32_t *owner;  // [tensor_count]
-    uint32_t *shares; // tensors grouped by owner
-    uint32_t *first_share;
-    uint32_t first_lasting; // the first instruction that writes what outlives the step; HR_NO_ID: none does
-    uint8_t *host;          // of the program's tensors on the host
-    timeline lanes;         // on simulated devices
-    timeline before_round;  // where they were as the round began
-    instr_times times;      // ns is NULL: nothing is timed
-} bound;
 
 // Bytes that a RETAIN handed over: they are not freed before the build goes.
 typedef struct kept {
@@ -103,19 +88,13 @@ static void host_give_back(const executor *x, void *memory)
     }
 }
 
-static void bound_deinit(const executor *x, bound *b)
+static void unbind(const executor *x, bound *b)
 {
     if (b->kernels != NULL) {
         x->device->unload(x->device_context, b->kernels);
     }
-    hr_free(b->address);
-    hr_free(b->owner);
-    hr_free(b->shares);
-    hr_free(b->first_share);
     host_give_back(x, b->host);
-    timeline_deinit(&b->lanes);
-    timeline_deinit(&b->before_round);
-    instr_times_deinit(&b->times);
+    bound_deinit(b);
 }
 
 static void announce(executor *x, uint32_t instr_index, hr_phase phase, hr_category category)
@@ -133,7 +112,7 @@ void executor_destroy(executor *x)
         return;
     }
     for (uint32_t k = 0; k < x->programs.count; k++) {
-        bound_deinit(x, &x->programs.data[k]);
+        unbind(x, &x->programs.data[k]);
     }
     for (uint32_t k = x->retained.count; k-- > 0;) {
         announce(x, HR_NO_ID, HR_PHASE_BUILD, HR_CATEGORY_RETAINED);
@@ -340,15 +319,6 @@ static const resident *next_resident(const executor *x, const char *name, uint32
     return NULL;
 }
 
-// Every tensor that shares the owner's storage has its address.
-static void set_address(bound *b, uint32_t owner, uint64_t address)
-{
-    for (uint32_t k = b->first_share[owner + 1]; k < b->first_share[owner + 2]; k++) {
-        const uint32_t id = b->shares[k];
-        b->address[id] = (void *)(uintptr_t)(address == 0 ? 0 : address + program_offset(b->p, id));
-    }
-}
-
 static hr_status bind_persistent(const executor *x, bound *b, hr_err *err)
 {
     uint32_t hint = 0;
@@ -359,52 +329,9 @@ static hr_status bind_persistent(const executor *x, bound *b, hr_err *err)
             return HR_FAIL(err, CHECK, "persistent tensor %s needs %" PRIu64 " B, the build has %" PRIu64,
                            t->name, t->bytes, r == NULL ? 0 : r->bytes);
         }
-        set_address(b, k, r->address);
+        bound_set_address(b, k, r->address);
     }
     return HR_OK;
-}
-
-// Afterwards the tensors that share owner o's storage are shares[first_share[o + 1] .. first_share[o + 2]).
-static void group_by_owner(bound *b)
-{
-    uint32_t count = b->p->tensor_count;
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t owner = k;
-        while (b->p->tensors[owner].storage != owner) {
-            owner = b->p->tensors[owner].storage;
-        }
-        b->owner[k] = owner;
-        b->first_share[owner + 1]++;
-    }
-    for (uint32_t k = 0; k <= count; k++) {
-        b->first_share[k + 1] += b->first_share[k];
-    }
-    for (uint32_t k = count; k-- > 0;) {
-        b->shares[--b->first_share[b->owner[k] + 1]] = k;
-    }
-}
-
-// What training goes on from; inputs are written anew by every step.
-static bool is_lasting(const bound *b, uint32_t id)
-{
-    const tensor *t = &b->p->tensors[b->owner[id]];
-    return t->persistent && (t->category == HR_CATEGORY_WEIGHTS || t->category == HR_CATEGORY_STATE ||
-                             t->category == HR_CATEGORY_OPTIMIZER);
-}
-
-static uint32_t find_first_lasting(const bound *b)
-{
-    for (uint32_t n = 0; n < b->p->instr_count; n++) {
-        const instr *i = &b->p->instrs[n];
-        bool writes = op_row_of(i->op)->moves_state;
-        for (uint32_t k = 0; k < i->out_count && op_needs_kernel(i->op); k++) {
-            writes = writes || is_lasting(b, i->out[k]);
-        }
-        if (writes) {
-            return n;
-        }
-    }
-    return HR_NO_ID;
 }
 
 // Places of the step's tensors on the host, side by side.
@@ -420,7 +347,7 @@ static hr_status bind_host(const executor *x, bound *b, hr_err *err)
     b->host = host;
     for (uint32_t k = b->p->persistent_count; k < b->p->tensor_count; k++) {
         if (tensor_on_host(&b->p->tensors[k])) {
-            set_address(b, k, (uint64_t)(uintptr_t)(b->host + at));
+            bound_set_address(b, k, (uint64_t)(uintptr_t)(b->host + at));
             at += program_host_room(&b->p->tensors[k]);
         }
     }
@@ -429,17 +356,8 @@ static hr_status bind_host(const executor *x, bound *b, hr_err *err)
 
 static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
 {
-    b->p = p;
     HR_TRY(find_planned(x, p, &b->step, err));
-    b->address = hr_calloc(p->tensor_count, sizeof *b->address);
-    b->owner = hr_calloc(p->tensor_count, sizeof *b->owner);
-    b->shares = hr_calloc(p->tensor_count, sizeof *b->shares);
-    b->first_share = hr_calloc(p->tensor_count + 2u, sizeof *b->first_share);
-    if (b->address == NULL || b->owner == NULL || b->shares == NULL || b->first_share == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory to bind %u tensors", p->tensor_count);
-    }
-    group_by_owner(b);
-    b->first_lasting = find_first_lasting(b);
+    HR_TRY(bound_init(b, p, err));
     HR_TRY(bind_persistent(x, b, err));
     HR_TRY(bind_host(x, b, err));
     if (x->device == NULL) {
@@ -458,7 +376,7 @@ hr_status executor_attach(executor *x, const program *p, uint32_t *slot, hr_err 
     hr_status status = bind(x, &b, p, err);
     bound *place = status == HR_OK ? vec_push(&x->programs) : NULL;
     if (place == NULL) {
-        bound_deinit(x, &b);
+        unbind(x, &b);
         return status != HR_OK ? status : HR_FAIL(err, NOMEM, "no host memory for another program");
     }
     *place = b;
@@ -485,7 +403,7 @@ static hr_status run_memory(executor *x, bound *b, uint32_t n, hr_err *err)
     } else {
         HR_TRY(take(x, t, id, n, (hr_phase)i->phase, &address, err));
     }
-    set_address(b, id, address);
+    bound_set_address(b, id, address);
     watch_extremes(x);
     return HR_OK;
 }
@@ -500,7 +418,7 @@ static hr_status retain(executor *x, bound *b, uint32_t n, hr_err *err)
                        b->p->tensors[owner].name);
     }
     place->address = (uint64_t)(uintptr_t)b->address[owner];
-    set_address(b, owner, 0);
+    bound_set_address(b, owner, 0);
     return HR_OK;
 }
 
@@ -635,7 +553,7 @@ static void abandon(executor *x, bound *b, uint32_t n)
         const tensor *t = &b->p->tensors[k];
         if (t->storage == k && b->address[k] != NULL && !tensor_on_host(t)) {
             release(x, t, n, HR_PHASE_BUILD, (uint64_t)(uintptr_t)b->address[k]);
-            set_address(b, k, 0);
+            bound_set_address(b, k, 0);
         }
     }
 }
