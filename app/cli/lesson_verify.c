@@ -177,15 +177,6 @@ static hr_status check_less(proof *p, hr_err *err)
 
 // ---- text -----------------------------------------------------------------------------------------------------
 
-static size_t columns_of(const char *line, size_t bytes)
-{
-    size_t columns = 0;
-    for (size_t k = 0; k < bytes; k++) {
-        columns += ((unsigned char)line[k] & 0xC0) != 0x80;
-    }
-    return columns;
-}
-
 static hr_status check_page(proof *p, const hr_lesson_text *page, hr_err *err)
 {
     char *filled = NULL;
@@ -193,7 +184,7 @@ static hr_status check_page(proof *p, const hr_lesson_text *page, hr_err *err)
     HR_TRY(hr_lesson_fill(page->text, runs_of(p), &filled, err));
     for (const char *at = filled; *at != '\0'; lines++) {
         const size_t bytes = strcspn(at, "\n");
-        if (columns_of(at, bytes) > HR_LESSON_PAGE_COLUMNS) {
+        if (hr_lesson_columns(at, bytes) > HR_LESSON_PAGE_COLUMNS) {
             breaks(p, "line %u: with its figures it is longer than %d columns: %.*s", page->line + 1 + lines,
                    HR_LESSON_PAGE_COLUMNS, (int)bytes, at);
         }

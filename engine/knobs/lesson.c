@@ -290,7 +290,8 @@ static void take_keys(lesson_reading *r, const yaml_node *root)
 static void check_size(lesson_reading *r, const yaml_node *root, const char *key, size_t most)
 {
     const yaml_node *node = yaml_find(root, key);
-    if (node != NULL && node->kind == YAML_SCALAR && lesson_columns(node->text, strlen(node->text)) > most) {
+    if (node != NULL && node->kind == YAML_SCALAR &&
+        hr_lesson_columns(node->text, strlen(node->text)) > most) {
         yaml_problem(r->file, node->line, node->column, "'%s' has at most %zu columns", key, most);
     }
 }

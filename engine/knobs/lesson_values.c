@@ -125,7 +125,7 @@ void lesson_take_conditions(lesson_reading *r, const yaml_node *node, hr_lesson_
     }
 }
 
-size_t lesson_columns(const char *line, size_t bytes)
+size_t hr_lesson_columns(const char *line, size_t bytes)
 {
     size_t columns = 0;
     for (size_t k = 0; k < bytes; k++) {
@@ -151,10 +151,10 @@ void lesson_check_lines(lesson_reading *r, const yaml_node *node)
     }
     for (const char *at = node->text; *at != '\0'; lines++) {
         const size_t bytes = strcspn(at, "\n");
-        if (lesson_columns(at, bytes) > HR_LESSON_PAGE_COLUMNS && memchr(at, '{', bytes) == NULL) {
+        if (hr_lesson_columns(at, bytes) > HR_LESSON_PAGE_COLUMNS && memchr(at, '{', bytes) == NULL) {
             yaml_problem(r->file, node->line + 1 + lines, 1,
                          "a line of a page has at most %d columns, had %zu", HR_LESSON_PAGE_COLUMNS,
-                         lesson_columns(at, bytes));
+                         hr_lesson_columns(at, bytes));
         }
         at += bytes + (at[bytes] == '\n');
     }

@@ -32,7 +32,6 @@ void lesson_check_run_name(lesson_reading *r, const yaml_node *child);
 // Whether a node is a condition, holds good quotes, fits a page, or is pairs of knobs: reported where it is not.
 void lesson_check_that(lesson_reading *r, const yaml_node *node);
 void lesson_take_conditions(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out);
-size_t lesson_columns(const char *line, size_t bytes);
 void lesson_check_quotes(lesson_reading *r, const yaml_node *node);
 void lesson_check_lines(lesson_reading *r, const yaml_node *node);
 void lesson_take_pages(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out);

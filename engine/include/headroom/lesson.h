@@ -176,6 +176,8 @@ bool hr_lesson_read_number(const char *typed, double *number);
 // The page with every {expression} as text, {% expression} as a percentage, {expression|10} with blanks up to ten columns; the caller frees it with hr_lesson_text_free.
 HR_MUST_CHECK hr_status hr_lesson_fill(const char *page, const hr_lesson_runs *runs, char **out, hr_err *err);
 void hr_lesson_text_free(char *page);
+// Of a line of so many bytes, UTF-8: what HR_LESSON_PAGE_COLUMNS counts.
+size_t hr_lesson_columns(const char *line, size_t bytes);
 
 // ---- judging --------------------------------------------------------------------------------------------------------
 
