@@ -14,6 +14,7 @@
 typedef struct recipe_run {
     char folder[64]; // of recipe.lua
     char file[256];
+    char home[4096]; // where the test stood, and stands again after it
     char *out, *notes; // what was printed, what went to stderr
     int code;
 } recipe_run;
@@ -35,6 +36,7 @@ static inline void recipe_make(recipe_run *r)
 {
     *r = (recipe_run){.folder = "/tmp/headroom-lua-XXXXXX"};
     ck_assert_ptr_nonnull(mkdtemp(r->folder));
+    ck_assert_ptr_nonnull(getcwd(r->home, sizeof r->home));
     (void)snprintf(r->file, sizeof r->file, "%s/recipe.lua", r->folder);
     hr_preset_search_beside(".");
 }
@@ -58,6 +60,7 @@ static inline void recipe_start(recipe_run *r, int argc, char **argv, const scri
 static inline void recipe_drop(recipe_run *r)
 {
     char command[128];
+    ck_assert_int_eq(chdir(r->home), 0);
     (void)snprintf(command, sizeof command, "rm -r %s", r->folder);
     ck_assert_int_eq(system(command), 0);
     free(r->out);
