@@ -275,10 +275,10 @@ START_TEST(every_gentle_signal_saves_the_run_under_way)
     ck_assert_msg(r.code == 128 + gentle[_i].number && strstr(r.notes, gentle[_i].said) != NULL, "%d %s",
                   r.code, r.notes);
     ck_assert_int_eq(access("headroom-out/kept", R_OK), 0);
+    recipe_drop(&r);
     ck_assert_int_eq(chdir(before), 0);
     (void)snprintf(command, sizeof command, "rm -r %s", path);
     ck_assert_int_eq(system(command), 0);
-    recipe_drop(&r);
 }
 END_TEST
 
