@@ -163,8 +163,8 @@ static int draw(lua_State *L)
     const lua_Integer low = count > 1 ? luaL_checkinteger(L, 1) : 1;
     const lua_Integer high = luaL_checkinteger(L, count > 1 ? 2 : 1);
     luaL_argcheck(L, low <= high, count > 1 ? 2 : 1, "the interval is empty");
-    const uint64_t drawn = draw_within(state, (uint64_t)high - (uint64_t)low);
-    lua_pushinteger(L, (lua_Integer)((uint64_t)low + drawn));
+    const uint64_t drawn = (uint64_t)low + draw_within(state, (uint64_t)high - (uint64_t)low);
+    lua_pushinteger(L, (lua_Integer)drawn);
     return 1;
 }
 

@@ -14,7 +14,7 @@
 typedef struct recipe_run {
     char folder[64]; // of recipe.lua
     char file[256];
-    char home[4096]; // where the test stood, and stands again after it
+    char home[4096];   // where the test stood, and stands again after it
     char *out, *notes; // what was printed, what went to stderr
     int code;
 } recipe_run;

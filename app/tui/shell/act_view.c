@@ -134,6 +134,20 @@ static void turn_all(app *a, const pane_request *r)
     }
 }
 
+static void turn(app *a, const pane_request *r)
+{
+    if (app_turn_pairs(&a->feed, r->text)) {
+        feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back", r->text);
+    }
+}
+
+static void ask_ranks(app *a, const pane_request *r)
+{
+    if (feed_send_text(&a->feed, HR_COMMAND_RANKS, (hr_knob_id)0, r->text)) {
+        feed_say(&a->feed, MESSAGE_NOTE, "the ranks of %s are made between two steps", r->text);
+    }
+}
+
 bool act_for_pane(app *a, const pane_request *r)
 {
     switch (r->kind) {
@@ -149,9 +163,7 @@ bool act_for_pane(app *a, const pane_request *r)
         act_edit(a);
         return true;
     case PANE_TURNS:
-        if (app_turn_pairs(&a->feed, r->text)) {
-            feed_say(&a->feed, MESSAGE_NOTE, "%s from the next step on; z turns it back", r->text);
-        }
+        turn(a, r);
         return true;
     case PANE_SELECTS_ROW:
         if (!table_select(&a->table[r->pane], pane_ops_of(r->pane)->table, pane_rows(a, r->pane), r->row)) {
@@ -165,9 +177,7 @@ bool act_for_pane(app *a, const pane_request *r)
         turn_all(a, r);
         return true;
     case PANE_ASKS_RANKS:
-        if (feed_send_text(&a->feed, HR_COMMAND_RANKS, (hr_knob_id)0, r->text)) {
-            feed_say(&a->feed, MESSAGE_NOTE, "the ranks of %s are made between two steps", r->text);
-        }
+        ask_ranks(a, r);
         return true;
     case PANE_OPENS_PRESET:
         app_open_preset(a, r->text);

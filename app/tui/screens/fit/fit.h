@@ -12,7 +12,7 @@ size_t fit_picked(const pane_view *v); // the point under the cursor; SIZE_MAX: 
 pane_request fit_pick(const fit_points *fit, size_t point); // puts the cursor there, if it is shown
 // ">=" before what a plan under no limit needs and misses (is_at_least); "" otherwise.
 const char *fit_at_least(const hr_whatif *plan);
-byte_unit fit_unit(const feed *f);                          // of both panes
+byte_unit fit_unit(const feed *f); // of both panes
 pane_request fit_enter(const pane_view *v, void *own);
 void fit_say(const pane_view *v, char text[PANE_TEXT_MAX]);
 // The knobs in which a point differs, as short as can be; ~ stands before what changes what is learned.
