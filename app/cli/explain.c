@@ -176,7 +176,11 @@ static hr_status choose_fix(const cli_args *args, const hr_report_oom *oom, cons
     if (number > oom->fix_count) {
         const hr_status status = HR_FAIL(err, USAGE, "--apply needs one of %" PRIu32 " fixes, had %" PRIu64,
                                          oom->fix_count, number);
-        hr_err_try(err, "headroom explain %.200s", args->words[0]);
+        if (oom->fix_count > 0) {
+            hr_err_try(err, "--apply %" PRIu32, oom->fix_count);
+        } else {
+            hr_err_try(err, "headroom explain %.200s", args->words[0]);
+        }
         return status;
     }
     *fix = &oom->fixes[number - 1];

@@ -88,7 +88,7 @@ static void print_asked(const cli_args *args, const fit_answer *a)
 }
 
 // The least that any of them needs: of the device, or, where that would do, of the host.
-static void print_nothing(const fit_answer *a)
+static void print_nothing(const cli_args *args, const fit_answer *a)
 {
     const hr_fit_way *least = &a->found.ways[0];
     char bytes[HR_BYTES_TEXT_MAX];
@@ -99,7 +99,9 @@ static void print_nothing(const fit_answer *a)
            hr_bytes_human(least->missing_bytes, bytes),
            hr_whatif_lacks_host(&least->point.plan) ? "pipeline.ram_limit" : "the limit");
     fit_print_knobs(least, 2);
-    puts("try: headroom fit PRESET --cards, or --max batch.size, or a smaller model");
+    fputs("try: headroom fit ", stdout);
+    say_word(stdout, args->words[0]);
+    puts(" --cards, or --max batch.size, or a smaller model");
 }
 
 static void print_answer(const cli_args *args, const fit_answer *a)
@@ -107,7 +109,7 @@ static void print_answer(const cli_args *args, const fit_answer *a)
     const hr_fit_way *same = hr_fit_fastest(&a->found, false), *any = hr_fit_fastest(&a->found, true);
     const char *best = tells_time(a) ? "the fastest that fits" : "the least peak";
     if (any == NULL) {
-        print_nothing(a);
+        print_nothing(args, a);
         return;
     }
     printf("\n%s, with all that is learned left alone:\n", best);
