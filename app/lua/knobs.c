@@ -8,6 +8,7 @@
 #include "headroom/units.h"
 #include "headroom/words.h"
 
+#include "app/lua/options.h"
 #include "app/lua/script.h"
 
 enum { GROUP_MAX = 32 };

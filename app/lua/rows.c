@@ -1,51 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registration table of hr.
-#include <string.h>
-
 #include "app/lua/api.h"
+#include "app/lua/options.h"
 #include "app/lua/script.h"
 
 // clang-format off
 #define DEMO "hr.preset \"demo\"\nhr.knobs.device.kind = \"plan\"\n"
-
-static const lua_script_field export_options[] = {
-    {"columns", "string[]", "of a .csv, in their order; \"memory.peak_in_use_bytes\" is a field of a table. Without it all plain ones"},
-    {NULL, NULL, NULL},
-};
-static const lua_script_field sweep_options[] = {
-    {"steps", "integer", "that each combination is trained; only planned without it"},
-    {NULL, NULL, NULL},
-};
-static const lua_script_field fit_options[] = {
-    {"keep", "string", "what may not change: \"batch,precision\", a group or a key; without it all but the optimizer may"},
-    {NULL, NULL, NULL},
-};
-static const lua_script_field on_options[] = {
-    {"above", "hr.Size", "of \"alloc\": the smallest request that is told of"},
-    {NULL, NULL, NULL},
-};
-static const lua_script_field plot_options[] = {
-    {"x", "number[]", "of every point"},
-    {"y", "table", "a list of numbers or sizes, or up to six of them by their names"},
-    {"title", "string", "above it"},
-    {"label", "string", "of x"},
-    {"log_x", "boolean", "x is drawn by its logarithm"},
-    {NULL, NULL, NULL},
-};
-static const lua_script_field plan_options[] = {
-    {"steps", "integer", "that are planned; 3 without it, behind which nothing changes any more"},
-    {NULL, NULL, NULL},
-};
-static const lua_script_field replay_options[] = {
-    {"allocators", "string[]", "on which it is played; all of them without it"},
-    {NULL, NULL, NULL},
-};
-static const lua_script_field run_options[] = {
-    {"steps", "integer", "training steps to do from here; train.steps without it"},
-    {"until_oom", "boolean", "out of memory is how the run may end, and no error"},
-    {"fresh", "boolean", "begin anew, from new weights"},
-    {NULL, NULL, NULL},
-};
 
 static const script_api_row rows[] = {
     {"api_version", NULL, NULL, "integer",
@@ -89,12 +49,12 @@ static const script_api_row rows[] = {
      script_explain},
     {"export", "path, value, {columns = list of names}", "path: string, value: any, options?: hr.export.Options", "string",
      "writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, and "
-     "gives the path", export_options,
+     "gives the path", script_export_options,
      DEMO "hr.export(\"sizes.csv\", hr.sweep{[\"batch.size\"] = {32, 64}})\nhr.export(\"plan.json\", hr.plan())",
      script_export},
     {"fit", "{keep = \"batch,precision\", knob = value, …}", "options?: hr.fit.Options", "table",
      "searches for the fastest knobs that fit, all else as it is but for what may be turned; the names in the table are "
-     "those of `headroom fit --json`, and a way's knobs are a list of \"key=value\"", fit_options,
+     "those of `headroom fit --json`, and a way's knobs are a list of \"key=value\"", script_fit_options,
      DEMO "local found = hr.fit{keep = \"precision,optimizer\", [\"device.card\"] = \"rtx3070-8g\"}\n"
      "assert(found.fastest.peak_in_use_bytes < hr.plan().memory.limit_bytes and #found.points > 10)",
      script_fit},
@@ -119,18 +79,18 @@ static const script_api_row rows[] = {
      script_note},
     {"on", "event, function, options", "event: hr.EventName, fn: function|nil, options?: hr.on.Options", "hr.Handler",
      "calls the function with a table at every such event of the training (the events are below); what it gives takes the "
-     "function away again with h:off(), and nil in the function's place takes all of the event's away", on_options,
+     "function away again with h:off(), and nil in the function's place takes all of the event's away", script_on_options,
      DEMO "local h = hr.on(\"step\", function(s) assert(s.step > 0 and s.peak_in_use_bytes > \"1MiB\") end)\n"
      "hr.run{steps = 3}\nh:off()",
      script_on},
     {"plan", "{steps = N, knob = value, …}", "options?: hr.plan.Options", "hr.Result",
      "what a run with these knobs would take, to the byte, without running; result.fits is false when it would not fit",
-     plan_options,
+     script_plan_options,
      DEMO "local result = hr.plan{batch = {size = 256}, [\"device.vram\"] = \"64MiB\"}\n"
      "assert(not result.fits and result.oom.cause == \"capacity\")",
      script_plan},
     {"plot", "{x = list, y = list or lists by name, title = text}", "options: hr.plot.Options", "table",
-     "draws lines over x: prints as letters of 78 columns, has .text and .svg; sizes and numbers alike", plot_options,
+     "draws lines over x: prints as letters of 78 columns, has .text and .svg; sizes and numbers alike", script_plot_options,
      "local plot = hr.plot{x = {1, 2, 4}, y = {peak = {hr.bytes(\"1MiB\"), hr.bytes(\"2MiB\"), hr.bytes(\"4MiB\")}}}\n"
      "print(plot)\nhr.export(\"peak.svg\", plot)",
      script_plot},
@@ -141,7 +101,7 @@ static const script_api_row rows[] = {
     {"replay", "trace, {allocators = list of names, knob = value, …}", "trace: string, options?: hr.replay.Options",
      "table",
      "plays a recorded trace, or a scenario by its name, on each of the allocators; the names in the table are those of "
-     "`headroom replay --json`", replay_options,
+     "`headroom replay --json`", script_replay_options,
      DEMO "local r = hr.replay(\"growth_boundary\", {allocators = {\"bfc\"}, allocator = {growth = true}})\n"
      "assert(r.allocators[1].failures_total > 0)\n"
      "assert(r.allocators[1].memory.peak_in_use_bytes < r.trace.peak_requested_bytes)",
@@ -153,7 +113,7 @@ static const script_api_row rows[] = {
      script_rng},
     {"run", "{steps = N, until_oom = boolean, fresh = boolean, knob = value, …}", "options?: hr.run.Options", "hr.Result",
      "trains, and goes on with the weights of the run before, from new ones at first; steps and losses of the result are those "
-     "of the whole training. Out of memory is an error, with until_oom it is how the run may end", run_options,
+     "of the whole training. Out of memory is an error, with until_oom it is how the run may end", script_run_options,
      DEMO "hr.run{steps = 5}\nhr.knobs.batch.size = 64\nassert(hr.run{steps = 5}.train.steps == 10)\n"
      "assert(hr.run{steps = 5, fresh = true}.train.steps == 5)",
      script_run},
@@ -169,7 +129,7 @@ static const script_api_row rows[] = {
     {"sweep", "{knob = list of values, …}, {steps = N}", "axes: table<string, any[]>, options?: hr.sweep.Options", "table[]",
      "plans every combination, and trains each that fits where steps are given, from new weights, while the recipe's own "
      "training waits: a list of rows with the knobs, fits, peak_in_use_bytes, seconds, cause; of a run run_peak_in_use_bytes, "
-     "run_seconds, loss_last, examples_per_second; the whole results as plan and run; or error", sweep_options,
+     "run_seconds, loss_last, examples_per_second; the whole results as plan and run; or error", script_sweep_options,
      DEMO "local rows = hr.sweep{[\"batch.size\"] = {64, 128, 256}, [\"execution.mode\"] = {\"eager\", \"graph\"}}\n"
      "assert(#rows == 6 and rows[1][\"batch.size\"] == 64 and rows[1].fits and not rows[6].fits)",
      script_sweep},
@@ -190,17 +150,6 @@ static const script_api_row rows[] = {
      script_with},
 };
 // clang-format on
-
-const lua_script_field *script_options_of(const char *function)
-{
-    static const lua_script_field none = {NULL, NULL, NULL};
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        if (function != NULL && rows[k].options != NULL && strcmp(rows[k].name, function) == 0) {
-            return rows[k].options;
-        }
-    }
-    return &none;
-}
 
 const script_api_row *script_api_rows(size_t *count)
 {

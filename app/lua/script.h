@@ -221,10 +221,6 @@ void script_open_sandbox(lua_State *L);
 // Writes text without control characters other than newline and tab.
 void script_print_text(FILE *to, const char *text, size_t length);
 
-// rows.c
-// What hr.FUNCTION takes beside knobs; a list without rows where that is nothing, or `function` NULL.
-const lua_script_field *script_options_of(const char *function);
-
 // ---- the hr table -----------------------------------------------------------------------------------------------
 
 // basics.c
@@ -259,10 +255,13 @@ HR_MUST_CHECK hr_status script_confine_knob(const script *s, hr_knob_id id, char
 // Lets the path knobs of a preset from below the recipe's folder through the rules of files.c.
 HR_MUST_CHECK hr_status script_confine_knobs(const script *s, hr_knobs *knobs, hr_err *err);
 
-// turning.c
+// turn_engine.c
+bool script_same_knob(const hr_knobs *a, const hr_knobs *b, int id);
 // Turns what differs from `wanted`, in an order that is legal if there is one. The errors of HR_COMMAND_KNOB, of the first that
 // cannot be turned; none is then.
 HR_MUST_CHECK hr_status script_turn_engine(hr_engine *engine, const hr_knobs *wanted, hr_err *err);
+
+// turning.c
 int script_with(lua_State *L);
 int script_apply(lua_State *L);
 

@@ -5,6 +5,7 @@
 
 #include "headroom/words.h"
 
+#include "app/lua/options.h"
 #include "app/lua/script.h"
 
 enum { LEVELS_MAX = 64 };

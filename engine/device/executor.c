@@ -448,7 +448,7 @@ enum { ROUND_LOOKS = 64 };
 // Are the rounds of a loop numbers alone, which are not told one by one?
 static bool is_silent(const executor *x, const step_io *io)
 {
-    return !has_memory(x) && io->next_round == NULL && (x->bus == NULL || x->bus->sink_count == 0);
+    return !has_memory(x) && io->next_round == NULL && (x->bus == NULL || !trace_is_heard(x->bus));
 }
 
 static void mark_round(executor *x, bound *b)

@@ -22,6 +22,18 @@ bool trace_attach(trace_bus *bus, trace_sink sink, void *context)
     return true;
 }
 
+bool trace_watch(trace_bus *bus, trace_sink sink, void *context)
+{
+    const bool attached = trace_attach(bus, sink, context);
+    bus->watch_count += attached;
+    return attached;
+}
+
+bool trace_is_heard(const trace_bus *bus)
+{
+    return bus->sink_count > bus->watch_count;
+}
+
 void trace_detach(trace_bus *bus, trace_sink sink, void *context)
 {
     for (uint32_t i = 0; i < bus->sink_count; i++) {

@@ -19,6 +19,7 @@ typedef struct trace_bus {
         void *context;
     } sinks[TRACE_MAX_SINKS];
     uint32_t sink_count;
+    uint32_t watch_count; // of them: need not hear of what repeats itself
     uint64_t seq;
     // What is going on, set by the executor, copied into every event:
     uint32_t step, instr;
@@ -30,6 +31,9 @@ typedef struct trace_bus {
 
 void trace_bus_init(trace_bus *bus);
 bool trace_attach(trace_bus *bus, trace_sink sink, void *context); // false when full
+// As trace_attach, for a sink that is never detached and need not hear of rounds that repeat themselves.
+bool trace_watch(trace_bus *bus, trace_sink sink, void *context);
+bool trace_is_heard(const trace_bus *bus); // by a sink that hears of everything
 void trace_detach(trace_bus *bus, trace_sink sink, void *context);
 // Completes `event` (everything but kind and u, category if the caller left it 0 and kind is a memory event)
 // and delivers it.

@@ -28,8 +28,8 @@ void engine_fail(hr_engine *e, hr_engine_state state)
 
 static void attach_own(hr_engine *e)
 {
-    (void)trace_attach(&e->bus, failure_heap_sink, e);
-    (void)trace_attach(&e->bus, retry_watch_event, &e->retries);
+    (void)trace_watch(&e->bus, failure_heap_sink, e);
+    (void)trace_watch(&e->bus, retry_watch_event, &e->retries);
 }
 
 static void take_callbacks(hr_engine *e, const hr_engine_options *options)

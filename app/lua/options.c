@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/lua/options.h"
+
+#include <stddef.h>
+#include <string.h>
+
+// clang-format off
+const lua_script_field script_export_options[] = {
+    {"columns", "string[]", "of a .csv, in their order; \"memory.peak_in_use_bytes\" is a field of a table. Without it all plain ones"},
+    {NULL, NULL, NULL},
+};
+const lua_script_field script_sweep_options[] = {
+    {"steps", "integer", "that each combination is trained; only planned without it"},
+    {NULL, NULL, NULL},
+};
+const lua_script_field script_fit_options[] = {
+    {"keep", "string", "what may not change: \"batch,precision\", a group or a key; without it all but the optimizer may"},
+    {NULL, NULL, NULL},
+};
+const lua_script_field script_on_options[] = {
+    {"above", "hr.Size", "of \"alloc\": the smallest request that is told of"},
+    {NULL, NULL, NULL},
+};
+const lua_script_field script_plot_options[] = {
+    {"x", "number[]", "of every point"},
+    {"y", "table", "a list of numbers or sizes, or up to six of them by their names"},
+    {"title", "string", "above it"},
+    {"label", "string", "of x"},
+    {"log_x", "boolean", "x is drawn by its logarithm"},
+    {NULL, NULL, NULL},
+};
+const lua_script_field script_plan_options[] = {
+    {"steps", "integer", "that are planned; 3 without it, behind which nothing changes any more"},
+    {NULL, NULL, NULL},
+};
+const lua_script_field script_replay_options[] = {
+    {"allocators", "string[]", "on which it is played; all of them without it"},
+    {NULL, NULL, NULL},
+};
+const lua_script_field script_run_options[] = {
+    {"steps", "integer", "training steps to do from here; train.steps without it"},
+    {"until_oom", "boolean", "out of memory is how the run may end, and no error"},
+    {"fresh", "boolean", "begin anew, from new weights"},
+    {NULL, NULL, NULL},
+};
+
+static const struct {
+    const char *function;
+    const lua_script_field *options;
+} lists[] = {
+    {"export", script_export_options},
+    {"fit", script_fit_options},
+    {"on", script_on_options},
+    {"plan", script_plan_options},
+    {"plot", script_plot_options},
+    {"replay", script_replay_options},
+    {"run", script_run_options},
+    {"sweep", script_sweep_options},
+};
+// clang-format on
+
+const lua_script_field *script_options_of(const char *function)
+{
+    static const lua_script_field none = {NULL, NULL, NULL};
+    for (size_t k = 0; function != NULL && k < sizeof lists / sizeof *lists; k++) {
+        if (strcmp(lists[k].function, function) == 0) {
+            return lists[k].options;
+        }
+    }
+    return &none;
+}
