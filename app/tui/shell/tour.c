@@ -64,7 +64,7 @@ const char *tour_line(const app *a)
 
 static const card_choice choices[] = {
     {"Enter", "what to press first, one key at a time"},
-    {"L", "a course, what the words mean, and situations to try"},
+    {"L", "a course, what words mean, situations to try"},
     {"p", "another model, or one of your own"},
 };
 
