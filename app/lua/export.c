@@ -345,9 +345,10 @@ static hr_status write_pieces(lua_State *L, const char *path, hr_err *err)
         lua_pop(L, 1);
     }
     const bool failed = ferror(file) != 0 || fflush(file) != 0 || fsync(fileno(file)) != 0;
+    const int reason = errno; // closing may set another
     const bool closed = fclose(file) == 0;
     if (failed || !closed || rename(beside, path) != 0) {
-        const hr_status status = HR_FAIL(err, WRITE, "%s: %s", path, strerror(errno));
+        const hr_status status = HR_FAIL(err, WRITE, "%s: %s", path, strerror(failed ? reason : errno));
         (void)unlink(beside);
         return status;
     }
