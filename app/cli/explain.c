@@ -57,6 +57,7 @@ static const char *advice_of(hr_oom_cause cause)
 {
     switch (cause) {
     case HR_OOM_LEAK:
+    case HR_OOM_NEAR_FULL:
         return "no allocator helps: keep a number (item(), float()) in place of what is kept";
     case HR_OOM_OUTSIDE:
         return "nvidia-smi lists who holds the rest of the card";
@@ -81,7 +82,7 @@ static const char *advice_of(hr_oom_cause cause)
 static void print_first_lines(const hr_report_oom *oom)
 {
     enum { SENTENCE_COLUMNS = 60 }; // that a line of it has at least
-    const char *head = oom->cause == HR_OOM_RETRIES ? "near full: " : "out of memory: ";
+    const char *head = hr_oom_cause_refuses(oom->cause) ? "out of memory: " : "near full: ";
     size_t used = strlen(oom->sentence) / SENTENCE_COLUMNS + 1;
     fputs(head, stdout);
     say_paragraph(oom->sentence, (unsigned)strlen(head));
@@ -278,7 +279,7 @@ static hr_status explain(const subject *s, const hr_knobs *knobs, bool *fits, hr
         }
     } else if (status == HR_OK) {
         print_report(s, &report);
-        *fits = report.oom.cause == HR_OOM_NONE || report.oom.cause == HR_OOM_RETRIES;
+        *fits = !hr_oom_cause_refuses(report.oom.cause);
     }
     hr_report_deinit(&report);
     return status;

@@ -138,7 +138,7 @@ static void print_fitting(const hr_report *r)
 void lesson_show_run(const hr_lesson_seen *seen)
 {
     const hr_report *r = &seen->report;
-    if (r->oom.cause == HR_OOM_NONE || r->oom.cause == HR_OOM_RETRIES) {
+    if (!hr_oom_cause_refuses(r->oom.cause)) {
         print_fitting(r);
         return;
     }

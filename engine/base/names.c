@@ -88,6 +88,11 @@ const char *hr_oom_cause_name(hr_oom_cause cause)
     return NAME_OF(cause_names, cause);
 }
 
+bool hr_oom_cause_refuses(hr_oom_cause cause)
+{
+    return cause != HR_OOM_NONE && cause != HR_OOM_RETRIES && cause != HR_OOM_NEAR_FULL;
+}
+
 const char *hr_turn_cost_name(hr_turn_cost cost)
 {
     return NAME_OF(turn_cost_names, cost);

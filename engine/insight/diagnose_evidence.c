@@ -191,6 +191,27 @@ bool diagnose_retries(const oom_evidence *shown, hr_report_oom *oom)
     return true;
 }
 
+// ---- what is to come ------------------------------------------------------------------------------------------
+
+// A training may have as many: what fills it later than that is no leak that matters.
+enum { STEPS_AHEAD = 100000 };
+
+bool diagnose_near_full(const oom_evidence *shown, uint64_t left_bytes, hr_report_oom *oom)
+{
+    const oom_part *leak = &shown->leak;
+    const uint64_t steps = leak->step_bytes == 0 ? UINT64_MAX : left_bytes / leak->step_bytes + 1;
+    if (steps > STEPS_AHEAD) {
+        return false;
+    }
+    oom->cause = HR_OOM_NEAR_FULL;
+    (void)snprintf(oom->sentence, sizeof oom->sentence,
+                   "leak, +%s/step: nothing was refused yet; %s are left at the peak, at this rate full in "
+                   "at most %" PRIu64 " step%s. The largest block that stays of every step has %s, %s",
+                   human(leak->step_bytes).text, human(left_bytes).text, steps, steps == 1 ? "" : "s",
+                   human(leak->block_bytes).text, leak->name[0] == '\0' ? "without a name" : leak->name);
+    return true;
+}
+
 // ---- lines ----------------------------------------------------------------------------------------------------
 
 void diagnose_add(hr_report_oom *oom, const char *format, ...)

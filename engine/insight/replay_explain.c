@@ -62,8 +62,11 @@ static hr_status card_of(const hr_knobs *knobs, heap_snapshot *p, hr_err *err)
     return HR_OK;
 }
 
-static hr_status explain_retries(hr_replay *replay, const hr_knobs *knobs, hr_report_oom *oom, hr_err *err)
+// Of a trace that fits: time that was lost, else what will not go on so.
+static hr_status explain_fitting(hr_replay *replay, const hr_knobs *knobs, hr_report *out, hr_err *err)
 {
+    const hr_report_memory *m = &out->memory;
+    hr_report_oom *oom = &out->oom;
     oom_evidence shown;
     const heap_snapshot none = {0};
     const trace *t = &replay->trace;
@@ -75,6 +78,9 @@ static hr_status explain_retries(hr_replay *replay, const hr_knobs *knobs, hr_re
     if (diagnose_retries(&shown, oom)) {
         diagnose_lines(&shown, &(heap_room){.any = false}, oom);
         return replay_find_fixes(replay, knobs, HR_NONE, oom, err);
+    }
+    if (m->limit_bytes != HR_NONE && diagnose_near_full(&shown, m->limit_bytes - m->peak_in_use_bytes, oom)) {
+        diagnose_lines(&shown, &(heap_room){.any = false}, oom);
     }
     return HR_OK;
 }
@@ -93,7 +99,7 @@ hr_status hr_replay_explain(hr_replay *replay, const hr_knobs *set, const char *
     const bool is_recorded = recorded.cause != HR_OOM_NONE;
     HR_TRY(replay_report_with(replay, &knobs, name, is_recorded ? &recorded : NULL, out, err));
     const hr_status status =
-        out->oom.cause == HR_OOM_NONE ? explain_retries(replay, &knobs, &out->oom, err) : HR_OK;
+        out->oom.cause == HR_OOM_NONE ? explain_fitting(replay, &knobs, out, err) : HR_OK;
     if (status != HR_OK) {
         hr_report_deinit(out);
     }

@@ -685,6 +685,11 @@ static const hr_term terms[] = {
     {.name = "models", .line = "small models that a calibration was made from", .unit = ""},
     {.name = "multiprocessors", .line = "a card's streaming multiprocessors; null when unknown", .unit = ""},
     {.name = "name", .line = "what this thing is called", .unit = ""},
+    {.name = "near_full",
+     .line = "cause: nothing was refused yet, but what stays of each step will fill it",
+     .formula = "left / leaked per step + 1 = steps",
+     .unit = "",
+     .lesson = "09-leaks"},
     {.name = "needed",
      .line = "until when bytes are needed: always, for backward, for the update; never: fused away; shares: "
              "another's",

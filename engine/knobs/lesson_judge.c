@@ -143,7 +143,7 @@ static void guard_batch(const hr_lesson *lesson, const hr_knobs *now, hr_lesson_
 static void guard_steps(const hr_lesson *lesson, const hr_lesson_seen *now, hr_lesson_verdict *v)
 {
     char want[HR_LESSON_ROW_TEXT_MAX];
-    if (now->report.oom.cause != HR_OOM_NONE && now->report.oom.cause != HR_OOM_RETRIES) {
+    if (hr_oom_cause_refuses(now->report.oom.cause)) {
         hr_lesson_row *row = add_row(v, "it does not run out of memory", false, true);
         if (row != NULL) {
             text_copy(row->have, sizeof row->have, hr_oom_cause_name(now->report.oom.cause));

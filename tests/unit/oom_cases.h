@@ -32,6 +32,11 @@ static inline uint64_t oom_between(uint64_t *seed, uint64_t least, uint64_t most
     return least + (*seed >> 33) % (most - least + 1);
 }
 
+static inline bool oom_leaks(const oom_case *c)
+{
+    return c->cause == HR_OOM_LEAK || c->cause == HR_OOM_NEAR_FULL;
+}
+
 // ---- traces ---------------------------------------------------------------------------------------------------
 
 typedef struct oom_maker {
@@ -145,7 +150,7 @@ static inline void oom_step(oom_maker *m, oom_training *r, uint32_t scale)
             oom_give(m, scratch);
         }
     }
-    if (r->with && c->cause == HR_OOM_LEAK) {
+    if (r->with && oom_leaks(c)) {
         (void)oom_take(m, "train.py:31 losses", c->thing_bytes);
     }
     if (c->keeps_losses) {
@@ -240,6 +245,7 @@ static inline void oom_draw_thing(oom_case *c, uint64_t *seed)
 {
     switch (c->cause) {
     case HR_OOM_LEAK:
+    case HR_OOM_NEAR_FULL:
         c->steps = (uint32_t)oom_between(seed, 8, 24);
         c->thing_bytes = oom_between(seed, 256 * HR_KIB, 24 * HR_MIB);
         break;
@@ -302,7 +308,8 @@ static inline oom_case oom_draw(hr_oom_cause cause, uint64_t *seed)
     c.limit_bytes =
         cause == HR_OOM_CAPACITY || cause == HR_OOM_OUTSIDE || cause == HR_OOM_LIMIT
             ? least * oom_between(seed, c.things > 0 ? 85 : 50, 95) / 100
-        : cause == HR_OOM_RETRIES || cause == HR_OOM_FRAGMENTATION || cause == HR_OOM_OTHER_STREAM
+        : cause == HR_OOM_RETRIES || cause == HR_OOM_FRAGMENTATION || cause == HR_OOM_OTHER_STREAM ||
+                cause == HR_OOM_NEAR_FULL
             ? most * oom_between(seed, 100, 140) / 100
             : least + thing + (most > least + thing ? oom_between(seed, 0, most - least - thing) : 0);
     c.limit_bytes &= ~((cause == HR_OOM_ROUNDING ? 256 : 2 * HR_MIB) - 1);
@@ -317,6 +324,9 @@ static inline bool oom_is_case(const oom_case *c)
     const played with = oom_play(c, true, c->limit_bytes);
     if (c->cause == HR_OOM_RETRIES) {
         return with.failures == 0 && with.retries >= 1 && oom_play(c, true, 4 * c->limit_bytes).retries == 0;
+    }
+    if (c->cause == HR_OOM_NEAR_FULL) {
+        return with.failures == 0 && with.retries == 0;
     }
     if (with.failures == 0) {
         return false;

@@ -191,7 +191,8 @@ void hr_replay_result_deinit(hr_replay_result *result);
 HR_MUST_CHECK hr_status hr_replay_report(hr_replay *replay, const hr_knobs *knobs, const char *name,
                                          hr_report *out, hr_err *err);
 // Why it ran out, with what shows it and what would serve it, as the report of a plan: where the file shows the heap that
-// refused, what happened then, and fixes only where a replay is refused too; else what a replay under these knobs says. Nothing refused: HR_OOM_NONE, or HR_OOM_RETRIES.
+// refused, what happened then, and fixes only where a replay is refused too; else what a replay under these knobs says. Nothing refused: HR_OOM_NONE, HR_OOM_RETRIES, or HR_OOM_NEAR_FULL, where what stays of
+// each step will fill it.
 // The caller deinits *out. Errors of hr_replay_run.
 HR_MUST_CHECK hr_status hr_replay_explain(hr_replay *replay, const hr_knobs *knobs, const char *name,
                                           hr_report *out, hr_err *err);

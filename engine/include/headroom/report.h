@@ -128,7 +128,8 @@ typedef struct hr_report_memory {
     X(LEAK, "leak")                                                                                          \
     X(PIPELINE, "pipeline")                                                                                  \
     X(DOUBLE_COPY, "double_copy")                                                                            \
-    X(RETRIES, "retries")
+    X(RETRIES, "retries")                                                                                    \
+    X(NEAR_FULL, "near_full")
 
 typedef enum hr_oom_cause {
 #define X(id, text) HR_OOM_##id,
@@ -138,6 +139,8 @@ typedef enum hr_oom_cause {
 } hr_oom_cause;
 
 const char *hr_oom_cause_name(hr_oom_cause cause);
+// False: nothing was refused, and it is told of all the same, or HR_OOM_NONE.
+bool hr_oom_cause_refuses(hr_oom_cause cause);
 
 // X(ID, name, words): what a turn of knobs costs of what is learned, the least first.
 #define HR_TURN_COST_MAP(X)                                                                                  \
@@ -181,7 +184,7 @@ typedef struct hr_report_evidence {
 // Where it is `of_host` the numbers are the host's: `tensor` is the stage that crosses pipeline.ram_limit, which is limit_bytes,
 // it asks for requested_bytes, and those before it hold in_use_bytes. What all stages would hold stands in the report's `host`.
 typedef struct hr_report_oom {
-    hr_oom_cause cause; // HR_OOM_NONE: there was none; HR_OOM_RETRIES: nothing was refused, and it cost time
+    hr_oom_cause cause; // HR_OOM_RETRIES: nothing was refused, it cost time; HR_OOM_NEAR_FULL: not yet
     bool of_host;       // the host's memory, not the device's
     char tensor[HR_NAME_MAX];
     uint32_t instruction; // index in the program, HR_NO_ID while building
