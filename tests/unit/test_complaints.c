@@ -429,14 +429,21 @@ END_TEST
 
 // ---- 5: a preset near the limit -------------------------------------------------------------------------------
 
-static hr_report explained(const hr_preset *demo, const hr_knobs *knobs)
+static hr_engine *played_on(const hr_preset *demo, const hr_knobs *knobs)
 {
     const hr_engine_options options = {.plan_only = true};
     hr_engine *e = NULL;
-    hr_report r;
     hr_err err = {0};
     ck_assert_msg(hr_engine_create(demo, knobs, &options, &e, &err) == HR_OK, "%s", err.sentence);
     run_steps(e, 4);
+    return e;
+}
+
+static hr_report explained(const hr_preset *demo, const hr_knobs *knobs)
+{
+    hr_engine *e = played_on(demo, knobs);
+    hr_report r;
+    hr_err err = {0};
     ck_assert_msg(hr_engine_explain(e, &r, &err) == HR_OK, "%s", err.sentence);
     hr_engine_destroy(e);
     return r;
@@ -473,6 +480,44 @@ START_TEST(a_preset_that_goes_back_to_its_device_is_told_and_what_loses_no_time)
 }
 END_TEST
 
+// Of a session that ran out and of one that goes back to its device: each request for host memory fails once. What could not be
+// tried is no fix; what is said stays true.
+START_TEST(without_host_memory_a_session_says_less_and_nothing_false)
+{
+    static const char *const turns[] = {
+        "device.kind=plan allocator.kind=caching batch.size=1024 device.vram=424MiB",
+        "device.kind=plan allocator.kind=caching batch.size=1024 device.vram=200MiB"};
+    hr_preset *demo = NULL;
+    hr_report whole;
+    bool failed = true;
+    ck_assert_int_eq(hr_preset_open("demo", false, &demo, NULL, NULL), HR_OK);
+    hr_knobs knobs = *hr_preset_knobs(demo);
+    ck_assert_int_eq(hr_knobs_set_pairs(&knobs, turns[_i], NULL), HR_OK);
+    hr_engine *e = played_on(demo, &knobs);
+    ck_assert_int_eq(hr_engine_explain(e, &whole, NULL), HR_OK);
+    ck_assert_int_ne(whole.oom.cause, HR_OOM_NONE);
+    const int64_t live = hr_host_mem_live();
+    for (uint64_t nth = 1; failed; nth += 1 + nth / 4) {
+        hr_err err = {0};
+        hr_report r;
+        (void)hr_host_mem_fail_at(nth);
+        const hr_status status = hr_engine_explain(e, &r, &err);
+        failed = hr_host_mem_fail_at(0) >= nth;
+        ck_assert(status == HR_OK || (failed && err.sentence[0] != '\0'));
+        if (status == HR_OK) {
+            ck_assert_int_eq(r.oom.cause, whole.oom.cause);
+            ck_assert_str_eq(r.oom.sentence, whole.oom.sentence);
+            ck_assert_uint_le(r.oom.fix_count, HR_FIXES_MAX);
+            hr_report_deinit(&r);
+        }
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+    hr_report_deinit(&whole);
+    hr_engine_destroy(e);
+    hr_preset_close(demo);
+}
+END_TEST
+
 int main(void)
 {
     hr_preset_search_beside(".");
@@ -494,6 +539,7 @@ int main(void)
     tcase_add_checked_fixture(engines, open_preset, close_preset);
     tcase_add_test(engines, batches_that_wait_are_said_to_be_the_devices_or_the_hosts);
     tcase_add_test(engines, a_preset_that_goes_back_to_its_device_is_told_and_what_loses_no_time);
+    tcase_add_loop_test(engines, without_host_memory_a_session_says_less_and_nothing_false, 0, 2);
     suite_add_tcase(suite, engines);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
