@@ -104,6 +104,9 @@ bool data_source_is_stacked(const hr_knobs *knobs);
 HR_MUST_CHECK hr_status data_source_fetch(const data_source *s, data_set set, uint32_t index, uint8_t *room,
                                           data_raw *out, hr_err *err);
 uint64_t data_source_samples(const data_source *s, data_set set);
+// Fetches the first `count` samples of each set: what is wrong with all of them is said before the first step. NOMEM, and what
+// its ops' fetch says.
+HR_MUST_CHECK hr_status data_source_check_first(const data_source *s, uint32_t count, hr_err *err);
 // Bytes that fetch gives of this sample, and of all of a set; UINT64_MAX where that does not hold them.
 uint64_t data_source_size(const data_source *s, data_set set, uint32_t index);
 uint64_t data_source_set_bytes(const data_source *s, data_set set);

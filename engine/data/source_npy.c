@@ -406,32 +406,27 @@ static hr_status check_labels(const npy_source *s, data_set set, uint8_t *room, 
     return HR_OK;
 }
 
-static hr_status check_values(const npy_source *s, uint8_t *room, hr_err *err)
+static hr_status check_all_labels(const npy_source *s, hr_err *err)
 {
-    for (data_set set = 0; set < DATA_SET_COUNT; set++) {
-        const uint64_t samples = data_source_samples(&s->base, set);
-        if (s->base.ops == &image_ops) {
-            HR_TRY(check_labels(s, set, room, err));
-        }
-        for (uint32_t k = 0; k < CHECKED_SAMPLES && k < samples; k++) {
-            data_raw raw;
-            HR_TRY(s->base.ops->fetch(&s->base, set, k, room, &raw, err));
-        }
+    const size_t bytes = (size_t)LABELS_AT_ONCE * sizeof(uint64_t);
+    hr_status status = HR_OK;
+    uint8_t *room = hr_calloc(bytes, 1);
+    if (room == NULL) {
+        return HR_FAIL(err, NOMEM, "%s: needed %zu bytes, had less", s->base.info.label, bytes);
     }
-    return HR_OK;
+    for (data_set set = 0; set < DATA_SET_COUNT && status == HR_OK; set++) {
+        status = check_labels(s, set, room, err);
+    }
+    hr_free(room);
+    return status;
 }
 
 static hr_status check_first(const npy_source *s, hr_err *err)
 {
-    const uint64_t labels_bytes = (uint64_t)LABELS_AT_ONCE * sizeof(uint64_t);
-    const uint64_t bytes = s->base.room_bytes > labels_bytes ? s->base.room_bytes : labels_bytes;
-    uint8_t *room = hr_calloc(bytes, 1);
-    if (room == NULL) {
-        return HR_FAIL(err, NOMEM, "%s: needed %" PRIu64 " bytes, had less", s->base.info.label, bytes);
+    if (s->base.ops == &image_ops) {
+        HR_TRY(check_all_labels(s, err));
     }
-    const hr_status status = check_values(s, room, err);
-    hr_free(room);
-    return status;
+    return data_source_check_first(&s->base, CHECKED_SAMPLES, err);
 }
 
 static hr_status open_all(npy_source *s, const char *path, hr_err *err)

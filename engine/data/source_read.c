@@ -2,6 +2,7 @@
 // What can be asked of any source that is open, and of any model.
 #include "headroom/units.h"
 
+#include "base/host_mem.h"
 #include "data/source.h"
 
 bool data_form_is_image(const data_form *model, data_shape *shape)
@@ -43,6 +44,24 @@ hr_status data_source_fetch(const data_source *s, data_set set, uint32_t index, 
 uint64_t data_source_samples(const data_source *s, data_set set)
 {
     return set == DATA_EVAL ? s->info.eval_samples : s->info.train_samples;
+}
+
+hr_status data_source_check_first(const data_source *s, uint32_t count, hr_err *err)
+{
+    hr_status status = HR_OK;
+    uint8_t *room = hr_calloc(s->room_bytes, 1);
+    if (room == NULL) {
+        return HR_FAIL(err, NOMEM, "%s: needed %u bytes, had less", s->info.label, s->room_bytes);
+    }
+    for (data_set set = 0; set < DATA_SET_COUNT; set++) {
+        const uint64_t samples = data_source_samples(s, set);
+        for (uint32_t k = 0; k < count && k < samples && status == HR_OK; k++) {
+            data_raw raw;
+            status = s->ops->fetch(s, set, k, room, &raw, err);
+        }
+    }
+    hr_free(room);
+    return status;
 }
 
 uint64_t data_source_part_begin(const data_source *s, uint32_t part)

@@ -303,24 +303,6 @@ static hr_status open_files(table_source *s, const char *path, hr_err *err)
     return status;
 }
 
-// The first rows up front: what is wrong with all of them is said before the first step.
-static hr_status check_first(const table_source *s, hr_err *err)
-{
-    uint8_t *room = hr_calloc(s->base.room_bytes, 1);
-    hr_status status = room != NULL ? HR_OK
-                                    : HR_FAIL(err, NOMEM, "%s: needed %u bytes, had less", s->base.info.label,
-                                              s->base.room_bytes);
-    for (data_set set = 0; set < DATA_SET_COUNT; set++) {
-        const uint64_t samples = data_source_samples(&s->base, set);
-        for (uint32_t k = 0; k < CHECKED_ROWS && k < samples && status == HR_OK; k++) {
-            data_raw raw;
-            status = table_fetch(&s->base, set, k, room, &raw, err);
-        }
-    }
-    hr_free(room);
-    return status;
-}
-
 static hr_status open_all(table_source *s, const char *path, hr_err *err)
 {
     table *train = &s->table[DATA_TRAIN], *eval = &s->table[DATA_EVAL];
@@ -339,7 +321,7 @@ static hr_status open_all(table_source *s, const char *path, hr_err *err)
         train->rows.most_bytes > eval->rows.most_bytes ? train->rows.most_bytes : eval->rows.most_bytes;
     s->base.raw_bytes = (uint32_t)data_form_packed_bytes(&s->base.form);
     s->base.room_bytes = s->base.raw_bytes + longest;
-    return check_first(s, err);
+    return data_source_check_first(&s->base, CHECKED_ROWS, err);
 }
 
 static bool takes_tables(const data_form *model)

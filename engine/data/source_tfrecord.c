@@ -113,28 +113,9 @@ static hr_status values_of_record(const data_source *base, const data_raw *raw, 
     return HR_OK;
 }
 
-// The first of each set: what is wrong with all of them is said before the first step.
-static hr_status check_first(const record_source *s, uint8_t *room, hr_err *err)
-{
-    for (data_set set = 0; set < DATA_SET_COUNT; set++) {
-        const uint64_t samples = data_source_samples(&s->base, set);
-        for (uint32_t k = 0; k < CHECKED_RECORDS && k < samples; k++) {
-            data_raw raw;
-            HR_TRY(record_fetch(&s->base, set, k, room, &raw, err));
-        }
-    }
-    return HR_OK;
-}
-
 static hr_status records_check(const data_source *base, hr_err *err)
 {
-    uint8_t *room = hr_calloc(base->room_bytes, 1);
-    if (room == NULL) {
-        return HR_FAIL(err, NOMEM, "%s: needed %u bytes, had less", base->info.label, base->room_bytes);
-    }
-    const hr_status status = check_first((const record_source *)base, room, err);
-    hr_free(room);
-    return status;
+    return data_source_check_first(base, CHECKED_RECORDS, err);
 }
 
 static void records_close(data_source *base)

@@ -235,24 +235,6 @@ static uint64_t tokens_part_begin(const data_source *base, uint32_t file)
 static const data_source_ops tokens_ops = {
     .fetch = tokens_fetch, .write = tokens_write, .part_begin = tokens_part_begin, .close = tokens_close};
 
-// The first samples up front: a vocabulary that is too large is found before the first step.
-static hr_status check_first(const token_source *s, hr_err *err)
-{
-    uint8_t *room = hr_calloc(s->base.room_bytes, 1);
-    hr_status status = room != NULL ? HR_OK
-                                    : HR_FAIL(err, NOMEM, "%s: needed %u bytes, had less", s->base.info.label,
-                                              s->base.room_bytes);
-    for (data_set set = 0; set < DATA_SET_COUNT; set++) {
-        const uint64_t samples = data_source_samples(&s->base, set);
-        for (uint32_t k = 0; k < CHECKED_SAMPLES && k < samples && status == HR_OK; k++) {
-            data_raw raw;
-            status = tokens_fetch(&s->base, set, k, room, &raw, err);
-        }
-    }
-    hr_free(room);
-    return status;
-}
-
 // ---- opening --------------------------------------------------------------------------------------------------
 
 static hr_status open_all(token_source *s, const char *path, hr_err *err)
@@ -262,7 +244,8 @@ static hr_status open_all(token_source *s, const char *path, hr_err *err)
     s->base.held_bytes = s->parts[DATA_TRAIN].held_bytes + s->parts[DATA_EVAL].held_bytes;
     s->base.raw_bytes = s->base.room_bytes = (s->length + 1) * s->width;
     s->base.parts = s->parts[DATA_TRAIN].count;
-    return check_first(s, err);
+    // A vocabulary that is too large is found before the first step.
+    return data_source_check_first(&s->base, CHECKED_SAMPLES, err);
 }
 
 static bool takes_tokens(const data_form *model)
