@@ -16,13 +16,16 @@ enum {
     KICKS = 4,
     BUDGETS = 3,  // steps that are recomputed under a budget, each: it takes ten plans and more
     FARTHEST = 4, // limits that such a step needs without it
-    NOTHING = -1
+    NOTHING = -1,
+    NO_MEND = FIT_AS_ASKED - 1
 };
 
 // A combination that was tried.
 typedef struct node {
     fit_combination c;
     bool planned, fits;
+    bool has_mends;
+    int8_t mends[FIT_DIMENSIONS];    // of a refused one: to which word alone a dimension makes it legal; NO_MEND
     uint64_t peak_bytes, over_bytes; // over: missing, of the device or the host
     double seconds;                  // 0: the device cannot tell
 } node;
@@ -55,6 +58,7 @@ struct fit_search {
     int place, centre; // the best so far, and whose turns are being tried
     int kicks[KICKS], kick_count, kick_at;
     int dimension, word; // the next turn of the centre
+    int mending, mend;   // the refused one that was last, and which dimension is next to make it legal; NOTHING
     fit_ahead *ahead;
     uint64_t limit_bytes; // of the device, for the knobs as asked; 0: none
     int budgets[BUDGETS], budget_count, budget_at,
@@ -202,6 +206,7 @@ static void stand_at(fit_search *s, int centre)
     s->centre = centre;
     s->dimension = 0;
     s->word = FIT_AS_ASKED;
+    s->mending = NOTHING;
 }
 
 static bool begin_goal(fit_search *s)
@@ -217,8 +222,8 @@ static bool begin_goal(fit_search *s)
     return true;
 }
 
-// The next single turn of the centre that belongs to the goal; false: there is none any more.
-static bool next_turn(fit_search *s, fit_combination *c)
+// The next single turn of the centre that belongs to the goal, legal or not; false: there is none any more.
+static bool next_single(fit_search *s, fit_combination *c)
 {
     for (; s->dimension < FIT_DIMENSIONS; s->dimension++, s->word = FIT_AS_ASKED) {
         const int words = fit_words(&s->knobs, &s->wish, s->dimension);
@@ -234,6 +239,39 @@ static bool next_turn(fit_search *s, fit_combination *c)
         }
     }
     return false;
+}
+
+static void mend_next(fit_search *s, int at)
+{
+    s->mending = at >= 0 && s->nodes[at].has_mends ? at : NOTHING;
+    s->mend = 0;
+}
+
+// The turn that was refused, with one more that makes it legal; false: there is no other.
+static bool next_mended(fit_search *s, fit_combination *c)
+{
+    while (s->mending != NOTHING && s->mend < FIT_DIMENSIONS) {
+        const node *n = &s->nodes[s->mending];
+        const int with = s->mend++;
+        if (with != s->dimension && n->mends[with] != NO_MEND) {
+            *c = n->c;
+            c->word[with] = n->mends[with];
+            return true;
+        }
+    }
+    s->mending = NOTHING;
+    return false;
+}
+
+// The next turn of the centre; behind one that is refused those with which it is not. False: there is none any more.
+static bool next_turn(fit_search *s, fit_combination *c)
+{
+    if (next_mended(s, c)) {
+        return true;
+    }
+    const bool any = next_single(s, c);
+    mend_next(s, any ? find(s, c) : NOTHING);
+    return any;
 }
 
 // The best single turn of the centre, of those that were planned; NOTHING: none is.
@@ -331,7 +369,37 @@ static uint64_t nearer_than(const fit_search *s, const fit_combination *c)
     return same_bytes > any_bytes ? same_bytes : any_bytes;
 }
 
-// Places the next combination that was not tried; one that is refused is noted and passed over. False: the centre has none left.
+// The word of this dimension, as asked first, with which the combination is legal. What changes what is learned is only taken back.
+static int8_t mend_by(const fit_search *s, fit_combination c, int dimension)
+{
+    hr_knobs knobs;
+    char pairs[sizeof s->pending.knobs];
+    const int8_t before = c.word[dimension];
+    const bool is_learning = fit_is_learning(dimension, s->normalises_batches);
+    const int words = is_learning ? 0 : fit_words(&s->knobs, &s->wish, dimension);
+    for (int word = FIT_AS_ASKED; word < words; word++) {
+        c.word[dimension] = (int8_t)word;
+        if (word != before && fit_turn(&s->knobs, &c, &knobs, pairs, sizeof pairs)) {
+            return (int8_t)word;
+        }
+    }
+    return NO_MEND;
+}
+
+// One that is refused is noted, with what makes it legal: "accumulate, and do not update as gradients come".
+static void keep_refused(fit_search *s, node *n)
+{
+    if (has_room(s)) {
+        for (int k = 0; k < FIT_DIMENSIONS; k++) {
+            n->mends[k] = mend_by(s, n->c, k);
+            n->has_mends = n->has_mends || n->mends[k] != NO_MEND;
+        }
+        keep(s, n);
+        mend_next(s, s->count - 1);
+    }
+}
+
+// Places the next combination that was not tried; one that is refused is passed over. False: the centre has none left.
 static bool place_next(fit_search *s, fit_candidate *to)
 {
     node n = {.planned = false};
@@ -345,9 +413,8 @@ static bool place_next(fit_search *s, fit_candidate *to)
             to->exact_below_bytes = nearer_than(s, &n.c);
             return true;
         }
-        if (has_room(s)) {
-            keep(s, &n);
-        }
+        n.has_mends = false;
+        keep_refused(s, &n);
     }
     return false;
 }
