@@ -8,28 +8,10 @@
 
 #include "app/lua/complete_look.h"
 #include "app/lua/complete_offer.h"
+#include "app/lua/complete_place.h"
 #include "app/lua/complete_scan.h"
 #include "app/lua/events.h"
 #include "app/lua/script.h"
-
-// What a bracket is for.
-typedef enum place_kind {
-    PLACE_PLAIN,
-    PLACE_CALL,    // arguments of `row`
-    PLACE_OPTIONS, // a table that `row` takes
-    PLACE_GROUP,   // a table of knobs of `group`
-    PLACE_KNOB,    // a table of values of `knob`
-    PLACE_VALUES,  // a table that an option of `row` is
-} place_kind;
-
-typedef struct place {
-    place_kind kind;
-    const script_api_row *row;
-    unsigned argument; // of the row that the table is
-    char group[LOOK_GROUP_MAX];
-    const hr_knob_row *knob;
-    scan_span option;
-} place;
 
 typedef struct job {
     lua_State *L;
@@ -37,157 +19,6 @@ typedef struct job {
     offering offers;
     bool assigned; // an equals sign is the next behind the cursor
 } job;
-
-static look_thing find(job *j, const scan_path *path)
-{
-    const look_thing thing = look_find(j->L, path);
-    lua_pop(j->L, 1);
-    return thing;
-}
-
-// ---- what a row takes -------------------------------------------------------------------------------------------
-
-// Of "trace, {allocators = list of names, …}" the argument `index`, as a part of the text.
-static scan_span argument_of(const script_api_row *row, unsigned index)
-{
-    int depth = 0;
-    const char *begin = row->arguments, *p = begin;
-    for (; p != NULL && *p != '\0'; p++) {
-        depth += (*p == '{') - (*p == '}');
-        if (*p != ',' || depth > 0) {
-            continue;
-        }
-        if (index-- == 0) {
-            break;
-        }
-        begin = p + 1;
-    }
-    return p != NULL && (index == 0 || *p != '\0') ? (scan_span){begin, (size_t)(p - begin)}
-                                                   : (scan_span){NULL, 0};
-}
-
-static bool has(scan_span text, const char *part)
-{
-    const size_t length = strlen(part);
-    for (size_t k = 0; text.at != NULL && k + length <= text.length; k++) {
-        if (memcmp(text.at + k, part, length) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool takes_knobs(scan_span argument)
-{
-    return has(argument, "knob = ");
-}
-
-// The table that a row takes as argument `index`; where it takes none there, the last one that it takes.
-static scan_span table_of(const script_api_row *row, unsigned index)
-{
-    scan_span found = argument_of(row, index), next = {NULL, 0};
-    for (unsigned k = 0; !has(found, "{") && (next = argument_of(row, k)).at != NULL; k++) {
-        if (has(next, "{")) {
-            found = next;
-        }
-    }
-    return found;
-}
-
-// Where two tables are taken, each has options of its own.
-static bool is_option_of(const script_api_row *row, scan_span table, const char *name)
-{
-    const char *first = strchr(row->arguments, '{');
-    const bool two = first != NULL && strchr(first + 1, '{') != NULL;
-    return !two || has(table, name);
-}
-
-static bool is_option(const script_api_row *row, scan_span name)
-{
-    const lua_script_field *f = row->options;
-    while (f != NULL && f->name != NULL && !scan_is(name, f->name)) {
-        f++;
-    }
-    return f != NULL && f->name != NULL;
-}
-
-// ---- where the cursor is ----------------------------------------------------------------------------------------
-
-static place of_call(job *j, const scan_frame *f)
-{
-    const look_thing thing = find(j, &f->of);
-    return (place){.kind = thing.kind == LOOK_ROW ? PLACE_CALL : PLACE_PLAIN, .row = thing.row};
-}
-
-static place of_knob(const char *group, scan_span name)
-{
-    char key[2 * LOOK_GROUP_MAX + 2];
-    (void)snprintf(key, sizeof key, "%s%s%.*s", group, group[0] != '\0' ? "." : "",
-                   (int)(name.length < LOOK_GROUP_MAX ? name.length : LOOK_GROUP_MAX), name.at);
-    const hr_knob_row *knob = hr_knob_find(key, NULL);
-    return (place){.kind = knob != NULL ? PLACE_KNOB : PLACE_PLAIN, .knob = knob};
-}
-
-static place of_group(scan_span name)
-{
-    place p = {.kind = PLACE_GROUP};
-    (void)snprintf(p.group, sizeof p.group, "%.*s", (int)name.length, name.at);
-    return p;
-}
-
-// What stands under a key of a table.
-static place of_key(const place *table, scan_span key)
-{
-    if (key.at == NULL || (table->kind != PLACE_OPTIONS && table->kind != PLACE_GROUP)) {
-        return (place){.kind = PLACE_PLAIN};
-    }
-    if (table->kind == PLACE_GROUP) {
-        return of_knob(table->group, key);
-    }
-    if (is_option(table->row, key)) {
-        return (place){.kind = PLACE_VALUES, .row = table->row, .option = key};
-    }
-    if (!takes_knobs(table_of(table->row, table->argument))) {
-        return (place){.kind = PLACE_PLAIN};
-    }
-    return look_is_group(key) ? of_group(key) : of_knob("", key);
-}
-
-// A table that is assigned.
-static place of_left(job *j, const scan_path *left)
-{
-    const look_thing thing = find(j, left);
-    place p = {.kind = thing.kind == LOOK_GROUP ? PLACE_GROUP : PLACE_PLAIN};
-    (void)snprintf(p.group, sizeof p.group, "%s", thing.group);
-    return p;
-}
-
-static place of_table(job *j, const scan_frame *f, const scan_frame *outer, const place *around)
-{
-    if (f->left.count > 0) {
-        return of_left(j, &f->left);
-    }
-    if (f->of.count == 0 && around->kind != PLACE_CALL) {
-        return outer->open == '{' ? of_key(around, outer->key) : (place){.kind = PLACE_PLAIN};
-    }
-    place p = f->of.count > 0 ? of_call(j, f) : *around;
-    p.argument = f->of.count > 0 ? 0 : outer->argument;
-    p.kind = p.kind == PLACE_CALL ? PLACE_OPTIONS : PLACE_PLAIN;
-    return p;
-}
-
-// Of the bracket at `depth`.
-static place place_at(job *j, unsigned depth)
-{
-    place p = {.kind = PLACE_PLAIN};
-    for (unsigned k = 1; k <= depth; k++) {
-        const scan_frame *f = &j->at.frames[k];
-        p = f->open == '{'   ? of_table(j, f, f - 1, &p)
-            : f->open == '(' ? of_call(j, f)
-                             : (place){.kind = PLACE_PLAIN};
-    }
-    return p;
-}
 
 // ---- names ------------------------------------------------------------------------------------------------------
 
@@ -274,16 +105,16 @@ static void offer_events(offering *o)
 static void offer_argument(job *j, const script_api_row *row, unsigned index)
 {
     offering *o = &j->offers;
-    const scan_span argument = argument_of(row, index);
-    if (has(argument, "name_or_path")) {
+    const scan_span argument = place_argument(row, index);
+    if (place_has(argument, "name_or_path")) {
         offer_presets(o, NULL);
         offer_files(o, j->L, ".yaml");
-    } else if (has(argument, "trace")) {
+    } else if (place_has(argument, "trace")) {
         offer_scenarios(o);
         offer_files(o, j->L, NULL);
-    } else if (has(argument, "path")) {
+    } else if (place_has(argument, "path")) {
         offer_files(o, j->L, NULL);
-    } else if (has(argument, "event")) {
+    } else if (place_has(argument, "event")) {
         offer_events(o);
     } else if (scan_is(argument, "name") && o->in_text) {
         const char after[2] = {o->close, '\0'};
@@ -353,14 +184,14 @@ static bool offer_keys(job *j, const place *p)
     if (p->kind != PLACE_OPTIONS) {
         return false;
     }
-    const scan_span table = table_of(p->row, p->argument);
+    const scan_span table = place_table(p->row, p->argument);
     for (const lua_script_field *f = p->row->options; f != NULL && f->name != NULL; f++) {
-        if (is_option_of(p->row, table, f->name)) {
+        if (place_takes_option(p->row, table, f->name)) {
             offer(o, f->name, strlen(f->name), after);
         }
     }
     offer_named(o, table, after);
-    if (takes_knobs(table)) {
+    if (place_takes_knobs(table)) {
         offer_groups(o, after);
         if (o->in_text) {
             offer_knobs(o, "", after);
@@ -382,14 +213,14 @@ static void offer_place(job *j, const place *p)
 static void offer_value(job *j)
 {
     const scan_frame *f = &j->at.frames[j->at.depth];
-    place p = place_at(j, j->at.depth);
+    place p = place_at(j->L, &j->at, j->at.depth);
     if (j->at.before == SCAN_EQUALS && j->at.left.count > 0) {
-        const look_thing thing = find(j, &j->at.left);
+        const look_thing thing = place_find(j->L, &j->at.left);
         if (thing.kind == LOOK_KNOB) {
             offer_knob_value(j, thing.knob);
         }
     } else if (j->at.before == SCAN_EQUALS) {
-        p = of_key(&p, f->key);
+        p = place_of_key(&p, f->key);
         offer_place(j, &p);
     } else if (p.kind == PLACE_CALL) {
         offer_argument(j, p.row, f->argument);
@@ -413,7 +244,7 @@ static void offer_index(job *j)
     if (f->of.count > 0 && j->offers.in_text) {
         offer_members(j, &f->of, false);
     } else if (f[-1].open == '{' && f->of.count == 0 && j->offers.in_text) {
-        const place p = place_at(j, j->at.depth - 1);
+        const place p = place_at(j->L, &j->at, j->at.depth - 1);
         (void)offer_keys(j, &p);
     } else {
         offer_expression(j);
@@ -424,7 +255,7 @@ static void offer_index(job *j)
 static void offer_bare_argument(job *j)
 {
     static const scan_span require = {"require", sizeof "require" - 1};
-    const look_thing thing = find(j, &j->at.path);
+    const look_thing thing = place_find(j->L, &j->at.path);
     if (thing.kind == LOOK_ROW) {
         offer_argument(j, thing.row, 0);
     } else if (j->at.path.count == 1 && scan_is(j->at.path.names[0], require.at)) {
@@ -492,14 +323,14 @@ static bool hint_call(job *j, const scan_path *path)
 static const hr_knob_row *knob_here(job *j)
 {
     const scan_frame *f = &j->at.frames[j->at.depth];
-    place p = place_at(j, j->at.depth);
+    place p = place_at(j->L, &j->at, j->at.depth);
     if (j->at.before != SCAN_EQUALS) {
         return p.kind == PLACE_KNOB ? p.knob : NULL;
     }
     if (j->at.left.count > 0) {
-        return find(j, &j->at.left).knob;
+        return place_find(j->L, &j->at.left).knob;
     }
-    p = of_key(&p, f->key);
+    p = place_of_key(&p, f->key);
     return p.kind == PLACE_KNOB ? p.knob : NULL;
 }
 
