@@ -106,6 +106,8 @@ static void push_now(lua_State *L, const char *name)
     hr_engine_look(engine, &now);
     if (strcmp(name, "by_category") == 0) {
         script_push_by_category(L, now.by_category);
+    } else if (strcmp(name, "steps_per_epoch") == 0) {
+        script_push_count(L, now.epoch_steps);
     } else if (strcmp(name, "in_use_bytes") == 0) {
         script_push_bytes_or_nil(L, now.in_use_bytes);
     } else if (strcmp(name, "pool_bytes") == 0) {
@@ -179,10 +181,7 @@ static int end_moment(lua_State *L)
 static void guard(lua_State *L, script_event event, bool lasts)
 {
     static const char keys[SCRIPT_EVENT_COUNT][2];
-    const void *key = &keys[event][lasts];
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TNIL) {
-        lua_pop(L, 1);
-        lua_createtable(L, 0, 3);
+    if (script_push_guard(L, &keys[event][lasts], "hr.event")) {
         lua_pushinteger(L, event);
         lua_pushcclosure(L, end_moment, 1);
         lua_setfield(L, -2, "__close");
@@ -190,10 +189,6 @@ static void guard(lua_State *L, script_event event, bool lasts)
         lua_pushboolean(L, lasts);
         lua_pushcclosure(L, get_missing, 2);
         lua_setfield(L, -2, "__index");
-        lua_pushliteral(L, "hr.event");
-        lua_setfield(L, -2, "__metatable");
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, key);
     }
     lua_setmetatable(L, -2);
 }

@@ -100,6 +100,7 @@ const script_event_row script_event_rows[SCRIPT_EVENT_COUNT] = {
 
 const lua_script_field script_now_fields[] = {
     {"learning_rate", "number", "of the next update"},
+    {"steps_per_epoch", "integer|nil", "of an epoch of data, from its first sample on; nil where no data is read"},
     {"loss_scale", "number|nil", "of the last step; nil where none is used"},
     {"in_use_bytes", "hr.Bytes|nil", "bytes of the chunks handed out, rounding included"},
     {"pool_bytes", "hr.Bytes|nil", "bytes that the allocator holds from the device, used or not"},

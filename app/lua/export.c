@@ -245,19 +245,25 @@ static void push_all_columns(lua_State *L)
     lua_settop(L, list);
 }
 
-// Pushes the value of column "memory.peak_in_use_bytes", or "batch.size" as a key of its own, of the row at `index`.
-static void push_column(lua_State *L, int index, const char *column)
+// Pushes the value of column "memory.peak_in_use_bytes", or "batch.size" as a key of its own, of the row at `index`; nil where
+// it has none. Whether that is settled: the value is there, or a table on the way raises for what it never has, as ours do.
+static bool push_column(lua_State *L, int index, const char *column)
 {
+    bool knows = false;
     lua_pushstring(L, column);
     if (lua_rawget(L, index) != LUA_TNIL) {
-        return;
+        return true;
     }
     lua_pop(L, 1);
     lua_pushvalue(L, index);
     while (lua_istable(L, -1) && *column != '\0') {
         const size_t length = strcspn(column, ".");
+        if (luaL_getmetafield(L, -1, "__index") != LUA_TNIL) {
+            knows = true;
+            lua_pop(L, 1);
+        }
         lua_pushlstring(L, column, length);
-        lua_rawget(L, -2);
+        (void)lua_gettable(L, -2);
         lua_remove(L, -2);
         column += length + (column[length] == '.');
     }
@@ -265,10 +271,11 @@ static void push_column(lua_State *L, int index, const char *column)
         lua_pop(L, 1);
         lua_pushnil(L);
     }
+    return knows || !lua_isnil(L, -1);
 }
 
 // The same of row `row`, which lies behind `columns`, and of the name on top of the stack.
-static void push_checked_column(lua_State *L, int columns, lua_Integer row)
+static bool push_checked_column(lua_State *L, int columns, lua_Integer row)
 {
     if (!lua_istable(L, columns + 1)) {
         (void)script_error(L, "hr.export: row %I of a .csv needs a table, had a %s", (LUAI_UACINT)row,
@@ -277,7 +284,47 @@ static void push_checked_column(lua_State *L, int columns, lua_Integer row)
     if (lua_type(L, -1) != LUA_TSTRING) {
         (void)script_error(L, "hr.export: columns needs names, had a %s", luaL_typename(L, -1));
     }
-    push_column(L, columns + 1, lua_tostring(L, -1));
+    const char *name = lua_tostring(L, -1);
+    const bool knows = push_column(L, columns + 1, name);
+    if (!lua_isnil(L, -1) && !is_cell(L, lua_gettop(L))) {
+        (void)script_error(L, "hr.export: column '%s' needs plain values, had a %s in row %I", name,
+                           luaL_typename(L, -1), (LUAI_UACINT)row);
+    }
+    return knows;
+}
+
+// A column that no row has is a mistake: `column` is raised with those that there are.
+static void refuse_column(lua_State *L, const char *column)
+{
+    enum { NAMES_MAX = 64 };
+    const char *names[NAMES_MAX];
+    push_all_columns(L);
+    const size_t all = lua_rawlen(L, -1), count = all < NAMES_MAX ? all : NAMES_MAX;
+    for (size_t k = 0; k < count; k++) {
+        lua_rawgeti(L, -1, (lua_Integer)k + 1);
+        names[k] = lua_tostring(L, -1); // kept by the list
+        lua_pop(L, 1);
+    }
+    (void)script_raise_unknown(L, "hr.export: no row has the column '%s'", column, names, count);
+}
+
+static void check_columns(lua_State *L, int columns)
+{
+    const lua_Integer count = (lua_Integer)lua_rawlen(L, columns);
+    const lua_Integer rows = (lua_Integer)lua_rawlen(L, VALUE_ARGUMENT);
+    for (lua_Integer k = 1; k <= count; k++) {
+        bool known = rows == 0;
+        for (lua_Integer row = 1; row <= rows && !known; row++) {
+            lua_rawgeti(L, VALUE_ARGUMENT, row);
+            lua_rawgeti(L, columns, k);
+            known = push_checked_column(L, columns, row);
+            lua_settop(L, columns);
+        }
+        if (!known) {
+            lua_rawgeti(L, columns, k);
+            refuse_column(L, lua_tostring(L, -1));
+        }
+    }
 }
 
 static void add_csv(lua_State *L)
@@ -291,6 +338,7 @@ static void add_csv(lua_State *L)
         (void)script_error(
             L, "hr.export: a .csv is made of a list of tables with plain values, or of columns = {names}");
     }
+    check_columns(L, columns);
     const lua_Integer count = (lua_Integer)lua_rawlen(L, columns);
     const lua_Integer rows = (lua_Integer)lua_rawlen(L, VALUE_ARGUMENT);
     for (lua_Integer row = 0; row <= rows; row++) {
@@ -298,7 +346,7 @@ static void add_csv(lua_State *L)
         for (lua_Integer k = 1; k <= count; k++) {
             lua_rawgeti(L, columns, k);
             if (row > 0) {
-                push_checked_column(L, columns, row);
+                (void)push_checked_column(L, columns, row);
             }
             add_cell(L, lua_gettop(L));
             add(L, k < count ? "," : "\n");

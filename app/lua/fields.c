@@ -105,18 +105,26 @@ static int get_missing(lua_State *L)
     return 1;
 }
 
+bool script_push_guard(lua_State *L, const void *key, const char *type)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) != LUA_TNIL) {
+        return false;
+    }
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, type);
+    lua_setfield(L, -2, "__metatable");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+    return true;
+}
+
 void script_guard_fields(lua_State *L, const hr_field *fields)
 {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, fields) == LUA_TNIL) {
-        lua_pop(L, 1);
-        lua_createtable(L, 0, 2);
+    if (script_push_guard(L, fields, "hr.result")) {
         lua_pushlightuserdata(L, (void *)(uintptr_t)fields);
         lua_pushcclosure(L, get_missing, 1);
         lua_setfield(L, -2, "__index");
-        lua_pushliteral(L, "hr.result");
-        lua_setfield(L, -2, "__metatable");
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, fields);
     }
     lua_setmetatable(L, -2);
 }

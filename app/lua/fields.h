@@ -5,6 +5,7 @@
 #define APP_LUA_FIELDS_H
 
 #include <lua.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "headroom/report_fields.h"
@@ -17,6 +18,9 @@ void script_push_by_category(lua_State *L, const uint64_t *by_category);
 void script_set_fields(lua_State *L, const hr_field *fields, const void *record, const hr_report *report);
 // Reading a name that no row of `fields` has from the table on top of the stack is an error at the recipe's line.
 void script_guard_fields(lua_State *L, const hr_field *fields);
+// Pushes the metatable that is kept under `key`, for tables whose names are fixed. True: it is new, and the caller gives it
+// __index.
+bool script_push_guard(lua_State *L, const void *key, const char *type);
 // A list of `count` records of `stride` bytes, as field `name` of the table on top of the stack.
 void script_set_list(lua_State *L, const char *name, const hr_field *fields, const void *first, size_t stride,
                      size_t count);

@@ -237,6 +237,24 @@ void script_apply_overrides(lua_State *L, int index, const char *function, hr_kn
     lua_pop(L, 1);
 }
 
+void script_check_axis(lua_State *L, const char *key)
+{
+    const hr_knob_row *row = find_row(L, key);
+    const lua_Integer count = row->type == HR_KNOB_CHOICE ? (lua_Integer)lua_rawlen(L, -1) : 0;
+    for (lua_Integer k = 1; k <= count; k++) {
+        char text[HR_KNOB_TEXT_MAX];
+        hr_knobs alone;
+        hr_err err = {0};
+        lua_rawgeti(L, -1, k);
+        value_text(L, lua_gettop(L), row, text);
+        hr_knobs_init(&alone);
+        if (hr_knobs_set(&alone, row->id, text, &err) != HR_OK) {
+            (void)script_raise(L, &err);
+        }
+        lua_pop(L, 1);
+    }
+}
+
 // ---- hr.knobs -------------------------------------------------------------------------------------------------------
 
 static int get_knob(lua_State *L)

@@ -129,7 +129,8 @@ static const script_api_row rows[] = {
     {"sweep", "{knob = list of values, …}, {steps = N}", "axes: table<string, any[]>, options?: hr.sweep.Options", "table[]",
      "plans every combination, and trains each that fits where steps are given, from new weights, while the recipe's own "
      "training waits: a list of rows with the knobs, fits, peak_in_use_bytes, seconds, cause; of a run run_peak_in_use_bytes, "
-     "run_seconds, loss_last, examples_per_second; the whole results as plan and run; or error", script_sweep_options,
+     "run_seconds, loss_last, examples_per_second; the whole results as plan and run; or error, where the combination is "
+     "refused. A row that does not fit has no peak: plan.oom.needed_bytes is what it needs", script_sweep_options,
      DEMO "local rows = hr.sweep{[\"batch.size\"] = {64, 128, 256}, [\"execution.mode\"] = {\"eager\", \"graph\"}}\n"
      "assert(#rows == 6 and rows[1][\"batch.size\"] == 64 and rows[1].fits and not rows[6].fits)",
      script_sweep},

@@ -249,6 +249,8 @@ const hr_knobs *script_current_knobs(lua_State *L);
 // Turns the knobs that the table at `index` names, as `batch = {size = 64}` or `["batch.size"] = 64`; the
 // options of hr.FUNCTION (NULL: of none) are not knobs. Raises.
 void script_apply_overrides(lua_State *L, int index, const char *function, hr_knobs *knobs);
+// That `key` is a knob, and, where it has words to choose from, each value of the list on top of the stack one of them. Raises.
+void script_check_axis(lua_State *L, const char *key);
 // knob_paths.c: where the knob names a file, replaces what the recipe says by what the engine gets.
 HR_MUST_CHECK hr_status script_confine_knob(const script *s, hr_knob_id id, char text[HR_KNOB_TEXT_MAX],
                                             hr_err *err);

@@ -7,7 +7,7 @@
 
 enum { AXES_MAX = 8, COMBINATIONS_MAX = 10000 };
 
-// Stack of what follows: 1 axes, 2 options, 3 list of rows, 4 list of the axes' keys in order.
+// Stack of what follows: 1 axes, 2 options, 3 list of rows, 4 list of the axes' keys in order, 5 the rows' metatable.
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -28,7 +28,8 @@ static lua_Integer push_keys(lua_State *L)
         if (count == AXES_MAX) {
             (void)script_error(L, "hr.sweep takes at most %d knobs", AXES_MAX);
         }
-        keys[count++] = lua_tostring(L, -2); // kept by the table
+        script_check_axis(L, lua_tostring(L, -2)); // a mistyped one is no row of the answer
+        keys[count++] = lua_tostring(L, -2);       // kept by the table
         const size_t values = lua_rawlen(L, -1);
         combinations *= values > COMBINATIONS_MAX ? COMBINATIONS_MAX + 1 : (lua_Integer)values;
         if (combinations > COMBINATIONS_MAX) {
@@ -141,6 +142,58 @@ static void run_row(lua_State *L, int row, uint64_t steps)
     keep_answer(L, row, fine, "run");
 }
 
+// ---- names of a row ---------------------------------------------------------------------------------------------------
+
+static const char *const figures[] = {"fits",
+                                      "peak_in_use_bytes",
+                                      "seconds",
+                                      "cause",
+                                      "run_peak_in_use_bytes",
+                                      "run_seconds",
+                                      "loss_last",
+                                      "examples_per_second",
+                                      "error",
+                                      "plan",
+                                      "run"};
+
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
+
+// __index of a row: what it does not have this time is nil, what no row has is a mistake. Upvalue: the axes' keys.
+static int get_missing(lua_State *L)
+{
+    const char *names[AXES_MAX + FIGURE_COUNT];
+    size_t count = 0;
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+    const lua_Integer axes = (lua_Integer)lua_rawlen(L, lua_upvalueindex(1));
+    for (lua_Integer k = 1; k <= axes; k++) {
+        lua_rawgeti(L, lua_upvalueindex(1), k);
+        names[count++] = lua_tostring(L, -1); // kept by the list
+    }
+    for (size_t k = 0; k < FIGURE_COUNT; k++) {
+        names[count++] = figures[k];
+    }
+    for (size_t k = 0; name != NULL && k < count; k++) {
+        if (strcmp(names[k], name) == 0) {
+            name = NULL;
+        }
+    }
+    if (name != NULL) {
+        return script_raise_unknown(L, "a row of hr.sweep has no field '%s'", name, names, count);
+    }
+    lua_pushnil(L);
+    return 1;
+}
+
+static void push_row_type(lua_State *L)
+{
+    lua_createtable(L, 0, 2);
+    lua_pushvalue(L, 4);
+    lua_pushcclosure(L, get_missing, 1);
+    lua_setfield(L, -2, "__index");
+    lua_pushliteral(L, "hr.sweep.row");
+    lua_setfield(L, -2, "__metatable");
+}
+
 static void add_row(lua_State *L, lua_Integer n, uint64_t steps)
 {
     push_combination(L, n);
@@ -156,6 +209,8 @@ static void add_row(lua_State *L, lua_Integer n, uint64_t steps)
         set_figures(L, row, true);
     }
     lua_settop(L, row);
+    lua_pushvalue(L, 5);
+    lua_setmetatable(L, row);
     lua_rawseti(L, 3, n + 1);
 }
 
@@ -174,6 +229,7 @@ int script_sweep(lua_State *L)
     }
     lua_newtable(L);
     const lua_Integer combinations = push_keys(L);
+    push_row_type(L);
     for (lua_Integer n = 0; n < combinations; n++) {
         add_row(L, n, steps);
     }

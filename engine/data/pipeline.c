@@ -395,6 +395,12 @@ bool pipeline_fills_batches(const pipeline *p)
     return p->form.is_filled;
 }
 
+uint64_t pipeline_epoch_updates(const pipeline *p)
+{
+    const uint64_t samples = p->source->info.train_samples, update = update_samples(p);
+    return samples / update + (p->form.remainder != BATCH_DROP && samples % update > 0);
+}
+
 bool pipeline_epoch_is_over(const pipeline *p, data_position position)
 {
     const uint64_t samples = p->source->info.train_samples;

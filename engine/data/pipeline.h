@@ -68,6 +68,8 @@ data_position
 pipeline_position(const pipeline *p); // of what the caller has taken, not of what was prefetched
 // Whether repeat stands in front of batch: until an epoch's end is taken, a position may lie behind it.
 bool pipeline_fills_batches(const pipeline *p);
+// Updates of an epoch that is begun at its first sample. With repeat before batch one more where a batch is shared by two.
+uint64_t pipeline_epoch_updates(const pipeline *p);
 // Whether the epoch has no further batch behind `position`: the next item is its end.
 bool pipeline_epoch_is_over(const pipeline *p, data_position position);
 // Goes on as a pipeline would that had given out everything before `position`: bit for bit, with the same knobs.

@@ -26,6 +26,7 @@ void hr_engine_look(const hr_engine *e, hr_engine_now *now)
 {
     *now = (hr_engine_now){.next = what_is_next(e),
                            .epoch = e->position.epoch,
+                           .epoch_steps = HR_NONE,
                            .learning_rate = schedule_learning_rate(&e->knobs, e->updates + 1),
                            .loss_scale = e->loss_scale > 0 ? (double)e->loss_scale : (double)NAN,
                            .in_use_bytes = HR_NONE,
@@ -35,6 +36,8 @@ void hr_engine_look(const hr_engine *e, hr_engine_now *now)
     if (e->build != NULL) {
         const heap_counters c = allocator_get_stats(e->build->heap);
         const ledger *l = executor_ledger(e->build->x);
+        now->epoch_steps =
+            e->build->arithmetic && !e->build->resident ? pipeline_epoch_updates(e->data) : HR_NONE;
         now->in_use_bytes = c.in_use_bytes;
         now->pool_bytes = c.pool_bytes;
         now->largest_free_bytes = c.largest_free_bytes;

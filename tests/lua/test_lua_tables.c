@@ -71,6 +71,23 @@ START_TEST(a_sweep_goes_on_over_what_does_not_fit_or_is_refused)
 }
 END_TEST
 
+// A mistake in the recipe is no row of the answer; what no row can have is an error that lists the right names.
+START_TEST(a_mistyped_name_of_a_sweep_is_an_error)
+{
+    recipe_expect_failure("hr.preset 'demo'\nhr.sweep{['batch.sise'] = {1}}\n", 3,
+                          "unknown knob 'batch.sise' — did you mean 'batch.size'?");
+    recipe_expect_failure("hr.preset 'demo'\nhr.sweep{['execution.mode'] = {'graph', 'egaer'}}\n", 3,
+                          "did you mean 'eager'?");
+    recipe_expect_fine(PLAN
+                       "local rows = hr.sweep{['batch.size'] = {64, 512}}\n"
+                       "assert(rows[1].cause == nil and rows[2].run == nil and rows[1].error == nil)\n"
+                       "local ok, e = pcall(function() return rows[1].loss_lats end)\n"
+                       "assert(not ok and e:find(\"a row of hr.sweep has no field 'loss_lats' — did you mean "
+                       "'loss_last'?\", 1, true), e)\n"
+                       "assert(e:find('batch.size, fits, peak_in_use_bytes', 1, true), e)\n");
+}
+END_TEST
+
 START_TEST(a_comparison_has_what_differs)
 {
     recipe_expect_fine(
@@ -126,8 +143,8 @@ START_TEST(a_table_is_a_csv)
                "assert(hr.export('t.csv', rows) == 'headroom-out/t.csv')\n",
                "headroom-out/t.csv", "a,b,big,c,n\n\"x,y\",1,1073741824,,0.1\n\"say \"\"hi\"\"\",,,,\n");
     check_file("hr.export('t.csv', {{['batch.size'] = 3, t = {deep = {er = 2}}}, {}},\n"
-               "  {columns = {'t.deep.er', 'batch.size', 'none'}})\n",
-               "headroom-out/t.csv", "t.deep.er,batch.size,none\n2,3,\n,,\n");
+               "  {columns = {'t.deep.er', 'batch.size'}})\n",
+               "headroom-out/t.csv", "t.deep.er,batch.size\n2,3\n,\n");
 }
 END_TEST
 
@@ -175,6 +192,14 @@ START_TEST(what_cannot_be_written_is_refused)
         {"hr.export('x.csv', {{a = 1}, 3}, {columns = {'a'}})",
          "row 2 of a .csv needs a table, had a number"},
         {"hr.export('x.csv', {{a = 1}}, {columns = {{}}})", "columns needs names, had a table"},
+        {"hr.export('x.csv', {{loss = 1, step = 1}}, {columns = {'step', 'lss'}})",
+         "no row has the column 'lss' — did you mean 'loss'? There are loss, step"},
+        {"hr.preset 'small.yaml' hr.export('x.csv', hr.sweep{['batch.size'] = {1}}, {columns = {'peak'}})",
+         "a row of hr.sweep has no field 'peak'"},
+        {"hr.preset 'small.yaml' hr.export('x.csv', hr.sweep{['batch.size'] = {1}}, {columns = "
+         "{'plan.memory.peak'}})",
+         "no field of a result is called 'peak' here"},
+        {"hr.export('x.csv', {{a = {1}}}, {columns = {'a'}})", "column 'a' needs plain values, had a table"},
         {"hr.export('x.json', print)", "JSON has no function"},
         {"hr.export('x.json', {[{}] = 1})", "a table has a table as key"},
         {"hr.export('x.json', {{1, 2, name = 'x'}})", "a list of 2 and has the key 'name', too"},
@@ -188,6 +213,7 @@ START_TEST(what_cannot_be_written_is_refused)
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         recipe_run r;
         recipe_make(&r);
+        recipe_put(&r, "small.yaml", small_preset, strlen(small_preset));
         recipe_put(&r, "recipe.lua", wrong[k].text, strlen(wrong[k].text));
         ck_assert_int_eq(chdir(r.folder), 0);
         recipe_start(&r, 0, NULL, &test_limits);
@@ -258,6 +284,7 @@ int main(void)
     tcase_add_test(tc, a_sweep_is_plans_and_runs);
     tcase_add_test(tc, a_sweep_leaves_the_save_and_goes_on_from_none);
     tcase_add_test(tc, a_sweep_goes_on_over_what_does_not_fit_or_is_refused);
+    tcase_add_test(tc, a_mistyped_name_of_a_sweep_is_an_error);
     tcase_add_test(tc, a_comparison_has_what_differs);
     tcase_add_test(tc, a_table_is_a_csv);
     tcase_add_test(tc, a_value_is_json);

@@ -129,6 +129,7 @@ typedef enum hr_engine_next {
 typedef struct hr_engine_now {
     hr_engine_next next;  // what an advance would do
     uint64_t epoch;       // epochs of data that have ended
+    uint64_t epoch_steps; // of a whole one; HR_NONE where no data is read
     double learning_rate; // of the next update
     double loss_scale;    // after the last step; NaN: none is used
     uint64_t in_use_bytes, pool_bytes, largest_free_bytes;

@@ -389,6 +389,7 @@
 
 ---@class hr.Now
 ---@field learning_rate number of the next update
+---@field steps_per_epoch integer|nil of an epoch of data, from its first sample on; nil where no data is read
 ---@field loss_scale number|nil of the last step; nil where none is used
 ---@field in_use_bytes hr.Bytes|nil bytes of the chunks handed out, rounding included
 ---@field pool_bytes hr.Bytes|nil bytes that the allocator holds from the device, used or not
@@ -631,7 +632,7 @@ function hr.save(path) end
 ---ends the run after the step whose callback calls it
 function hr.stop() end
 
----plans every combination, and trains each that fits where steps are given, from new weights, while the recipe's own training waits: a list of rows with the knobs, fits, peak_in_use_bytes, seconds, cause; of a run run_peak_in_use_bytes, run_seconds, loss_last, examples_per_second; the whole results as plan and run; or error
+---plans every combination, and trains each that fits where steps are given, from new weights, while the recipe's own training waits: a list of rows with the knobs, fits, peak_in_use_bytes, seconds, cause; of a run run_peak_in_use_bytes, run_seconds, loss_last, examples_per_second; the whole results as plan and run; or error, where the combination is refused. A row that does not fit has no peak: plan.oom.needed_bytes is what it needs
 ---@param axes table<string, any[]>
 ---@param options? hr.sweep.Options
 ---@return table[]
