@@ -2,184 +2,22 @@
 // hr.export: a value of the recipe as a file below ./headroom-out, in the form that the name ends in. The text is collected in
 // a list of Lua, so that nothing is open when Lua raises.
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/lua/json.h"
 #include "app/lua/script.h"
 
-enum { DEPTH_MAX = 16, PATH_ARGUMENT = 1, VALUE_ARGUMENT = 2, OPTIONS_ARGUMENT = 3, PIECES = 4 };
+#define CALLER "hr.export"
+
+enum { PATH_ARGUMENT = 1, VALUE_ARGUMENT = 2, OPTIONS_ARGUMENT = 3, PIECES = 4 };
 
 static bool ends_in(const char *path, const char *end)
 {
     const size_t length = strlen(path), tail = strlen(end);
     return length > tail && strcmp(path + length - tail, end) == 0;
-}
-
-// The text on top of the stack is the next piece.
-static void add_top(lua_State *L)
-{
-    lua_rawseti(L, PIECES, (lua_Integer)lua_rawlen(L, PIECES) + 1);
-}
-
-static void add(lua_State *L, const char *text)
-{
-    lua_pushstring(L, text);
-    add_top(L);
-}
-
-// ---- numbers --------------------------------------------------------------------------------------------------------
-
-static void real_text(double value, const char *nothing, char text[40])
-{
-    (void)snprintf(text, 40, "%.15g", value);
-    if (!isfinite(value)) {
-        (void)snprintf(text, 40, "%s", nothing);
-    } else if (strtod(text, NULL) != value) {
-        (void)snprintf(text, 40, "%.17g", value);
-    }
-}
-
-// The value at `index` where it is a number, a size or a boolean; `nothing`: for what is not finite.
-static bool plain_text(lua_State *L, int index, const char *nothing, char text[40])
-{
-    int64_t bytes = 0;
-    if (script_is_bytes(L, index, &bytes)) {
-        (void)snprintf(text, 40, "%" PRId64, bytes);
-    } else if (lua_isinteger(L, index)) {
-        (void)snprintf(text, 40, "%lld", (long long)lua_tointeger(L, index));
-    } else if (lua_type(L, index) == LUA_TNUMBER) {
-        real_text(lua_tonumber(L, index), nothing, text);
-    } else if (lua_isboolean(L, index)) {
-        (void)snprintf(text, 40, "%s", lua_toboolean(L, index) ? "true" : "false");
-    } else {
-        return false;
-    }
-    return true;
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-// Pushes a block with the keys of the table at `index`, sorted; the table keeps the texts.
-static const char **push_keys(lua_State *L, int index, size_t *count)
-{
-    size_t room = 0;
-    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING) {
-            (void)script_error(L, "hr.export: a table has a %s as key, which JSON has not",
-                               luaL_typename(L, -2));
-        }
-        room++;
-    }
-    const char **keys = lua_newuserdatauv(L, (room + 1) * sizeof *keys, 0);
-    *count = 0;
-    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
-        keys[(*count)++] = lua_tostring(L, -2);
-    }
-    qsort(keys, *count, sizeof *keys, by_text);
-    return keys;
-}
-
-// ---- JSON -----------------------------------------------------------------------------------------------------------
-
-static void add_json_text(lua_State *L, int index)
-{
-    size_t length = 0;
-    const char *text = lua_tolstring(L, index, &length);
-    luaL_Buffer out;
-    luaL_buffinit(L, &out);
-    luaL_addchar(&out, '"');
-    for (size_t k = 0; k < length; k++) {
-        char escaped[8];
-        if ((unsigned char)text[k] < ' ') {
-            (void)snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)(unsigned char)text[k]);
-            luaL_addstring(&out, escaped);
-            continue;
-        }
-        if (text[k] == '"' || text[k] == '\\') {
-            luaL_addchar(&out, '\\');
-        }
-        luaL_addchar(&out, text[k]);
-    }
-    luaL_addchar(&out, '"');
-    luaL_pushresult(&out);
-    add_top(L);
-}
-
-static void add_json(lua_State *L, int index, int depth);
-
-// A table that is a list and has names, too, would lose them.
-static void check_list(lua_State *L, int index, lua_Integer count)
-{
-    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
-        const lua_Integer k = lua_isinteger(L, -2) ? lua_tointeger(L, -2) : 0;
-        if (k < 1 || k > count) {
-            (void)script_error(
-                L, "hr.export: a table is a list of %I and has the key '%s', too, which JSON has not",
-                (LUAI_UACINT)count, luaL_tolstring(L, -2, NULL));
-        }
-    }
-}
-
-static void add_json_list(lua_State *L, int index, int depth)
-{
-    const lua_Integer count = (lua_Integer)lua_rawlen(L, index);
-    check_list(L, index, count);
-    add(L, "[");
-    for (lua_Integer k = 1; k <= count; k++) {
-        add(L, k > 1 ? ", " : "");
-        lua_rawgeti(L, index, k);
-        add_json(L, lua_gettop(L), depth + 1);
-        lua_pop(L, 1);
-    }
-    add(L, "]");
-}
-
-// Keys in alphabetical order, so that one value is one text.
-static void add_json_object(lua_State *L, int index, int depth)
-{
-    size_t count = 0;
-    const char **keys = push_keys(L, index, &count);
-    add(L, "{");
-    for (size_t k = 0; k < count; k++) {
-        add(L, k > 0 ? ", " : "");
-        lua_pushstring(L, keys[k]);
-        add_json_text(L, lua_gettop(L));
-        add(L, ": ");
-        lua_rawget(L, index);
-        add_json(L, lua_gettop(L), depth + 1);
-        lua_pop(L, 1);
-    }
-    add(L, "}");
-    lua_pop(L, 1);
-}
-
-static void add_json(lua_State *L, int index, int depth)
-{
-    char text[40];
-    if (depth > DEPTH_MAX) {
-        (void)script_error(L, "hr.export: tables lie in each other more than %d deep", DEPTH_MAX);
-    }
-    luaL_checkstack(L, 8, "tables within tables");
-    if (plain_text(L, index, "null", text)) {
-        add(L, text);
-    } else if (lua_type(L, index) == LUA_TSTRING) {
-        add_json_text(L, index);
-    } else if (lua_isnil(L, index)) {
-        add(L, "null");
-    } else if (!lua_istable(L, index)) {
-        (void)script_error(L, "hr.export: JSON has no %s", luaL_typename(L, index));
-    } else if (lua_rawlen(L, index) > 0) {
-        add_json_list(L, index, depth);
-    } else {
-        add_json_object(L, index, depth);
-    }
 }
 
 // ---- CSV ------------------------------------------------------------------------------------------------------------
@@ -193,18 +31,18 @@ static bool is_cell(lua_State *L, int index)
 
 static void add_cell(lua_State *L, int index)
 {
-    char text[40];
-    if (plain_text(L, index, "", text)) {
-        add(L, text);
+    char text[SCRIPT_PLAIN_MAX];
+    if (script_plain_text(L, index, "", text)) {
+        script_add_piece(L, PIECES, text);
         return;
     }
     const char *word = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : "";
     if (strpbrk(word, ",\"\r\n") == NULL) {
-        add(L, word);
+        script_add_piece(L, PIECES, word);
         return;
     }
     lua_pushfstring(L, "\"%s\"", luaL_gsub(L, word, "\"", "\"\""));
-    add_top(L);
+    script_add_top(L, PIECES);
     lua_pop(L, 1);
 }
 
@@ -237,7 +75,7 @@ static void push_all_columns(lua_State *L)
         lua_pop(L, 1);
     }
     size_t count = 0;
-    const char **names = push_keys(L, seen, &count);
+    const char **names = script_push_keys(L, seen, CALLER, &count);
     for (size_t k = 0; k < count; k++) {
         lua_pushstring(L, names[k]);
         lua_rawseti(L, list, (lua_Integer)k + 1);
@@ -349,7 +187,7 @@ static void add_csv(lua_State *L)
                 (void)push_checked_column(L, columns, row);
             }
             add_cell(L, lua_gettop(L));
-            add(L, k < count ? "," : "\n");
+            script_add_piece(L, PIECES, k < count ? "," : "\n");
             lua_settop(L, columns + 1);
         }
         lua_settop(L, columns);
@@ -409,16 +247,16 @@ static void add_value(lua_State *L, const char *path)
         luaL_checktype(L, VALUE_ARGUMENT, LUA_TTABLE);
         add_csv(L);
     } else if (ends_in(path, ".json")) {
-        add_json(L, VALUE_ARGUMENT, 0);
-        add(L, "\n");
+        script_add_json(L, PIECES, VALUE_ARGUMENT, CALLER);
+        script_add_piece(L, PIECES, "\n");
     } else if (ends_in(path, ".svg") && lua_istable(L, VALUE_ARGUMENT)) {
         if (lua_getfield(L, VALUE_ARGUMENT, "svg") != LUA_TSTRING) {
             (void)script_error(L, "hr.export: a .svg is made of a plot or of a text, had another table");
         }
-        add_top(L);
+        script_add_top(L, PIECES);
     } else if (ends_in(path, ".txt") || ends_in(path, ".svg") || ends_in(path, ".md")) {
         (void)luaL_tolstring(L, VALUE_ARGUMENT, NULL);
-        add_top(L);
+        script_add_top(L, PIECES);
     } else {
         (void)script_error(L, "hr.export writes .csv, .json, .svg, .txt and .md, had '%s'", path);
     }

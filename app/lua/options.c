@@ -17,6 +17,21 @@ const lua_script_field script_fit_options[] = {
     {"keep", "string", "what may not change: \"batch,precision\", a group or a key; without it all but the optimizer may"},
     {NULL, NULL, NULL},
 };
+const lua_script_field script_model_options[] = {
+    {"layers", "table[]", "one table a layer, with kind and what that takes (headroom manual headroom-presets.5), or with repeat, index and layers"},
+    {"input", "table", "of one sample: {shape = {height, width, channels}}; inputs = {…} where there are several"},
+    {"inputs", "table[]", "each with name, type, classes and shape"},
+    {"classes", "integer", "of the labels"},
+    {"labels", "table", "where classes is too little to say: type, shape, classes"},
+    {"loss", "string|table", "such as \"softmax_cross_entropy\""},
+    {"losses", "table[]", "where there are several"},
+    {"sizes", "table<string, integer>", "what $name stands for in the layers; they are the knobs hr.knobs.model.name"},
+    {"defaults", "table<string, table>", "of a kind of layer: what each has that says nothing else"},
+    {"name", "string", "of the model"},
+    {"like", "string", "the name of a preset whose model it is, in place of layers; sizes beside it"},
+    {"widths", "table<string, integer>", "layers that are narrower than the model says, by their names"},
+    {NULL, NULL, NULL},
+};
 const lua_script_field script_on_options[] = {
     {"above", "hr.Size", "of \"alloc\": the smallest request that is told of"},
     {NULL, NULL, NULL},
@@ -50,6 +65,7 @@ static const struct {
 } lists[] = {
     {"export", script_export_options},
     {"fit", script_fit_options},
+    {"model", script_model_options},
     {"on", script_on_options},
     {"plan", script_plan_options},
     {"plot", script_plot_options},

@@ -9,6 +9,7 @@
 extern const lua_script_field script_export_options[];
 extern const lua_script_field script_sweep_options[];
 extern const lua_script_field script_fit_options[];
+extern const lua_script_field script_model_options[];
 extern const lua_script_field script_on_options[];
 extern const lua_script_field script_plot_options[];
 extern const lua_script_field script_plan_options[];

@@ -73,6 +73,17 @@ static const script_api_row rows[] = {
      "hr.preset \"demo\"\nhr.knobs.batch.size = 8\nhr.run{steps = 2}\nhr.save(\"second.safetensors\")\n"
      "hr.run{steps = 1}\nhr.load(\"second.safetensors\")\nassert(hr.run{steps = 1}.train.steps == 3)",
      script_load},
+    {"model", "{layers = list, …}", "model?: hr.model.Options", "table",
+     "the model at hand as a table, in the words of a preset, with figures: a list of its layers, repeats written out, with name, kind, "
+     "output_shape, parameters, parameter_bytes (float32) and output_bytes (of one sample); prints as these. With a table the "
+     "recipe's model is that one from here on; knobs stay, but for the sizes", script_model_options,
+     "hr.model{\n  input = {shape = {32, 32, 3}}, classes = 10, loss = \"softmax_cross_entropy\",\n"
+     "  layers = {\n    {kind = \"conv2d\", filters = 16, kernel = 3, activation = \"relu\"},\n"
+     "    {[\"repeat\"] = 2, layers = {{kind = \"conv2d\", filters = 32, kernel = 3}}},\n"
+     "    {kind = \"flatten\"}, {name = \"head\", kind = \"dense\", units = 10},\n  },\n}\n"
+     "local before = hr.plan().memory.peak_in_use_bytes\nlocal m = hr.model()\nm.layers[1].filters = 8\n"
+     "assert(hr.model(m).figures[1].output_shape:find(\"x8$\") and hr.plan().memory.peak_in_use_bytes < before)",
+     script_model},
     {"note", "text", "text: any", "",
      "a line on stderr, or in the log of the workbench", NULL,
      "hr.note(\"half way\")",

@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "headroom/engine.h"
+#include "headroom/model.h"
 #include "headroom/replay.h"
 #include "headroom/weight_stats.h"
 
@@ -123,6 +124,7 @@ typedef struct script {
     hr_replay *replay;         // of the last hr.replay, and
     hr_replay_result replayed; // the run of it that is being turned into a table
     hr_weight_stats weights;   // of the last hr.weights
+    hr_model_layers layers;    // of the last hr.model
     char *picture;             // of the last hr.plot, owned
 } script;
 
@@ -284,6 +286,9 @@ int script_end_run(lua_State *L); // hr.stop
 // LUA error within a step, where the engine cannot be asked for anything.
 HR_MUST_CHECK hr_status script_may_ask(const script *s, hr_err *err);
 void script_check_may_ask(lua_State *L); // the same, raised
+
+// model.c
+int script_model(lua_State *L);
 
 // weights.c
 int script_weights(lua_State *L);

@@ -100,7 +100,7 @@ static hr_status compile(bench *b, const calibration_program *what, hr_err *err)
 {
     hr_preset *preset = NULL;
     hr_target target;
-    HR_TRY(preset_open_text(what->name, what->preset, false, &preset, err));
+    HR_TRY(hr_preset_open_text(what->name, what->preset, false, &preset, err));
     hr_status status = model_create(preset, hr_preset_knobs(preset), &b->model, NULL, err);
     hr_preset_close(preset);
     HR_TRY(status);

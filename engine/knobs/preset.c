@@ -621,7 +621,7 @@ hr_status hr_preset_open_opaque(const char *name, bool trust, hr_preset **out, c
     return open_named(name, &(loader){.trust = trust, .lets_pass = true, .err = err}, out, problems, err);
 }
 
-hr_status preset_open_text(const char *name, const char *words, bool trust, hr_preset **out, hr_err *err)
+hr_status hr_preset_open_text(const char *name, const char *words, bool trust, hr_preset **out, hr_err *err)
 {
     *out = NULL;
     return open_preset(&(loader){.trust = trust, .err = err}, name, words, NULL, out);

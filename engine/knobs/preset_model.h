@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model part of an open preset, for the model reader; and presets that the program brings itself.
+// The model part of an open preset, for the model reader.
 #ifndef KNOBS_PRESET_MODEL_H
 #define KNOBS_PRESET_MODEL_H
 
@@ -25,10 +25,5 @@ const char *preset_file(const hr_preset *preset, uint32_t k);
 
 // One holder more: the preset stays until each has closed it (hr_preset_close). Any thread.
 hr_preset *preset_hold(const hr_preset *preset);
-
-// A preset out of `words` instead of a file; `name` is what problems call it, and what its paths count from. Otherwise as
-// hr_preset_open.
-HR_MUST_CHECK hr_status preset_open_text(const char *name, const char *words, bool trust, hr_preset **out,
-                                         hr_err *err);
 
 #endif

@@ -482,9 +482,9 @@ static hr_status write_preset_words(deploying *d, const hr_preset *preset, hr_er
                              .path = d->out->preset != NULL ? d->out->preset : nowhere};
     HR_TRY(shrink_preset(&p, &d->words, err));
     HR_TRY(d->out->preset != NULL ? check_preset(d, preset, d->out->preset, err) : HR_OK);
-    const hr_status status = preset_open_text(p.path, d->words.data, false, &d->narrower, err);
+    const hr_status status = hr_preset_open_text(p.path, d->words.data, false, &d->narrower, err);
     d->out->preset_needs_trust = status == HR_PRESET;
-    return status == HR_PRESET ? preset_open_text(p.path, d->words.data, true, &d->narrower, err) : status;
+    return status == HR_PRESET ? hr_preset_open_text(p.path, d->words.data, true, &d->narrower, err) : status;
 }
 
 static hr_status narrow_engine(deploying *d, hr_err *err)

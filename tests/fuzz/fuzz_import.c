@@ -68,7 +68,7 @@ static void read_model(const char *words, bool needs_model)
     hr_preset *preset = NULL;
     hr_model *model = NULL;
     hr_err err = {0};
-    hr_status status = preset_open_text("imported", words, false, &preset, &err);
+    hr_status status = hr_preset_open_text("imported", words, false, &preset, &err);
     must(status == HR_OK, "what was written is no preset", err.sentence);
     if (is_short(words)) {
         status = model_create(preset, hr_preset_knobs(preset), &model, NULL, &err);

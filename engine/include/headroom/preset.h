@@ -34,6 +34,9 @@ HR_MUST_CHECK hr_status hr_preset_open(const char *preset, bool trust, hr_preset
 // The same, but what no layer computes of an ONNX file is an opaque layer of it, which can be planned alone.
 HR_MUST_CHECK hr_status hr_preset_open_opaque(const char *preset, bool trust, hr_preset **out,
                                               char **problems, hr_err *err);
+// A preset out of `words` instead of a file; `name` is what problems call it, and what its paths count from.
+HR_MUST_CHECK hr_status hr_preset_open_text(const char *name, const char *words, bool trust, hr_preset **out,
+                                            hr_err *err);
 // Whether its model is right too: MODEL error with *problems and *err as above.
 HR_MUST_CHECK hr_status hr_preset_check_model(const hr_preset *preset, char **problems, hr_err *err);
 void hr_preset_problems_free(char *problems);

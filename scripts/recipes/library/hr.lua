@@ -474,6 +474,20 @@ function Handler:off() end
 ---@field keep? string what may not change: "batch,precision", a group or a key; without it all but the optimizer may
 ---@field [string] any a knob, or a group of knobs
 
+---@class hr.model.Options
+---@field layers? table[] one table a layer, with kind and what that takes (headroom manual headroom-presets.5), or with repeat, index and layers
+---@field input? table of one sample: {shape = {height, width, channels}}; inputs = {…} where there are several
+---@field inputs? table[] each with name, type, classes and shape
+---@field classes? integer of the labels
+---@field labels? table where classes is too little to say: type, shape, classes
+---@field loss? string|table such as "softmax_cross_entropy"
+---@field losses? table[] where there are several
+---@field sizes? table<string, integer> what $name stands for in the layers; they are the knobs hr.knobs.model.name
+---@field defaults? table<string, table> of a kind of layer: what each has that says nothing else
+---@field name? string of the model
+---@field like? string the name of a preset whose model it is, in place of layers; sizes beside it
+---@field widths? table<string, integer> layers that are narrower than the model says, by their names
+
 ---@class hr.on.Options
 ---@field above? hr.Size of "alloc": the smallest request that is told of
 
@@ -567,6 +581,11 @@ hr.knobs = nil
 ---the next run, or this one from its next step on, goes on from a save: train.resume is the knob
 ---@param path string
 function hr.load(path) end
+
+---the model at hand as a table, in the words of a preset, with figures: a list of its layers, repeats written out, with name, kind, output_shape, parameters, parameter_bytes (float32) and output_bytes (of one sample); prints as these. With a table the recipe's model is that one from here on; knobs stay, but for the sizes
+---@param model? hr.model.Options
+---@return table
+function hr.model(model) end
 
 ---a line on stderr, or in the log of the workbench
 ---@param text any
