@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lesson's steps under some knobs: an engine, and what its events say.
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "headroom/engine.h"
 #include "headroom/lesson.h"
 
 #include "base/text.h"
+#include "base/workers.h"
 #include "knobs/lesson.h"
 
 typedef struct listener {
@@ -59,10 +62,22 @@ static hr_status play(const hr_lesson *lesson, const hr_preset *preset, const hr
 
 // ---- a lesson under way ---------------------------------------------------------------------------------------
 
+// What plays on a thread of its own.
+typedef struct beside {
+    pthread_t thread;
+    bool runs; // from its start until it was waited for
+    atomic_bool left, ended;
+    hr_lesson_seen *seen; // of a try, owned; NULL: the table begins
+    hr_knobs knobs;       // of a try
+    hr_status status;
+    hr_err err;
+} beside;
+
 struct hr_lesson_table {
     const hr_lesson *lesson;
     hr_lesson_watch watch;
     hr_lesson_runs runs; // what they point to is owned; the learner's is the start's until the first try
+    beside beside;
 };
 
 static hr_status new_seen(const char *name, hr_lesson_seen **out, hr_err *err)
@@ -128,18 +143,32 @@ static hr_status play_run(hr_lesson_table *t, const hr_lesson_run *run, hr_err *
     return status;
 }
 
+static hr_status new_table(const hr_lesson *lesson, const hr_lesson_watch *watch, hr_lesson_table **out,
+                           hr_err *err)
+{
+    *out = hr_calloc(1, sizeof **out);
+    if (*out == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for a lesson");
+    }
+    **out = (hr_lesson_table){.lesson = lesson, .watch = *watch};
+    return HR_OK;
+}
+
+static hr_status play_begin(hr_lesson_table *t, hr_err *err)
+{
+    hr_status status = play_start(t, err);
+    for (uint32_t k = 0; k < t->lesson->about.run_count && status == HR_OK; k++) {
+        status = play_run(t, &t->lesson->about.runs[k], err);
+    }
+    return status;
+}
+
 hr_status hr_lesson_begin(const hr_lesson *lesson, const hr_lesson_watch *watch, hr_lesson_table **out,
                           hr_err *err)
 {
-    hr_lesson_table *t = hr_calloc(1, sizeof *t);
-    if (t == NULL) {
-        return HR_FAIL(err, NOMEM, "no host memory for a lesson");
-    }
-    *t = (hr_lesson_table){.lesson = lesson, .watch = *watch};
-    hr_status status = play_start(t, err);
-    for (uint32_t k = 0; k < lesson->about.run_count && status == HR_OK; k++) {
-        status = play_run(t, &lesson->about.runs[k], err);
-    }
+    hr_lesson_table *t = NULL;
+    HR_TRY(new_table(lesson, watch, &t, err));
+    const hr_status status = play_begin(t, err);
     if (status != HR_OK) {
         hr_lesson_end(t);
         return status;
@@ -148,16 +177,22 @@ hr_status hr_lesson_begin(const hr_lesson *lesson, const hr_lesson_watch *watch,
     return HR_OK;
 }
 
-hr_status hr_lesson_try(hr_lesson_table *t, const hr_knobs *knobs, hr_err *err)
+// What was tried takes the place of what was tried before.
+static void take_try(hr_lesson_table *t, hr_lesson_seen *seen, hr_status status)
 {
-    hr_lesson_seen *seen = NULL;
-    HR_TRY(new_seen("now", &seen, err));
-    const hr_status status = play(t->lesson, t->lesson->preset, knobs, &t->watch, seen, err);
     hr_lesson_seen *gone = status != HR_OK ? seen : has_tried(t) ? t->runs.seen[0] : NULL;
     if (status == HR_OK) {
         t->runs.seen[0] = seen;
     }
     free_seen(gone);
+}
+
+hr_status hr_lesson_try(hr_lesson_table *t, const hr_knobs *knobs, hr_err *err)
+{
+    hr_lesson_seen *seen = NULL;
+    HR_TRY(new_seen("now", &seen, err));
+    const hr_status status = play(t->lesson, t->lesson->preset, knobs, &t->watch, seen, err);
+    take_try(t, seen, status);
     return status;
 }
 
@@ -166,9 +201,95 @@ const hr_lesson_runs *hr_lesson_table_runs(const hr_lesson_table *t)
     return &t->runs;
 }
 
+// ---- beside the caller's thread -------------------------------------------------------------------------------
+
+static bool is_not_left(void *context)
+{
+    const hr_lesson_table *t = context;
+    return !atomic_load(&t->beside.left);
+}
+
+static void *play_beside(void *context)
+{
+    hr_lesson_table *t = context;
+    beside *b = &t->beside;
+    b->status = b->seen == NULL ? play_begin(t, &b->err)
+                                : play(t->lesson, t->lesson->preset, &b->knobs, &t->watch, b->seen, &b->err);
+    atomic_store(&b->ended, true);
+    return NULL;
+}
+
+static hr_status start_beside(hr_lesson_table *t, hr_err *err)
+{
+    beside *b = &t->beside;
+    b->err = (hr_err){0};
+    atomic_store(&b->ended, false);
+    if (thread_start(&b->thread, play_beside, t) != 0) {
+        return HR_FAIL(err, NOMEM, "no thread for a lesson's run");
+    }
+    b->runs = true;
+    return HR_OK;
+}
+
+hr_status hr_lesson_begin_beside(const hr_lesson *lesson, hr_lesson_table **out, hr_err *err)
+{
+    hr_lesson_table *t = NULL;
+    HR_TRY(new_table(lesson, &(hr_lesson_watch){.goes_on = is_not_left}, &t, err));
+    t->watch.context = t;
+    const hr_status status = start_beside(t, err);
+    if (status != HR_OK) {
+        hr_lesson_end(t);
+        return status;
+    }
+    *out = t;
+    return HR_OK;
+}
+
+hr_status hr_lesson_try_beside(hr_lesson_table *t, const hr_knobs *knobs, hr_err *err)
+{
+    beside *b = &t->beside;
+    HR_TRY(new_seen("now", &b->seen, err));
+    b->knobs = *knobs;
+    const hr_status status = start_beside(t, err);
+    if (status != HR_OK) {
+        free_seen(b->seen);
+        b->seen = NULL;
+    }
+    return status;
+}
+
+bool hr_lesson_is_done(hr_lesson_table *t, bool waits, hr_status *status, hr_err *err)
+{
+    beside *b = &t->beside;
+    *status = HR_OK;
+    if (!b->runs) {
+        return true;
+    }
+    if (!waits && !atomic_load(&b->ended)) {
+        return false;
+    }
+    (void)pthread_join(b->thread, NULL);
+    b->runs = false;
+    *status = b->status;
+    if (b->status != HR_OK && err != NULL) {
+        *err = b->err;
+    }
+    if (b->seen != NULL) {
+        take_try(t, b->seen, b->status);
+        b->seen = NULL;
+    }
+    return true;
+}
+
 void hr_lesson_end(hr_lesson_table *t)
 {
-    for (uint32_t k = t != NULL && has_tried(t) ? 0 : 1; t != NULL && k < t->runs.count; k++) {
+    hr_status left;
+    if (t == NULL) {
+        return;
+    }
+    atomic_store(&t->beside.left, true);
+    (void)hr_lesson_is_done(t, true, &left, NULL);
+    for (uint32_t k = has_tried(t) ? 0 : 1; k < t->runs.count; k++) {
         free_seen(t->runs.seen[k]);
     }
     hr_free(t);

@@ -17,6 +17,8 @@ const hr_preset *fake_broken_preset(void);
 
 // Knobs that hr_lesson_try has played.
 unsigned fake_lessons_played(void);
+// Looks at a play until it is done; 1, as from the start: at once.
+void fake_lessons_take(unsigned looks);
 
 // Manual engines have no thread and no clock: a host started from now on moves in fake_engine_advance only.
 void fake_engine_set_manual(bool manual);

@@ -356,6 +356,149 @@ START_TEST(a_knob_that_is_turned_before_the_lesson_is_looked_at_counts)
 }
 END_TEST
 
+static void expect_shown(app *a, const char *words)
+{
+    char *text = screen_text(a);
+    ck_assert_msg(strstr(text, words) != NULL, "'%s' is not in:\n%s", words, text);
+    free(text);
+}
+
+// What the lesson holds is not turned, by whatever key, and how to leave is said.
+START_TEST(a_knob_that_the_lesson_holds_is_not_turned)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "L\n\n\n\n\n");
+    app_work(a);
+    screen_keys(a, ":optimizer.kind=sgd\n");
+    expect_shown(a, "optimizer.kind: the lesson holds it as it is: s opens a sandbox");
+    ck_assert_uint_eq(a->feed.turned.count, 0);
+    hr_knobs other = a->feed.knobs;
+    ck_assert_int_eq(hr_knobs_set_pairs(&other, "optimizer.kind=sgd batch.size=128", NULL), HR_OK);
+    ck_assert(!app_turn_all(&a->feed, &other)); // nor together with one that may
+    ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 256);
+    screen_keys(a, "s:optimizer.kind=sgd\n");
+    ck_assert_str_eq(hr_knob_text(&a->feed.knobs, HR_KNOB_OPTIMIZER_KIND), "sgd");
+    screen_keys(a, "s");
+    ck_assert_str_ne(hr_knob_text(&a->feed.knobs, HR_KNOB_OPTIMIZER_KIND), "sgd");
+    screen_keys(a, "z"); // what the sandbox turned
+    ck_assert_str_ne(hr_knob_text(&a->feed.knobs, HR_KNOB_OPTIMIZER_KIND), "sgd");
+    expect_shown(a, "the lesson holds it");
+    screen_close(a);
+}
+END_TEST
+
+// The other screens say what is wanted and the way back; which knobs turn is seen on the Bench.
+START_TEST(every_screen_says_that_a_lesson_is_on)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "L\n\n\n\n\n");
+    app_work(a);
+    ck_assert_int_eq(a->focus, PANE_LESSON); // what is wanted comes first
+    screen_keys(a, "1");
+    expect_shown(a, "6 lesson Batch size · h hint · the largest batch that fits");
+    screen_keys(a, "2");
+    expect_shown(a, "6 lesson Batch size · h hint");
+    screen_keys(a, "s ");
+    expect_shown(a, "FROZEN");
+    screen_keys(a, " 1");
+    expect_shown(a, "6 lesson Batch size · sandbox, nothing counts: s goes back");
+    bool more;
+    screen_keys(a, "s");
+    screen_keys(a, ":batch.size=128\n");
+    (void)app_drain(a, &more);
+    expect_shown(a, "lesson Batch size: done. 6 says what is behind it");
+    screen_close(a);
+}
+END_TEST
+
+// Enter, which the page names, is the answer to the question that it brings.
+START_TEST(enter_begins_what_it_said_that_it_begins)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_advance(a, 30);
+    screen_keys(a, "L\n\n\n\n\n");
+    ck_assert_int_eq(a->overlay, OVERLAY_SWITCH);
+    expect_shown(a, "Enter ends them and opens wide");
+    screen_keys(a, "\n");
+    ck_assert_int_eq(a->next.work, PENDING_PRESET);
+    screen_close(a);
+}
+END_TEST
+
+START_TEST(the_pages_are_read_again_and_the_list_is_a_key_away)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "L\n");
+    app_key(a, INPUT_RIGHT);
+    expect_shown(a, "Here is a batch that does not fit.");
+    app_key(a, INPUT_RIGHT);
+    ck_assert_int_eq(a->learn.lesson.phase, LESSON_PAGES); // it begins nothing
+    app_key(a, INPUT_LEFT);
+    expect_shown(a, "A training step holds two kinds of things.");
+    app_key(a, INPUT_ESCAPE);
+    ck_assert_int_eq(a->focus, PANE_LESSONS);
+    screen_keys(a, "6\n\n\n\n");
+    app_work(a);
+    app_key(a, INPUT_LEFT);
+    expect_shown(a, "Here is a batch that does not fit.");
+    app_key(a, INPUT_LEFT);
+    expect_shown(a, "A training step holds two kinds of things.");
+    app_key(a, INPUT_RIGHT);
+    app_key(a, INPUT_RIGHT);
+    expect_shown(a, "NO  the largest batch that fits");
+    screen_keys(a, "L");
+    ck_assert_int_eq(a->focus, PANE_LESSONS);
+    ck_assert_ptr_nonnull(a->learn.lesson.open);
+    screen_close(a);
+}
+END_TEST
+
+// A hint that was shown some other time is shown again before the next, and counted once.
+START_TEST(hints_are_counted_once)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "L\n\n\n\n\n");
+    app_work(a);
+    a->learn.lesson.progress.hints = 1;
+    screen_keys(a, "h");
+    expect_shown(a, "Hint 1 of 3");
+    ck_assert_uint_eq(a->learn.lesson.progress.hints, 1);
+    screen_keys(a, "h");
+    expect_shown(a, "Hint 2 of 3");
+    ck_assert_uint_eq(a->learn.lesson.progress.hints, 2);
+    screen_keys(a, ":batch.size=128\n");
+    expect_shown(a, "Done, with 1 knob turned (par is 1) and 2 hints.");
+    screen_close(a);
+}
+END_TEST
+
+// A lesson that takes its time does not take the screen's.
+START_TEST(a_lesson_is_played_beside_the_screen)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    fake_lessons_take(1000);
+    screen_keys(a, "L\n");
+    expect_shown(a, "One moment");
+    screen_keys(a, "\n");
+    ck_assert_int_eq(a->learn.lesson.phase, LESSON_PAGES);
+    fake_lessons_take(1);
+    expect_shown(a, "A training step holds two kinds of things.");
+    screen_keys(a, "\n\n\n\n");
+    app_work(a);
+    free(screen_text(a));
+    fake_lessons_take(1000);
+    screen_keys(a, ":batch.size=64\n");
+    free(screen_text(a));
+    ck_assert(learn_waits(&a->learn));
+    screen_keys(a, ":batch.size=128\n"); // meanwhile: the one before says nothing any more
+    fake_lessons_take(1);
+    free(screen_text(a));
+    free(screen_text(a));
+    ck_assert_int_eq(a->learn.lesson.phase, LESSON_AFTER);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(what_may_not_be_turned_is_said_whole_and_not_played)
 {
     static const screen_look narrow = {.rows = 16, .columns = 60};
@@ -365,7 +508,7 @@ START_TEST(what_may_not_be_turned_is_said_whole_and_not_played)
     screen_keys(a, "6");
     free(screen_text(a));
     const unsigned played = fake_lessons_played();
-    screen_keys(a, ":optimizer.kind=sgd\n");
+    ck_assert_int_eq(hr_knobs_set_pairs(&a->feed.knobs, "optimizer.kind=sgd", NULL), HR_OK);
     char *text = screen_text(a);
     ck_assert_ptr_nonnull(strstr(text, "NO  optimizer.kind stays"));
     ck_assert_msg(strstr(text, "in it)") != NULL, "%s", text);
@@ -375,8 +518,10 @@ START_TEST(what_may_not_be_turned_is_said_whole_and_not_played)
 }
 END_TEST
 
-SUITE_MAIN("tui pipeline", a_lesson_is_done_in_the_workbench,
-           a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
+SUITE_MAIN("tui pipeline", a_lesson_is_done_in_the_workbench, a_knob_that_the_lesson_holds_is_not_turned,
+           every_screen_says_that_a_lesson_is_on, enter_begins_what_it_said_that_it_begins,
+           the_pages_are_read_again_and_the_list_is_a_key_away, hints_are_counted_once,
+           a_lesson_is_played_beside_the_screen, a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
            what_may_not_be_turned_is_said_whole_and_not_played, a_sandbox_is_left_with_the_knobs_as_they_were,
            the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
            the_stage_to_blame_is_named_with_what_would_help, a_pipeline_that_is_waited_for_looks_as_agreed,

@@ -372,6 +372,57 @@ START_TEST(what_may_not_be_turned_is_known_before_it_is_played)
 }
 END_TEST
 
+// On a thread of its own a lesson says the same, to the byte, and what was left is waited for.
+START_TEST(what_is_played_beside_is_what_is_played)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_table *table = begin(lesson), *other = NULL;
+    hr_knobs knobs;
+    hr_status status;
+    hr_err err = {0};
+    ck_assert_int_eq(hr_lesson_knobs(lesson, "batch.size=128", &knobs, NULL), HR_OK);
+    ck_assert_int_eq(hr_lesson_try(table, &knobs, NULL), HR_OK);
+    ck_assert_int_eq(hr_lesson_begin_beside(lesson, &other, &err), HR_OK);
+    ck_assert(hr_lesson_is_done(other, true, &status, &err));
+    ck_assert_msg(status == HR_OK, "%s", err.sentence);
+    ck_assert_int_eq(hr_lesson_try_beside(other, &knobs, NULL), HR_OK);
+    while (!hr_lesson_is_done(other, false, &status, &err)) {
+        ck_assert_ptr_eq(hr_lesson_table_runs(other)->seen[0], hr_lesson_table_runs(other)->seen[1]);
+    }
+    ck_assert_int_eq(status, HR_OK);
+    for (uint32_t k = 0; k < 3; k++) {
+        ck_assert_uint_eq(hr_lesson_table_runs(table)->seen[k]->report.memory.peak_in_use_bytes,
+                          hr_lesson_table_runs(other)->seen[k]->report.memory.peak_in_use_bytes);
+    }
+    ck_assert_int_eq(hr_lesson_try_beside(other, &knobs, NULL), HR_OK);
+    hr_lesson_end(other); // while it plays
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
+// What the engine refuses is the play's answer, and what was seen before stays.
+START_TEST(what_is_refused_beside_is_said)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_table *table = begin(lesson);
+    hr_knobs knobs;
+    hr_status status;
+    hr_err err = {0};
+    ck_assert_int_eq(hr_lesson_knobs(lesson, "", &knobs, NULL), HR_OK);
+    ck_assert_int_eq(hr_knobs_set_pairs(&knobs, "checkpoint.strategy=list:nothing", NULL), HR_OK);
+    ck_assert_int_eq(hr_lesson_try_beside(table, &knobs, NULL), HR_OK);
+    ck_assert(hr_lesson_is_done(table, true, &status, &err));
+    ck_assert_int_ne(status, HR_OK);
+    ck_assert_str_ne(err.sentence, "");
+    ck_assert_ptr_eq(hr_lesson_table_runs(table)->seen[0], hr_lesson_table_runs(table)->seen[1]);
+    ck_assert(hr_lesson_is_done(table, false, &status, &err)); // nothing plays
+    ck_assert_int_eq(status, HR_OK);
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
 START_TEST(a_run_of_a_lesson_saves_nothing)
 {
     hr_lesson *lesson = open_good();
@@ -538,6 +589,8 @@ int main(void)
     tcase_add_test(tests, pages_quote_the_runs);
     tcase_add_test(tests, doing_less_does_not_pass);
     tcase_add_test(tests, what_may_not_be_turned_is_known_before_it_is_played);
+    tcase_add_test(tests, what_is_played_beside_is_what_is_played);
+    tcase_add_test(tests, what_is_refused_beside_is_said);
     tcase_add_test(tests, a_run_of_a_lesson_saves_nothing);
     tcase_add_test(tests, progress_is_remembered_lesson_by_lesson);
     tcase_add_test(tests, more_questions_than_are_asked_are_refused);

@@ -51,6 +51,9 @@ const char *feed_why_not_command(const feed *f)
 
 const char *feed_why_not_turn(const feed *f, hr_knob_id id)
 {
+    if (f->lesson != NULL && !hr_lesson_unlocks(f->lesson, id)) {
+        return "the lesson holds it as it is: s opens a sandbox, where all turn; 6 says which turn here";
+    }
     return !hr_preset_is_trace(f->preset) || hr_replay_knob_applies(id)
                ? NULL
                : "a recorded step's requests are what they were: its card and its allocator can be turned";

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "headroom/engine.h"
+#include "headroom/lesson.h"
 #include "headroom/planning.h"
 #include "headroom/session.h"
 #include "headroom/step_plan.h"
@@ -90,6 +91,8 @@ typedef struct feed {
     uint64_t rank_version;              // grows with each answer
     message message;
     bool ending; // the training was told to end, and saves first
+    const hr_lesson
+        *lesson; // the training is this one's, and its knobs stay as it says; NULL: all turn. Borrowed
     size_t knob; // of the panel, the selected one: whose neighbours are asked about first
 } feed;
 
@@ -104,7 +107,8 @@ const hr_step_plan *feed_step_plan(const feed *f);
 const whatif_cell *feed_whatif(const feed *f, hr_knob_id id, int side); // NULL: no answer yet
 // NULL, or why what is only watched cannot be commanded.
 const char *feed_why_not_command(const feed *f);
-// NULL, or why this knob cannot be turned: of a recorded step only those of its card and its allocator can.
+// NULL, or why this knob cannot be turned: of a recorded step only those of its card and its allocator can, in a lesson those
+// that it unlocks.
 const char *feed_why_not_turn(const feed *f, hr_knob_id id);
 bool feed_engine_lives(const feed *f); // it was started, and has not ended
 

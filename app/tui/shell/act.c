@@ -46,7 +46,8 @@ static const char *why_not_screen(const app *a, request r)
     if (app_layout(a).kind < LAYOUT_SINGLE) {
         return "this window is too small: 60x16 shows every screen";
     }
-    return request_of_screen(a->screen) == r ? "this is the screen that is shown" : NULL;
+    const bool goes_on = a->screen == SCREEN_LEARN && a->learn.lesson.open != NULL && a->focus != PANE_LESSON;
+    return request_of_screen(a->screen) == r && !goes_on ? "this is the screen that is shown" : NULL;
 }
 
 static const char *why_not_apply(const app *a)
@@ -164,7 +165,7 @@ static const char *why_not_here(const app *a, request r)
     case REQUEST_ENTER:
         return edits_here(a) ? NULL : "Enter edits a knob: Tab goes to [knobs]";
     case REQUEST_GLOSSARY:
-        return a->screen == SCREEN_LEARN ? "this is the screen that is shown" : NULL;
+        return a->screen == SCREEN_LEARN && a->focus == PANE_LESSONS ? "this is the list" : NULL;
     case REQUEST_BACK:
         return nothing_is_open(a) ? "nothing is open" : NULL;
     default:
@@ -258,7 +259,7 @@ static const struct {
     [REQUEST_MOUSE] = {act_mouse, 0},
     [REQUEST_HELP] = {act_help, 0},
     [REQUEST_COMMAND] = {act_command, 0},
-    [REQUEST_GLOSSARY] = {act_screen, SCREEN_LEARN},
+    [REQUEST_GLOSSARY] = {act_list_lessons, 0},
     [REQUEST_GLYPHS] = {act_glyphs, 0},
     [REQUEST_REDRAW] = {act_redraw, 0},
     [REQUEST_BACK] = {act_back, 0},
@@ -273,6 +274,7 @@ static bool turns(request r)
 
 void app_request(app *a, request r)
 {
+    app_follow_lesson(a);
     const char *why_not = app_why_not(a, r);
     if (a->feed.message.kind == MESSAGE_NOTE && r != REQUEST_BACK) {
         a->feed.message.kind = MESSAGE_NONE;
@@ -292,4 +294,5 @@ void app_request(app *a, request r)
         feed_say(&a->feed, MESSAGE_NOTE, "%s has no job in this list: Esc closes it",
                  request_rows(&count)[r].shown);
     }
+    app_follow_lesson(a);
 }

@@ -44,6 +44,7 @@ void act_settle_pane(app *a, pane_id pane);       // as the next frame will show
 bool act_for_pane(app *a, const pane_request *r); // does it; false: it asks for nothing
 void act_back(app *a, int unused);
 void act_screen(app *a, int screen);
+void act_list_lessons(app *a, int unused); // Learn; once more: its list
 void act_expand(app *a, int unused);
 void act_glyphs(app *a, int unused);
 void act_help(app *a, int unused);

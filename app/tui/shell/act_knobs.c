@@ -114,6 +114,11 @@ bool app_turn_all(feed *f, const hr_knobs *to)
         feed_say_error(f, &err);
         return false;
     }
+    for (size_t k = 0; k < count; k++) {
+        if (!may_turn(f, order[k])) {
+            return false;
+        }
+    }
     const bool lives = feed_engine_lives(f);
     for (; taken < count; taken++) {
         const hr_knob_id id = order[taken];
@@ -236,12 +241,26 @@ void act_turn(app *a, int direction)
     }
 }
 
+// Of all the knobs that were turned together.
+static bool may_step_back(feed *f, bool forward)
+{
+    const knob_edit_log *log = &f->turned;
+    bool goes_on = forward ? log->done < log->count : log->done > 0;
+    for (size_t at = forward ? log->done : log->done - 1; goes_on; at = forward ? at + 1 : at - 1) {
+        if (!may_turn(f, log->step[at].id)) {
+            return false;
+        }
+        goes_on = forward ? at + 1 < log->count && log->step[at + 1].joined : log->step[at].joined && at > 0;
+    }
+    return true;
+}
+
 void act_step_back(app *a, int forward)
 {
     const knob_edit_step *step;
     size_t count, turned = 0;
     char text[HR_KNOB_TEXT_MAX];
-    bool goes_on = true;
+    bool goes_on = may_step_back(&a->feed, forward);
     hr_knob_id id = HR_KNOB_COUNT;
     while (goes_on && (step = forward ? knob_edit_log_redo(&a->feed.turned)
                                       : knob_edit_log_undo(&a->feed.turned)) != NULL) {

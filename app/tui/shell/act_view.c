@@ -51,6 +51,14 @@ void act_screen(app *a, int screen)
     app_show_screen(a, (screen_id)screen);
 }
 
+void act_list_lessons(app *a, int unused)
+{
+    (void)unused;
+    const bool lists = a->screen == SCREEN_LEARN;
+    app_show_screen(a, SCREEN_LEARN);
+    a->focus = lists ? PANE_LESSONS : a->focus;
+}
+
 void act_focus_next(app *a, int direction)
 {
     layout l = app_layout(a);
@@ -91,6 +99,8 @@ void act_back(app *a, int unused)
         a->feed.message.kind = MESSAGE_NONE;
     } else if (a->expanded) {
         a->expanded = false;
+    } else if (a->focus == PANE_LESSON && a->learn.lesson.open != NULL) {
+        a->focus = PANE_LESSONS;
     } else if (a->screen != SCREEN_BENCH) {
         app_show_screen(a, SCREEN_BENCH);
     }

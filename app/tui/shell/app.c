@@ -112,6 +112,25 @@ void app_freeze(app *a, bool frozen)
     }
 }
 
+void app_follow_lesson(app *a)
+{
+    learn_follow(&a->learn);
+    a->feed.lesson = learn_holds(&a->learn);
+}
+
+// What has been played of a lesson; done is said where the lesson itself is not shown.
+static bool take_lesson(app *a)
+{
+    const bool is_new = learn_take(&a->learn);
+    app_follow_lesson(a);
+    if (a->learn.lesson.tells && a->screen != SCREEN_LEARN) {
+        feed_say(&a->feed, MESSAGE_NOTE, "lesson %s: done. 6 says what is behind it",
+                 hr_lesson_tell(a->learn.lesson.open)->title);
+    }
+    a->learn.lesson.tells = false;
+    return is_new;
+}
+
 bool app_drain(app *a, bool *more)
 {
     *more = false;
@@ -121,6 +140,7 @@ bool app_drain(app *a, bool *more)
         follow_state(a);
         changed = feed_drain_rest(&a->feed) || changed;
     }
+    changed = take_lesson(a) || changed;
     return app_take_plans(a, more) || changed;
 }
 
@@ -189,6 +209,18 @@ bool app_cancel_next(app *a)
     return waits;
 }
 
+// Not in a lesson: it would tell what the lesson asks.
+static void say_about(app *a)
+{
+    if (a->feed.lesson != NULL) {
+        return;
+    }
+    app_tell_about(a);
+    if (a->about.text[0] != '\0') {
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", a->about.text);
+    }
+}
+
 static void switch_preset(app *a)
 {
     hr_err unsaved = {0};
@@ -202,6 +234,7 @@ static void switch_preset(app *a)
     a->next.opened = NULL;
     feed_forget_plans(&a->feed);
     a->feed.knobs = a->feed.applied = knobs;
+    app_follow_lesson(a);
     feed_select_first(&a->feed);
     run_state_init(&a->feed.live);
     heap_record_clear(&a->feed.heap);
@@ -211,13 +244,9 @@ static void switch_preset(app *a)
     a->bench.baseline.pinned = a->doctor.has_seen_oom = false;
     app_freeze(a, false);
     a->feed.message.kind = MESSAGE_NONE;
-    app_show_screen(a, SCREEN_BENCH);
+    app_show_screen(a, a->feed.lesson != NULL ? SCREEN_LEARN : SCREEN_BENCH); // what is wanted comes first
     feed_start_engine(&a->feed);
-    learn_follow(&a->learn);
-    app_tell_about(a);
-    if (a->about.text[0] != '\0') {
-        feed_say(&a->feed, MESSAGE_NOTE, "%s", a->about.text);
-    }
+    say_about(a);
     if (status != HR_OK) {
         a->feed.end_status = HR_OK;
         feed_say(&a->feed, MESSAGE_ERROR, "the training that ended was not saved: %s", unsaved.sentence);

@@ -172,6 +172,8 @@ void app_freeze(app *a, bool frozen);
 // Does the pending work, unless what is to come is still being tried, or the training has yet to end for it: call it again
 // until nothing is pending.
 void app_work(app *a);
+// What the open lesson holds is known to the feed; before a knob is turned, and once a frame.
+void app_follow_lesson(app *a);
 // Forgets what is pending while it is still being tried. False: nothing is.
 bool app_cancel_next(app *a);
 layout_wish app_wish(const app *a);

@@ -478,6 +478,7 @@ const command_row *command_find(const char *name, size_t length)
 void app_command(app *a, const char *line)
 {
     char word[64], argument[PROMPT_MAX];
+    app_follow_lesson(a);
     line += strspn(line, " :");
     size_t length = strcspn(line, " ");
     snprintf(word, sizeof word, "%.*s", (int)length, line);

@@ -117,6 +117,7 @@ static void draw_frame(const canvas *screen, const app *a, const layout *l)
 void app_draw(app *a)
 {
     paint_size(&a->rows, &a->columns);
+    app_follow_lesson(a);
     layout l = settle_focus(a);
     canvas screen = {
         .theme = &a->looks.theme, .glyphs = &a->looks.glyphs, .area = {0, 0, a->rows, a->columns}};

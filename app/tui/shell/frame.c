@@ -264,8 +264,9 @@ static int draw_words(const canvas *screen, rect strip, role r, const char *text
 static void draw_switch(const canvas *screen, rect strip, const app *a)
 {
     char text[HR_KNOB_TEXT_MAX + 96];
-    snprintf(text, sizeof text, "%" PRIu64 " steps done: y ends them and %s %.200s, any other key stays",
-             feed_run_state(&a->feed)->steps, app_begins_anew(a) ? "begins anew" : "opens",
+    snprintf(text, sizeof text, "%" PRIu64 " steps done: %s ends them and %s %.200s, any other key stays",
+             feed_run_state(&a->feed)->steps, a->focus == PANE_LESSON ? "Enter" : "y",
+             app_begins_anew(a) ? "begins anew" : "opens",
              app_begins_anew(a) ? hr_preset_name(a->feed.preset) : a->next.preset);
     draw_words(screen, strip, ROLE_WARN, text);
 }
@@ -326,6 +327,10 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
         draw_words(screen, (rect){strip.y - tour_rows, strip.x, strip.h, strip.w},
                    a->feed.message.kind == MESSAGE_ERROR ? ROLE_BAD : ROLE_WARN, a->feed.message.text);
     } else if (tour != NULL) { // stands there already
+    } else if (learn_is_at_work(&a->learn) && a->screen != SCREEN_LEARN) {
+        char line[2 * HR_LESSON_ROW_TEXT_MAX];
+        learn_line(&a->learn, line, sizeof line);
+        draw_words(screen, strip, ROLE_FOCUS, line);
     } else if (a->now_ns - a->started_ns < first_minutes_ns && a->screen == SCREEN_BENCH) {
         draw_tip(&c, a);
     } else if (app_layout(a).pane[PANE_LOG].h == 0) {
@@ -351,7 +356,9 @@ static const char *edit_name(const app *a)
 static const char *arrows_name(const app *a)
 {
     const pane_ops *ops = pane_ops_of(a->focus);
-    return a->focus == PANE_KNOBS ? "turn" : ops->move != NULL && a->focus != PANE_LESSON ? "move" : NULL;
+    return a->focus == PANE_KNOBS ? "turn"
+           : ops->move != NULL    ? a->focus == PANE_LESSON ? "page" : "move"
+                                  : NULL;
 }
 
 static const char *run_name(const app *a)

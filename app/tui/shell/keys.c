@@ -28,6 +28,7 @@ static void finish_line(app *a)
     a->overlay = OVERLAY_NONE;
     a->feed.message.kind = MESSAGE_NONE;
     if (was == OVERLAY_EDIT) {
+        app_follow_lesson(a);
         act_turn_to(&a->feed, feed_knob(&a->feed), a->prompt.text);
         return;
     }
@@ -196,7 +197,9 @@ void app_key(app *a, int key)
     } else if (a->overlay == OVERLAY_QUIT && key == 's') {
         a->feed.keeps = true;
         app_request(a, REQUEST_QUIT);
-    } else if (a->overlay == OVERLAY_SWITCH && key == 'y') {
+    } else if (a->overlay == OVERLAY_SWITCH &&
+               (key == 'y' ||
+                (key == INPUT_ENTER && a->focus == PANE_LESSON))) { // which said that Enter begins it
         app_switch_preset(a);
     } else if (a->overlay == OVERLAY_QUIT || a->overlay == OVERLAY_SWITCH) {
         a->overlay = OVERLAY_NONE;

@@ -20,6 +20,7 @@ enum { FD_TERMINAL, FD_SIGNAL, FD_EVENTS, FD_WHATIF, FD_JUDGE, FD_COUNT };
 
 static const uint64_t frame_ns = 250000000; // between two frames that only events asked for
 static const uint64_t life_ns = 1000000000; // between two looks whether a training worker lives
+static const uint64_t lesson_ns = 20000000; // between two looks at what a lesson plays
 static const uint64_t drain_ns = 15000000;  // between two looks at the events: they come by the thousand
 static const uint64_t remember_ns = 2000000000;
 static const unsigned silent_wakes_max = 100;
@@ -79,6 +80,9 @@ static int64_t wait_ns(const loop *l)
     due = l->remember_at_ns < due ? l->remember_at_ns : due;
     if ((run_state_is_training(&l->app->feed.live) || waits(&l->app->feed)) && now + life_ns < due) {
         due = now + life_ns; // a worker that hangs sends no event
+    }
+    if (learn_waits(&l->app->learn) && now + lesson_ns < due) {
+        due = now + lesson_ns; // its thread has no wake
     }
     if (l->more) {
         due = now;
@@ -189,7 +193,7 @@ static void wait_and_take(loop *l)
     }
     take_keys(l, ready > 0 ? fds[FD_TERMINAL].revents : 0);
     bool wakes = ready > 0 && (fds[FD_EVENTS].revents | fds[FD_WHATIF].revents) != 0;
-    take_data(l, wakes || l->more);
+    take_data(l, wakes || l->more || learn_waits(&l->app->learn));
 }
 
 // Where it cannot be written, nothing is remembered.

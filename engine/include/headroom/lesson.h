@@ -143,7 +143,14 @@ HR_MUST_CHECK hr_status hr_lesson_begin(const hr_lesson *lesson, const hr_lesson
 // Plays the learner's knobs; on failure what was seen before stays. A run of a lesson saves nothing.
 HR_MUST_CHECK hr_status hr_lesson_try(hr_lesson_table *table, const hr_knobs *knobs, hr_err *err);
 const hr_lesson_runs *hr_lesson_table_runs(const hr_lesson_table *table); // [0] the learner's, [1] the start
-void hr_lesson_end(hr_lesson_table *table);                               // NULL is fine
+void hr_lesson_end(hr_lesson_table *table); // NULL is fine; what plays beside it is left
+
+// The same two on a thread of their own, one play at a time. A table that begins has no runs until it is done; while it tries its runs
+// stay what they were.
+HR_MUST_CHECK hr_status hr_lesson_begin_beside(const hr_lesson *lesson, hr_lesson_table **out, hr_err *err);
+HR_MUST_CHECK hr_status hr_lesson_try_beside(hr_lesson_table *table, const hr_knobs *knobs, hr_err *err);
+// Whether the play has ended (`waits`: until it has), and how: what hr_lesson_begin and hr_lesson_try return. Nothing plays: true, OK.
+bool hr_lesson_is_done(hr_lesson_table *table, bool waits, hr_status *status, hr_err *err);
 
 // ---- conditions ---------------------------------------------------------------------------------------------------
 

@@ -112,7 +112,8 @@ static void say_value(const feed *f, hr_knob_id id, char *text, size_t size)
     int64_t batch = hr_knob_int(&f->knobs, HR_KNOB_BATCH_SIZE);
     int64_t rounds = hr_knob_int(&f->knobs, HR_KNOB_BATCH_ACCUMULATE);
     hr_knob_format(&f->knobs, id, value);
-    if (f->unknown || feed_why_not_turn(f, id) != NULL) { // a record does not say it
+    const bool held = f->lesson != NULL && !hr_preset_is_trace(f->preset);
+    if (f->unknown || (!held && feed_why_not_turn(f, id) != NULL)) { // a record does not say it
         snprintf(text, size, "—");
     } else if (id == HR_KNOB_BATCH_SIZE && rounds > 1) {
         snprintf(text, size, "%" PRId64 " ×%" PRId64 " = %" PRId64, batch, rounds, batch * rounds);

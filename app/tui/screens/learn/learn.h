@@ -34,11 +34,12 @@ typedef enum lesson_phase {
 enum { LESSON_TEXT_MAX = 6144 };
 
 typedef struct lesson_state {
-    size_t serial;          // of what was opened: 1, 2, 3 …
+    size_t serial;          // of what was opened or turned over: 1, 2, 3 …
     hr_lesson *open;        // owned; NULL: none is
     hr_lesson_table *table; // owned
     lesson_phase phase;
     uint32_t at;     // page, question
+    uint32_t reread; // at work: pages back from the last one, which is 1; 0: the work itself
     uint32_t option; // under the cursor, of a question
     uint32_t picked[HR_LESSON_QUESTIONS_MAX];
     uint32_t hint; // that is shown, from 1; 0: none
@@ -46,8 +47,12 @@ typedef struct lesson_state {
     hr_lesson_progress progress;
     hr_lesson_verdict verdict;
     hr_knobs judged; // the knobs that it is about
+    bool begins;     // its runs are being played: nothing of it can be shown yet
+    bool tries;      // `judged` are being played
     bool has_begun;  // its start was what trains
     bool is_judged, in_sandbox;
+    bool is_broken;         // its runs could not be played: wrong says why
+    bool tells;             // it has just been done, which no screen has said yet
     hr_knobs start, parked; // parked: where the sandbox was entered
     char wrong[HR_ERR_TEXT_MAX];
     char text[LESSON_TEXT_MAX]; // what is shown
@@ -80,7 +85,7 @@ const hr_preset_entry *learn_situation(const learn_state *s); // the selected on
 // Beside the workbench's own file; NULL: nothing is remembered.
 void learn_remember(learn_state *s, const char *workbench_path);
 
-// ---- lessons_kept.c, lesson.c ------------------------------------------------------------------------------------------
+// ---- lessons_kept.c, lesson_work.c, lesson_text.c -----------------------------------------------------------------------
 
 HR_MUST_CHECK hr_status lessons_read(learn_state *s, hr_err *err); // the list, with what was done
 void lessons_free(learn_state *s);
@@ -89,5 +94,13 @@ HR_MUST_CHECK hr_status lesson_begin(learn_state *s, const char *name, hr_err *e
 void lesson_end(lesson_state *s);
 // When another training has taken the screen: whether it is the open lesson's, before a knob of it is turned.
 void learn_follow(learn_state *s);
+// Plays the knobs as they stand on a thread of its own, and judges what has been played, whichever screen is shown. True: something
+// is new.
+bool learn_take(learn_state *s);
+bool learn_waits(const learn_state *s);             // something plays
+const hr_lesson *learn_holds(const learn_state *s); // whose knobs stay as they are; NULL: nobody's
+bool learn_is_at_work(const learn_state *s);        // what trains is the open lesson's
+void learn_line(const learn_state *s, char *line,
+                size_t size); // of that, for every other screen: what is wanted, and the way back
 
 #endif

@@ -1,103 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open lesson: pages, questions, and the work, which is done with the knobs of the training that runs.
+// An open lesson: its keys and what of it is drawn.
 #include <stdio.h>
 #include <string.h>
 
 #include "app/tui/screens/learn/lesson_text.h"
 
-void lesson_end(lesson_state *s)
-{
-    hr_lesson_end(s->table);
-    hr_lesson_close(s->open);
-    *s = (lesson_state){.serial = s->serial + 1};
-}
-
-hr_status lesson_begin(learn_state *l, const char *name, hr_err *err)
-{
-    hr_lesson *lesson = NULL;
-    hr_lesson_table *table = NULL;
-    HR_TRY(hr_lesson_open(name, &lesson, NULL, err));
-    hr_status status = hr_lesson_begin(lesson, &(hr_lesson_watch){.goes_on = NULL}, &table, err);
-    if (status != HR_OK) {
-        hr_lesson_close(lesson);
-        return status;
-    }
-    lesson_end(&l->lesson);
-    l->lesson.open = lesson;
-    l->lesson.table = table;
-    if (l->lessons_path[0] != '\0') {
-        hr_lesson_progress_read(l->lessons_path, hr_lesson_tell(lesson)->name, &l->lesson.progress);
-    }
-    return hr_lesson_knobs(lesson, "", &l->lesson.start, err);
-}
-
-// ---- judging --------------------------------------------------------------------------------------------------
-
-static bool are_same(const hr_knobs *a, const hr_knobs *b)
-{
-    for (unsigned k = 0; k < HR_KNOB_COUNT; k++) {
-        char of_a[HR_KNOB_TEXT_MAX], of_b[HR_KNOB_TEXT_MAX];
-        if (strcmp(hr_knob_format(a, (hr_knob_id)k, of_a), hr_knob_format(b, (hr_knob_id)k, of_b)) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// The lesson's situation is what trains: its preset, which began with its knobs.
-void learn_follow(learn_state *l)
-{
-    lesson_state *s = &l->lesson;
-    const bool works =
-        s->open != NULL && s->phase == LESSON_WORKS && hr_lesson_starts_from(s->open, l->feed->preset);
-    s->has_begun = works && (s->has_begun || are_same(&l->feed->knobs, &s->start));
-}
-
-static void pass(learn_state *l)
-{
-    lesson_state *s = &l->lesson;
-    hr_lesson_progress_pass(&s->progress, s->verdict.turned);
-    s->phase = LESSON_AFTER;
-    s->at = 0;
-    s->top = 0;
-}
-
-// Knobs that are not to be turned are refused before a run is made of them, which may take the screen's time.
-static bool play(lesson_state *s, hr_err *err)
-{
-    return !hr_lesson_judge_knobs(s->open, &s->judged, &s->verdict) ||
-           (hr_lesson_try(s->table, &s->judged, err) == HR_OK &&
-            hr_lesson_judge(s->open, hr_lesson_table_runs(s->table), &s->verdict, err) == HR_OK);
-}
-
-// The plan is the run: the knobs as they stand are played here, once each time that they were turned.
-static void judge(learn_state *l)
-{
-    lesson_state *s = &l->lesson;
-    hr_err err = {0};
-    if (s->is_judged && are_same(&s->judged, &l->feed->knobs)) {
-        return;
-    }
-    s->judged = l->feed->knobs;
-    s->is_judged = play(s, &err);
-    (void)snprintf(s->wrong, sizeof s->wrong, "%s", s->is_judged ? "" : err.sentence);
-    s->is_judged = true;
-    s->verdict.count = s->wrong[0] == '\0' ? s->verdict.count : 0;
-    s->progress.runs++;
-    if (s->wrong[0] == '\0' && s->verdict.passed) {
-        pass(l);
-    }
-    lessons_note(l);
-}
-
 static pane_request settle(const pane_view *v, void *own)
 {
     learn_state *l = own;
     (void)v;
-    learn_follow(l);
-    if (l->lesson.has_begun && !l->lesson.in_sandbox) {
-        judge(l);
-    }
+    (void)learn_take(l);
     if (l->lesson.open != NULL) {
         lesson_write(&l->lesson);
     }
@@ -111,38 +23,37 @@ static pane_request begin_work(lesson_state *s)
     pane_request r = {.kind = PANE_BEGINS, .knobs = &s->start};
     s->phase = LESSON_WORKS;
     s->is_judged = s->has_begun = s->in_sandbox = false;
+    s->reread = 0;
     (void)snprintf(r.text, sizeof r.text, "%s", hr_lesson_tell(s->open)->preset);
     return r;
 }
 
-// The next page, question or answer; behind the last of them the work begins.
-static pane_request enter(const pane_view *v, void *own)
+// NULL: it can be shown.
+static const char *why_not_open(const lesson_state *s)
 {
-    learn_state *l = own;
-    lesson_state *s = &l->lesson;
-    (void)v;
-    if (s->open == NULL) {
-        return pane_says("no lesson is open: Enter in the list opens one");
+    return s->open == NULL ? "no lesson is open: Enter in the list opens one"
+           : s->begins     ? "one moment: what the lesson shows is being planned"
+           : s->is_broken  ? "this lesson cannot be played here: Esc goes to the list"
+                           : NULL;
+}
+
+static pane_request go_on_at_work(lesson_state *s)
+{
+    if (s->reread > 0) {
+        s->reread--;
+        return (pane_request){.kind = PANE_DONE};
     }
-    const hr_lesson_about *about = hr_lesson_tell(s->open);
-    const uint32_t last_page = s->phase == LESSON_AFTER ? about->after.count : about->pages.count;
-    s->top = 0;
-    if (s->phase == LESSON_ASKS) {
-        s->picked[s->at] = s->option;
-        s->phase = LESSON_ANSWERS;
-    } else if (s->phase == LESSON_ANSWERS) {
+    return s->has_begun ? pane_says("turn a knob until all of it says yes: 1 shows the Bench, h gives a hint")
+                        : begin_work(s);
+}
+
+static pane_request go_on_in_pages(lesson_state *s, const hr_lesson_about *about)
+{
+    const bool after = s->phase == LESSON_AFTER;
+    if (s->at + 1 < (after ? about->after.count : about->pages.count)) {
         s->at++;
-        s->option = 0;
-        s->phase = LESSON_ASKS;
-        return s->at < about->question_count ? (pane_request){.kind = PANE_DONE} : begin_work(s);
-    } else if (s->phase == LESSON_WORKS && !s->has_begun) {
-        return begin_work(s);
-    } else if (s->phase == LESSON_WORKS) {
-        return pane_says("turn a knob until all of it says yes: 1 shows the Bench, h gives a hint");
-    } else if (s->at + 1 < last_page) {
-        s->at++;
-    } else if (s->phase == LESSON_AFTER) {
-        return pane_says("n opens the next lesson; stay, turn knobs and break it again");
+    } else if (after) {
+        return pane_says("n opens the next lesson, Esc the list; the knobs of this one can still be turned");
     } else {
         s->at = 0;
         s->phase = LESSON_ASKS;
@@ -151,11 +62,66 @@ static pane_request enter(const pane_view *v, void *own)
     return (pane_request){.kind = PANE_DONE};
 }
 
-static int rows_of(const char *text)
+// The next page, question or answer; behind the last of them the work begins.
+static pane_request enter(const pane_view *v, void *own)
+{
+    learn_state *l = own;
+    lesson_state *s = &l->lesson;
+    (void)v;
+    if (why_not_open(s) != NULL) {
+        return pane_says("%s", why_not_open(s));
+    }
+    const hr_lesson_about *about = hr_lesson_tell(s->open);
+    s->top = 0;
+    switch (s->phase) {
+    case LESSON_ASKS:
+        s->picked[s->at] = s->option;
+        s->phase = LESSON_ANSWERS;
+        break;
+    case LESSON_ANSWERS:
+        s->at++;
+        s->option = 0;
+        s->phase = LESSON_ASKS;
+        return s->at < about->question_count ? (pane_request){.kind = PANE_DONE} : begin_work(s);
+    case LESSON_WORKS:
+        return go_on_at_work(s);
+    case LESSON_PAGES:
+    case LESSON_AFTER:
+        return go_on_in_pages(s, about);
+    }
+    return (pane_request){.kind = PANE_DONE};
+}
+
+// Left and right: a page back and forth. Nothing is answered or begun by it.
+static pane_request turn_over(lesson_state *s, int pages)
+{
+    const hr_lesson_about *about = hr_lesson_tell(s->open);
+    const int count = (int)(s->phase == LESSON_AFTER ? about->after.count : about->pages.count);
+    const bool at_work = s->phase == LESSON_WORKS;
+    const int to = at_work ? (int)s->reread - pages : (int)s->at + pages;
+    if (s->phase == LESSON_ASKS || s->phase == LESSON_ANSWERS) {
+        return pane_says("a question comes first: Enter goes on, and the pages can be read again behind it");
+    }
+    if (to < 0 || to > (at_work ? count : count - 1)) {
+        return pane_says("%s", pages < 0                  ? "this is the first page"
+                               : s->phase == LESSON_PAGES ? "this is the last page: Enter goes on"
+                               : at_work                  ? "turn a knob here: 1 shows the Bench"
+                                                          : "this is the last page: n opens the next lesson");
+    }
+    s->top = 0;
+    s->serial++;
+    *(at_work ? &s->reread : &s->at) = (uint32_t)to;
+    return (pane_request){.kind = PANE_DONE};
+}
+
+// That the text takes at most: where a line is broken, words may leave a row of its own to each break.
+static int rows_of(const char *text, int columns)
 {
     int rows = 0;
-    for (; *text != '\0'; text++) {
-        rows += *text == '\n';
+    for (const char *at = text; *at != '\0';) {
+        const size_t bytes = strcspn(at, "\n");
+        rows += 1 + ((int)bytes > columns ? (int)bytes / (columns > 8 ? columns - 8 : 1) : 0);
+        at += bytes + (at[bytes] == '\n');
     }
     return rows;
 }
@@ -164,17 +130,17 @@ static pane_request move(const pane_view *v, void *own, int rows, int columns)
 {
     learn_state *l = own;
     lesson_state *s = &l->lesson;
-    if (s->open == NULL || columns != 0) {
-        return (pane_request){.kind = columns != 0 ? PANE_ASKS_NOTHING : PANE_DONE};
+    if (why_not_open(s) != NULL) {
+        return pane_says("%s", why_not_open(s));
+    }
+    if (columns != 0) {
+        return turn_over(s, columns);
     }
     if (s->phase == LESSON_ASKS) {
         const int last = (int)lesson_options(&hr_lesson_tell(s->open)->questions[s->at]) - 1;
         s->option = (uint32_t)layout_clamp((int)s->option + layout_clamp(rows, -last, last), 0, last);
     } else {
-        // where lines are broken, a page has more rows than lines
-        const bool is_whole = v->place.w >= HR_LESSON_PAGE_COLUMNS + 2 && s->phase != LESSON_WORKS;
-        const int shown = is_whole ? v->place.h - 1 : 1;
-        const int most = rows_of(s->text) - shown;
+        const int most = rows_of(s->text, v->place.w - 2) - (v->place.h - 1);
         s->top = layout_clamp(s->top + layout_clamp(rows, -100, 100), 0, most > 0 ? most : 0);
     }
     return (pane_request){.kind = PANE_DONE};
@@ -188,9 +154,12 @@ static pane_request hint(const pane_view *v, void *own)
     if (s->open == NULL || s->phase != LESSON_WORKS) {
         return pane_says("hints are for the work of a lesson: Enter goes on to it");
     }
-    s->progress.hints = s->progress.hints < HR_LESSON_HINTS ? s->progress.hints + 1 : HR_LESSON_HINTS;
-    s->hint = s->progress.hints;
-    lessons_note(l);
+    s->hint = s->hint < HR_LESSON_HINTS ? s->hint + 1 : HR_LESSON_HINTS;
+    if (s->hint > s->progress.hints) { // one that was shown before is not counted again
+        s->progress.hints = s->hint;
+        lessons_note(l);
+    }
+    s->reread = 0;
     return (pane_request){.kind = PANE_SHOWS_SCREEN, .screen = SCREEN_LEARN};
 }
 
@@ -203,6 +172,7 @@ static pane_request sandbox(const pane_view *v, void *own)
         return pane_says("a sandbox is left for the work of a lesson: Enter goes on to it");
     }
     s->in_sandbox = !s->in_sandbox;
+    s->reread = 0;
     if (s->in_sandbox) {
         s->parked = l->feed->knobs;
         return pane_says("sandbox: turn whatever you like, nothing counts; s goes back to where you were");
@@ -218,7 +188,7 @@ static pane_request next(const pane_view *v, void *own)
     hr_err err;
     (void)v;
     if (l->lesson.open == NULL || !l->lesson.progress.done) {
-        return pane_says("the next lesson opens when this one is done");
+        return pane_says("the next lesson opens when this one is done; Esc shows the list, which opens any");
     }
     const char *name = hr_lesson_tell(l->lesson.open)->name;
     for (size_t k = 0; k + 1 < l->lesson_count; k++) {
@@ -235,11 +205,11 @@ static pane_request next(const pane_view *v, void *own)
 
 static const char *key_of(const lesson_state *s)
 {
-    static const char *const keys[] = {[LESSON_PAGES] = "Enter goes on",
-                                       [LESSON_ASKS] = "Enter answers",
-                                       [LESSON_ANSWERS] = "Enter goes on",
-                                       [LESSON_WORKS] = "h hint · s sandbox",
-                                       [LESSON_AFTER] = "n next lesson"};
+    static const char *const keys[] = {[LESSON_PAGES] = "Enter goes on · Esc list",
+                                       [LESSON_ASKS] = "Enter answers · Esc list",
+                                       [LESSON_ANSWERS] = "Enter goes on · Esc list",
+                                       [LESSON_WORKS] = "h hint · s sandbox · ← pages · Esc list",
+                                       [LESSON_AFTER] = "n next lesson · Esc list"};
     return keys[s->phase];
 }
 
@@ -302,7 +272,7 @@ static void draw_small(const canvas *c, const lesson_state *s)
     const int y = paint_wrapped(&words, 0, ROLE_TEXT, said);
     if (s->open != NULL && y < words.area.h) {
         canvas rest = canvas_sub(&words, y, 0, words.area.h - y, words.area.w);
-        paint_wrapped(&rest, 0, ROLE_DIM, "Shift-Tab goes on with it.");
+        paint_wrapped(&rest, 0, ROLE_DIM, "6 goes on with it.");
     }
 }
 

@@ -31,25 +31,34 @@ static void add_page(lesson_state *s, const char *page)
 
 // ---- questions ------------------------------------------------------------------------------------------------
 
-// Of a number four are offered, of which one is right; which one depends on the question alone.
-static const double factors[] = {0.25, 0.5, 1, 2, 4};
-enum { OFFERED = 4 };
-
-static unsigned first_factor(const hr_lesson_question *q)
-{
-    return (unsigned)(strlen(q->question) % 2);
-}
-
-uint32_t lesson_options(const hr_lesson_question *q)
-{
-    return q->choices.count > 0 ? q->choices.count : OFFERED;
-}
+// Of a number four are offered, of which one is right; which one depends on the question alone, unless the card is too small for what
+// would be offered beyond it.
+static const double factors[] = {0.0625, 0.125, 0.25, 0.5, 1, 2, 4};
+enum { OFFERED = 4, RIGHT_FACTOR = 4 };
 
 static hr_lesson_value truth(const lesson_state *s, const hr_lesson_question *q)
 {
     hr_lesson_value value = {.kind = HR_LESSON_UNKNOWN};
     (void)!hr_lesson_evaluate(q->answer, hr_lesson_table_runs(s->table), &value, NULL);
     return value;
+}
+
+static unsigned first_factor(const lesson_state *s, const hr_lesson_question *q)
+{
+    const hr_lesson_value value = truth(s, q);
+    const hr_lesson_runs *runs = hr_lesson_table_runs(s->table);
+    const double card = (double)runs->seen[0]->report.memory.limit_bytes;
+    unsigned first = 2 + (unsigned)(strlen(q->question) % 2);
+    while (value.kind == HR_LESSON_BYTES && value.number <= card && first > 1 &&
+           value.number * factors[first + OFFERED - 1] > card) {
+        first--;
+    }
+    return first;
+}
+
+uint32_t lesson_options(const hr_lesson_question *q)
+{
+    return q->choices.count > 0 ? q->choices.count : OFFERED;
 }
 
 static void add_option(lesson_state *s, const hr_lesson_question *q, uint32_t option)
@@ -60,13 +69,13 @@ static void add_option(lesson_state *s, const hr_lesson_question *q, uint32_t op
         add(s, "%s", q->choices.data[option].text);
         return;
     }
-    value.number *= factors[first_factor(q) + option];
+    value.number *= factors[first_factor(s, q) + option];
     add(s, "%s", hr_lesson_say(&value, said));
 }
 
-static uint32_t right_option(const hr_lesson_question *q)
+static uint32_t right_option(const lesson_state *s, const hr_lesson_question *q)
 {
-    return q->choice > 0 ? q->choice - 1 : 2 - first_factor(q);
+    return q->choice > 0 ? q->choice - 1 : RIGHT_FACTOR - first_factor(s, q);
 }
 
 static void add_question(lesson_state *s, const hr_lesson_question *q)
@@ -83,9 +92,15 @@ static void add_question(lesson_state *s, const hr_lesson_question *q)
 
 static void add_answer(lesson_state *s, const hr_lesson_question *q)
 {
-    const uint32_t right = right_option(q);
+    const uint32_t right = right_option(s, q);
     add_page(s, q->question);
-    add(s, "\n%s: ", s->picked[s->at] == right ? "Right" : "Not so");
+    if (s->picked[s->at] == right) {
+        add(s, "\nRight: ");
+    } else {
+        add(s, "\nYour guess: ");
+        add_option(s, q, s->picked[s->at]);
+        add(s, "\nIt is:      ");
+    }
     add_option(s, q, right);
     add(s, "\n\n");
     add_page(s, q->because);
@@ -95,7 +110,7 @@ static void add_answer(lesson_state *s, const hr_lesson_question *q)
 
 static void add_row(lesson_state *s, const hr_lesson_row *row)
 {
-    add(s, "  %s %s%s%s%s\n", row->holds ? "yes" : "NO ", row->want, row->have[0] == '\0' ? "" : " (",
+    add(s, "  %s %s%s%s%s\n", row->holds ? "yes" : "NO ", row->want, row->have[0] == '\0' ? "" : " (now ",
         row->have, row->have[0] == '\0' ? "" : ")");
 }
 
@@ -115,17 +130,28 @@ static void add_goals(lesson_state *s, const hr_lesson_about *about)
     }
 }
 
-static void add_unlocked(lesson_state *s, const hr_lesson_about *about)
+static void add_unlocked(lesson_state *s)
 {
-    add(s, "\nMay be turned:");
-    for (uint32_t k = 0; k < about->unlocked.count; k++) {
-        add(s, "%s %s", k > 0 ? "," : "", about->unlocked.data[k].text);
+    const char *before = "";
+    add(s, "\nMay be turned: ");
+    for (unsigned k = 0; k < HR_KNOB_COUNT; k++) {
+        char now[HR_KNOB_TEXT_MAX];
+        if (hr_lesson_unlocks(s->open, (hr_knob_id)k)) {
+            add(s, "%s%s=%s", before, hr_knob_rows(NULL)[k].key,
+                hr_knob_format(&s->judged, (hr_knob_id)k, now));
+            before = ", ";
+        }
     }
-    add(s, "\nType :KEY=VALUE to turn one, or turn it on the Bench (1) and come back (6).\n");
+    add(s, "\nType :set KEY=VALUE to turn one (Tab completes), or turn it on the Bench (1) and come back "
+           "(6).\n");
 }
 
 static void add_work(lesson_state *s, const hr_lesson_about *about)
 {
+    if (s->reread > 0) {
+        add_page(s, about->pages.data[about->pages.count - s->reread].text);
+        return;
+    }
     if (!s->has_begun) {
         add(s, "The lesson has a training of its own, %s. Enter begins it.\n", about->preset);
         return;
@@ -135,12 +161,15 @@ static void add_work(lesson_state *s, const hr_lesson_about *about)
         return;
     }
     add_goals(s, about);
-    add_unlocked(s, about);
+    if (s->tries) {
+        add(s, "  ...\n");
+    }
+    add_unlocked(s);
     if (s->hint > 0) {
         add(s, "\nHint %u of %d:\n", s->hint, HR_LESSON_HINTS);
         add_page(s, about->hints.data[s->hint - 1].text);
     } else {
-        add(s, "h gives a hint, s a sandbox.\n");
+        add(s, "h gives a hint, s a sandbox, ← the pages again.\n");
     }
 }
 
@@ -158,6 +187,14 @@ void lesson_write(lesson_state *s)
 {
     const hr_lesson_about *about = hr_lesson_tell(s->open);
     s->text[0] = '\0';
+    if (s->begins) {
+        add(s, "One moment: what this lesson shows is being planned.\n");
+        return;
+    }
+    if (s->is_broken) {
+        add(s, "This lesson cannot be played here: %s\n", s->wrong);
+        return;
+    }
     switch (s->phase) {
     case LESSON_PAGES:
         add_page(s, about->pages.data[s->at].text);
@@ -174,5 +211,32 @@ void lesson_write(lesson_state *s)
     case LESSON_AFTER:
         add_after(s, about);
         break;
+    }
+}
+
+// ---- in a line ------------------------------------------------------------------------------------------------
+
+// The first goal that is not reached; of what may not be turned, where it was.
+static const char *wanted(const lesson_state *s)
+{
+    const hr_lesson_about *about = hr_lesson_tell(s->open);
+    for (uint32_t k = 0; s->is_judged && k < s->verdict.count; k++) {
+        if (!s->verdict.rows[k].holds) {
+            return s->verdict.rows[k].want;
+        }
+    }
+    return about->goals[0].want;
+}
+
+void learn_line(const learn_state *l, char *line, size_t size)
+{
+    const lesson_state *s = &l->lesson;
+    const char *title = hr_lesson_tell(s->open)->title;
+    if (s->phase == LESSON_AFTER) {
+        (void)snprintf(line, size, "6 lesson %s · done: 6 says what is behind it", title);
+    } else if (s->in_sandbox) {
+        (void)snprintf(line, size, "6 lesson %s · sandbox, nothing counts: s goes back", title);
+    } else {
+        (void)snprintf(line, size, "6 lesson %s · h hint · %s", title, wanted(s));
     }
 }
