@@ -56,11 +56,6 @@ static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_wa
     fit_print_command(args, a, w->point.knobs);
 }
 
-static bool tells_time(const fit_answer *a)
-{
-    return isfinite(a->found.asked.step_seconds);
-}
-
 // What is there, and what there is of it; a step that only the host cannot hold is the host's.
 static void print_asked(const cli_args *args, const fit_answer *a)
 {
@@ -81,10 +76,6 @@ static void print_asked(const cli_args *args, const fit_answer *a)
                hr_bytes_human(w->limit_bytes, limit));
     }
     printf("\n%" PRIu32 " combinations were planned in %.2g s\n", a->found.plans, a->found.seconds);
-    if (!tells_time(a)) {
-        puts("how long a step takes is not known here, so that the least peak comes first:\n"
-             "headroom doctor --calibrate measures it, or name a card with --card");
-    }
 }
 
 // The least that any of them needs: of the device, or, where that would do, of the host.
@@ -107,19 +98,18 @@ static void print_nothing(const cli_args *args, const fit_answer *a)
 static void print_answer(const cli_args *args, const fit_answer *a)
 {
     const hr_fit_way *same = hr_fit_fastest(&a->found, false), *any = hr_fit_fastest(&a->found, true);
-    const char *best = tells_time(a) ? "the fastest that fits" : "the least peak";
     if (any == NULL) {
         print_nothing(args, a);
         return;
     }
-    printf("\n%s, with all that is learned left alone:\n", best);
+    puts("\nthe fastest that fits, with all that is learned left alone:");
     if (same != NULL) {
         print_way(args, a, same);
     } else {
         puts("  nothing fits");
     }
     if (any != same) {
-        printf("\n%s, whatever is learned:\n", best);
+        puts("\nthe fastest that fits, whatever is learned:");
         print_way(args, a, any);
     }
 }
@@ -156,7 +146,7 @@ static void print_frontiers(const fit_answer *a)
         puts("\nand with what changes what is learned (~):");
         print_frontier(a, true);
     }
-    puts("\npeaks planned, step times simulated");
+    fit_print_basis(a->found.asked.step_basis, "peaks planned");
 }
 
 // ---- as JSON --------------------------------------------------------------------------------------------------
@@ -182,10 +172,21 @@ static void print_json(const cli_args *args, const fit_answer *a)
     emit_way(&e, "fastest", hr_fit_fastest(&a->found, true));
     emit_way(&e, "fastest_same", hr_fit_fastest(&a->found, false));
     report_emit_fields(&e, hr_fit_fields(), &a->found, NULL);
+    emit_bool(&e, "interrupted", interrupt_seen());
     emit_end_object(&e);
 }
 
 // ---- the command ----------------------------------------------------------------------------------------------
+
+// What is wrong with the option is said of the option.
+static hr_status set_vram(const cli_args *args, fit_answer *a, hr_err *err)
+{
+    const hr_status status = hr_knobs_set(&a->knobs, HR_KNOB_DEVICE_VRAM, args->value[APP_VRAM], err);
+    if (status != HR_OK) {
+        hr_err_try(err, "--vram 64MiB");
+    }
+    return status;
+}
 
 static hr_status read_options(const cli_args *args, fit_answer *a, hr_err *err)
 {
@@ -195,7 +196,7 @@ static hr_status read_options(const cli_args *args, fit_answer *a, hr_err *err)
         HR_TRY(hr_knobs_set(&a->knobs, HR_KNOB_DEVICE_CARD, args->value[APP_CARD], err));
     }
     if (cli_given(args, APP_VRAM)) {
-        HR_TRY(hr_knobs_set(&a->knobs, HR_KNOB_DEVICE_VRAM, args->value[APP_VRAM], err));
+        HR_TRY(set_vram(args, a, err));
     }
     if (cli_given(args, APP_KEEP)) {
         HR_TRY(hr_fit_keep(&a->wish, args->value[APP_KEEP], err));
@@ -238,9 +239,8 @@ static hr_status answer(const cli_args *args, fit_answer *a, bool *fits, hr_err 
     }
     print_asked(args, a);
     print_answer(args, a);
-    if (tells_time(a)) {
-        print_frontiers(a);
-    }
+    print_frontiers(a);
+    fit_print_cut();
     return HR_OK;
 }
 
@@ -275,10 +275,13 @@ int cli_fit(int argc, char **argv)
         return say_error(&err, cli_given(&args, APP_JSON));
     }
     interrupt_watch();
+    progress_begin(&a->line, NULL, 0);
+    a->line.terminal = a->line.terminal && !cli_given(&args, APP_JSON);
+    a->begin_ns = progress_now_ns();
     const hr_status status = fit_subject(&args, a, &fits, &err);
     free(a);
-    return status == HR_INTERRUPTED ? interrupt_exit_code()
-           : status != HR_OK        ? say_error(&err, cli_given(&args, APP_JSON))
-           : fits                   ? 0
-                                    : 1;
+    return status == HR_INTERRUPTED || (status == HR_OK && interrupt_seen()) ? interrupt_exit_code()
+           : status != HR_OK ? say_error(&err, cli_given(&args, APP_JSON))
+           : fits            ? 0
+                             : 1;
 }

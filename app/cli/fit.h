@@ -11,6 +11,7 @@
 
 #include "app/cli/emit.h"
 #include "app/cli/options.h"
+#include "app/cli/progress.h"
 #include "app/cli/report.h"
 
 typedef struct fit_answer {
@@ -19,12 +20,21 @@ typedef struct fit_answer {
         knobs; // as the preset and --set say, and asked about: on the card, under the limit of the options
     hr_fit_wish wish;
     hr_fit_found found;
+    progress line;              // what is said while it is searched
+    char doing[48];             // before it, where there is more than one search: "card 2 of 6: "
+    uint64_t earlier, begin_ns; // plans of earlier searches; when the first of them began
 } fit_answer;
 
 // ---- fit_found.c ----------------------------------------------------------------------------------------------
 
-// Asks the planner about `knobs`. INTERRUPTED: by a signal.
+// Asks the planner about `knobs`, and says meanwhile how far it is. After a signal `found` is what it had come to; INTERRUPTED: which
+// was nothing.
 HR_MUST_CHECK hr_status fit_find(fit_answer *a, hr_err *err);
+// One more plan of another question was made: says so. False: a signal was seen.
+bool fit_goes_on(fit_answer *a, uint32_t plans);
+// Behind an answer: what it is made from, and that it was cut short by a signal where it was.
+void fit_print_basis(hr_time_basis basis, const char *more);
+void fit_print_cut(void);
 // "key=value key=value" from column `indent` on, in lines of 80 columns.
 void fit_print_knobs(const hr_fit_way *w, unsigned indent);
 // The command that runs, or where there is no arithmetic plans, the asked-about knobs turned by the pairs: a line of its own, whole, so

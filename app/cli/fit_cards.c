@@ -24,6 +24,7 @@ typedef struct card_way {
     hr_card card;
     const hr_fit_way *way; // NULL: it holds none
     hr_whatif plan;        // of it
+    bool was_looked_at;    // a signal may come before
 } card_way;
 
 typedef struct dealing {
@@ -63,32 +64,46 @@ static hr_status load_cards(dealing *d, hr_err *err)
 
 // ---- ways -----------------------------------------------------------------------------------------------------
 
-static void add_way(dealing *d, const hr_fit_way *way)
+// NULL: there is no room for it.
+static const hr_fit_way *add_way(dealing *d, const hr_fit_way *way)
 {
-    bool is_known = d->way_count == WAYS_MAX;
-    for (size_t k = 0; k < d->way_count && !is_known; k++) {
-        is_known = strcmp(d->ways[k].point.knobs, way->point.knobs) == 0;
+    for (size_t k = 0; k < d->way_count; k++) {
+        if (strcmp(d->ways[k].point.knobs, way->point.knobs) == 0) {
+            return &d->ways[k];
+        }
     }
-    if (!is_known && (way->on_frontier || way->on_same_frontier)) {
-        d->ways[d->way_count++] = *way;
+    if (d->way_count == WAYS_MAX) {
+        return NULL;
     }
+    d->ways[d->way_count] = *way;
+    return &d->ways[d->way_count++];
 }
 
-static hr_status search_on(dealing *d, const hr_card *card, hr_err *err)
+// The card's own answer is one already.
+static hr_status search_on(dealing *d, card_way *c, hr_err *err)
 {
     d->a->knobs = d->asked;
-    HR_TRY(hr_knobs_set(&d->a->knobs, HR_KNOB_DEVICE_CARD, card->name, err));
+    HR_TRY(hr_knobs_set(&d->a->knobs, HR_KNOB_DEVICE_CARD, c->card.name, err));
     HR_TRY(fit_find(d->a, err));
     for (uint32_t k = 0; k < d->a->found.count; k++) {
-        add_way(d, &d->a->found.ways[k]);
+        const hr_fit_way *way = &d->a->found.ways[k];
+        if (way->on_frontier || way->on_same_frontier) {
+            (void)add_way(d, way);
+        }
     }
+    const hr_fit_way *fastest = hr_fit_fastest(&d->a->found, true);
+    c->way = fastest != NULL ? add_way(d, fastest) : NULL;
+    c->plan = fastest != NULL ? fastest->point.plan : c->plan;
+    c->was_looked_at = true;
     return HR_OK;
 }
 
 static hr_status find_ways(dealing *d, hr_err *err)
 {
-    for (size_t k = 0; k < SEARCHES && d->count > 0; k++) {
-        HR_TRY(search_on(d, &d->cards[k * (d->count - 1) / (SEARCHES - 1)].card, err));
+    for (size_t k = 0; k < SEARCHES && d->count > 0 && !interrupt_seen(); k++) {
+        card_way *c = &d->cards[k * (d->count - 1) / (SEARCHES - 1)];
+        (void)snprintf(d->a->doing, sizeof d->a->doing, "%.32s: ", c->card.name);
+        HR_TRY(search_on(d, c, err));
     }
     return HR_OK;
 }
@@ -101,7 +116,8 @@ static bool is_hopeless(const hr_fit_way *w, const hr_card *card)
 
 static hr_status deal(const dealing *d, card_way *c, hr_err *err)
 {
-    for (size_t k = 0; k < d->way_count; k++) {
+    (void)snprintf(d->a->doing, sizeof d->a->doing, "%.32s: ", c->card.name);
+    for (size_t k = 0; k < d->way_count && fit_goes_on(d->a, k > 0); k++) {
         const hr_fit_way *w = &d->ways[k];
         hr_knobs turned;
         hr_whatif plan;
@@ -116,7 +132,8 @@ static hr_status deal(const dealing *d, card_way *c, hr_err *err)
             c->plan = plan;
         }
     }
-    return interrupt_seen() ? HR_FAIL(err, INTERRUPTED, "interrupted") : HR_OK;
+    c->was_looked_at = true;
+    return HR_OK;
 }
 
 // ---- what is said ---------------------------------------------------------------------------------------------
@@ -150,11 +167,16 @@ static void print_ways(const dealing *d)
 
 static void print_text(const dealing *d)
 {
+    size_t left_out = 0;
     char vram[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
     printf("%s: the fastest of %zu ways that each card holds\n\n%-21s %10s %11s %9s  way\n",
            d->args->words[0], d->way_count, "name", "vram", "left", "step");
     for (size_t k = 0; k < d->count; k++) {
         const card_way *c = &d->cards[k];
+        if (!c->was_looked_at) {
+            left_out++;
+            continue;
+        }
         printf("%-21s %10s ", c->card.name, hr_bytes_human(c->card.vram_bytes, vram));
         if (c->way == NULL) {
             puts("holds none");
@@ -163,9 +185,14 @@ static void print_text(const dealing *d)
                    fit_seconds_text(c->plan.step_seconds, seconds), number_of(d->cards, k));
         }
     }
+    if (left_out > 0) {
+        printf("%zu more cards were not looked at\n", left_out);
+    }
     print_ways(d);
-    puts("\npeaks planned, step times simulated; ~ changes what is learned. A search for one\n"
-         "card may find a faster one: headroom fit PRESET --card NAME");
+    fit_print_basis(HR_TIME_DATASHEET,
+                    "peaks planned; ~ changes what is learned. A search for one card may find a "
+                    "faster one: headroom fit PRESET --card NAME");
+    fit_print_cut();
 }
 
 static void print_json(const dealing *d)
@@ -174,13 +201,18 @@ static void print_json(const dealing *d)
     emit_object(&e, NULL);
     emit_text(&e, "schema", "headroom.fit.cards/1");
     emit_text(&e, "preset", d->args->words[0]);
+    emit_bool(&e, "interrupted", interrupt_seen());
     emit_array(&e, "cards");
     for (size_t k = 0; k < d->count; k++) {
         const card_way *c = &d->cards[k];
         emit_row(&e, NULL);
         emit_text(&e, "name", c->card.name);
         emit_count(&e, "vram_bytes", c->card.vram_bytes);
-        emit_bool(&e, "fits", c->way != NULL);
+        if (c->was_looked_at) {
+            emit_bool(&e, "fits", c->way != NULL);
+        } else {
+            emit_null(&e, "fits");
+        }
         if (c->way != NULL) {
             emit_pairs(&e, "knobs", c->way->point.knobs);
         } else {
@@ -201,10 +233,11 @@ hr_status fit_cards(const cli_args *args, fit_answer *a, bool *fits, hr_err *err
     *fits = false;
     status = status == HR_OK ? load_cards(&d, err) : status;
     status = status == HR_OK ? find_ways(&d, err) : status;
-    for (size_t k = 0; k < d.count && status == HR_OK; k++) {
+    for (size_t k = 0; k < d.count && status == HR_OK && !interrupt_seen(); k++) {
         status = deal(&d, &d.cards[k], err);
         *fits = *fits || d.cards[k].way != NULL;
     }
+    progress_clear(&a->line);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         print_json(&d);
     } else if (status == HR_OK) {

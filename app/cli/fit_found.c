@@ -3,40 +3,84 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "headroom/units.h"
 
 #include "app/cli/fit.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/say.h"
 
-// A search of a large model takes seconds: a terminal sees that it goes on.
+// ---- what is said meanwhile -----------------------------------------------------------------------------------
+
+enum { LINE_COLUMNS = 79 };
+
+static double plans_per_second(const fit_answer *a, uint64_t plans)
+{
+    const double seconds = 1e-9 * (double)(progress_now_ns() - a->begin_ns);
+    return seconds > 0 ? (double)plans / seconds : 0;
+}
+
+static void say_best(const fit_answer *a, char *text, size_t size)
+{
+    char peak[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
+    const hr_fit_way *best = hr_fit_fastest(&a->found, true);
+    if (best == NULL) {
+        (void)snprintf(text, size, "%s", a->found.count > 0 ? "; nothing fits yet" : "");
+        return;
+    }
+    (void)snprintf(text, size, "; best so far: %s, %s a step",
+                   hr_bytes_human(best->point.plan.peak_in_use_bytes, peak),
+                   fit_seconds_text(best->point.plan.step_seconds, seconds));
+}
+
+static void say_progress(fit_answer *a)
+{
+    char line[200], best[80];
+    const uint64_t plans = a->earlier + a->found.plans;
+    say_best(a, best, sizeof best);
+    (void)snprintf(line, sizeof line, "%s%" PRIu64 " plans, %.3g a second%s", a->doing, plans,
+                   plans_per_second(a, plans), best);
+    line[LINE_COLUMNS] = '\0';
+    progress_line(&a->line, line);
+}
+
 static bool goes_on(void *context)
 {
-    unsigned *points = context;
-    enum { OFTEN = 20 };
-    if (++*points % OFTEN == 0 && isatty(STDERR_FILENO)) {
-        (void)fprintf(stderr, "\rsearching: %u combinations", *points);
-    }
+    say_progress(context);
     return !interrupt_seen();
 }
 
-static void end_line(unsigned points)
+bool fit_goes_on(fit_answer *a, uint32_t plans)
 {
-    if (points > 0 && isatty(STDERR_FILENO)) {
-        (void)fprintf(stderr, "\r%40s\r", "");
-    }
+    a->earlier += plans;
+    return goes_on(a);
 }
 
 hr_status fit_find(fit_answer *a, hr_err *err)
 {
-    unsigned points = 0;
-    const hr_status status =
-        hr_planner_fit(a->planner, &a->knobs, &a->wish, goes_on, &points, &a->found, err);
-    end_line(points);
+    a->earlier += a->found.plans;
+    const hr_status status = hr_planner_fit(a->planner, &a->knobs, &a->wish, goes_on, a, &a->found, err);
+    progress_clear(&a->line);
     HR_TRY(status);
-    return interrupt_seen() ? HR_FAIL(err, INTERRUPTED, "interrupted after %" PRIu32 " plans", a->found.plans)
-                            : HR_OK;
+    return a->found.count == 0 && interrupt_seen()
+               ? HR_FAIL(err, INTERRUPTED, "interrupted before the first plan")
+               : HR_OK;
 }
+
+void fit_print_basis(hr_time_basis basis, const char *more)
+{
+    printf("\nstep times %s\n", hr_time_basis_sentence(basis)); // whole: there may be a command in it
+    say_paragraph(more, 0);
+}
+
+void fit_print_cut(void)
+{
+    if (interrupt_seen()) {
+        puts("\nthe search was cut short: this is what it had found");
+    }
+}
+
+// ---- what was found -------------------------------------------------------------------------------------------
 
 const char *fit_seconds_text(double seconds, char text[REPORT_SECONDS_TEXT_MAX])
 {

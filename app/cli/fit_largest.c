@@ -69,19 +69,6 @@ static bool is_known(const sizing *s, const hr_fit_way *way)
     return false;
 }
 
-static hr_status size_way(sizing *s, const hr_fit_way *way, hr_err *err)
-{
-    hr_knobs turned;
-    sized_way *one = &s->sized[s->count];
-    if (interrupt_seen()) {
-        return HR_FAIL(err, INTERRUPTED, "interrupted");
-    }
-    one->way = *way;
-    HR_TRY(hr_fit_knobs(&s->a->knobs, &way->point, &turned, err));
-    s->count += hr_planner_largest(s->a->planner, &turned, s->row->id, &one->largest, &s->refused) == HR_OK;
-    return HR_OK;
-}
-
 static uint64_t largest_of(const sizing *s)
 {
     uint64_t value = 0;
@@ -89,6 +76,25 @@ static uint64_t largest_of(const sizing *s)
         value = s->sized[k].largest.value > value ? s->sized[k].largest.value : value;
     }
     return value;
+}
+
+static void say_largest(sizing *s)
+{
+    (void)snprintf(s->a->doing, sizeof s->a->doing, "%.24s %" PRIu64 ": ", s->row->key, largest_of(s));
+}
+
+static hr_status size_way(sizing *s, const hr_fit_way *way, hr_err *err)
+{
+    hr_knobs turned;
+    sized_way *one = &s->sized[s->count];
+    one->way = *way;
+    HR_TRY(hr_fit_knobs(&s->a->knobs, &way->point, &turned, err));
+    if (hr_planner_largest(s->a->planner, &turned, s->row->id, &one->largest, &s->refused) == HR_OK) {
+        s->count++;
+        say_largest(s);
+    }
+    (void)fit_goes_on(s->a, one->largest.plans);
+    return HR_OK;
 }
 
 // Of its own limit: allocators differ in that too.
@@ -113,7 +119,7 @@ static bool is_lean(const hr_fit_found *f, const hr_fit_way *w)
 static hr_status size_found(sizing *s, hr_err *err)
 {
     const hr_fit_found *f = &s->a->found;
-    for (uint32_t k = 0; k < f->count && s->count < SIZED_MAX; k++) {
+    for (uint32_t k = 0; k < f->count && s->count < SIZED_MAX && !(s->count > 0 && interrupt_seen()); k++) {
         const hr_fit_way *way = &f->ways[k];
         if ((way->on_frontier || way->on_same_frontier || is_lean(f, way)) && !is_known(s, way)) {
             HR_TRY(size_way(s, way, err));
@@ -128,7 +134,8 @@ static hr_status size_ways(sizing *s, hr_err *err)
     char value[24];
     uint64_t before = UINT64_MAX;
     HR_TRY(size_found(s, err));
-    for (int round = 1; round < ROUNDS && largest_of(s) > 0 && largest_of(s) != before; round++) {
+    for (int round = 1; round < ROUNDS && largest_of(s) > 0 && largest_of(s) != before && !interrupt_seen();
+         round++) {
         before = largest_of(s);
         (void)snprintf(value, sizeof value, "%" PRIu64, before);
         HR_TRY(hr_knobs_set(&s->a->knobs, s->row->id, value, err));
@@ -214,10 +221,37 @@ static void print_commands(const sizing *s)
     }
 }
 
+// Of the largest: allocators take more or less of what there is.
+static uint64_t limit_of(const sizing *s)
+{
+    return s->count > 0 ? s->sized[0].largest.plan.limit_bytes : s->a->found.asked.limit_bytes;
+}
+
+static bool is_shown(const sizing *s, size_t at)
+{
+    return !s->sized[at].is_beaten || at == largest_same(s);
+}
+
+// Where a row that is shown has another limit than the first.
+static void print_limits(const sizing *s)
+{
+    char limit[HR_BYTES_TEXT_MAX];
+    uint64_t least_bytes = limit_of(s), most_bytes = least_bytes;
+    for (size_t k = 0; k < s->count; k++) {
+        const uint64_t bytes = is_shown(s, k) ? s->sized[k].largest.plan.limit_bytes : least_bytes;
+        least_bytes = bytes < least_bytes ? bytes : least_bytes;
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
+    }
+    if (least_bytes != most_bytes) {
+        printf("limits differ with the allocator: %s to ", hr_bytes_human(least_bytes, limit));
+        printf("%s; above is the largest's\n", hr_bytes_human(most_bytes, limit));
+    }
+}
+
 static void print_text(const sizing *s)
 {
     char limit[HR_BYTES_TEXT_MAX];
-    const uint64_t limit_bytes = s->a->found.asked.limit_bytes;
+    const uint64_t limit_bytes = limit_of(s);
     if (largest_of(s) == 0) {
         printf("%s: not even the smallest %s fits, in any of %zu ways\n", s->args->words[0], s->row->key,
                s->count);
@@ -227,13 +261,17 @@ static void print_text(const sizing *s)
            limit_bytes > 0 ? " that fits " : " (there is no limit)",
            limit_bytes > 0 ? hr_bytes_human(limit_bytes, limit) : "", s->count, "largest", "peak", "step");
     for (size_t k = 0; k < s->count; k++) {
-        if (!s->sized[k].is_beaten || k == largest_same(s)) {
+        if (is_shown(s, k)) {
             print_row(&s->sized[k]);
         }
     }
-    puts("\nthe largest first; then what is smaller and faster for its size; peaks planned,\n"
-         "step times simulated; >=: no limit was met; ~ changes what is learned");
+    fit_print_basis(
+        s->sized[0].largest.plan.step_basis,
+        "peaks planned; the largest first, then what is smaller and faster for its size; >=: no limit "
+        "was met; ~ changes what is learned");
+    print_limits(s);
     print_commands(s);
+    fit_print_cut();
 }
 
 static void print_json(const sizing *s)
@@ -243,8 +281,8 @@ static void print_json(const sizing *s)
     emit_text(&e, "schema", "headroom.fit.largest/1");
     emit_text(&e, "preset", s->args->words[0]);
     emit_text(&e, "knob", s->row->key);
-    emit_count(&e, "limit_bytes",
-               s->a->found.asked.limit_bytes > 0 ? s->a->found.asked.limit_bytes : HR_NONE);
+    emit_count(&e, "limit_bytes", limit_of(s) > 0 ? limit_of(s) : HR_NONE);
+    emit_bool(&e, "interrupted", interrupt_seen());
     emit_array(&e, "points");
     for (size_t k = 0; k < s->count; k++) {
         const hr_largest *l = &s->sized[k].largest;
@@ -253,6 +291,7 @@ static void print_json(const sizing *s)
         emit_bool(&e, "frontier", !s->sized[k].is_beaten);
         emit_count(&e, "largest", l->value);
         emit_count(&e, "peak_in_use_bytes", l->plan.peak_in_use_bytes);
+        emit_count(&e, "limit_bytes", l->plan.limit_bytes > 0 ? l->plan.limit_bytes : HR_NONE);
         emit_real(&e, "step_seconds", l->plan.step_seconds, EMIT_EXACT);
         emit_end_object(&e);
     }
@@ -270,6 +309,7 @@ hr_status fit_largest(const cli_args *args, fit_answer *a, bool *fits, hr_err *e
         return HR_FAIL(err, NOMEM, "no host memory for %d ways", (int)SIZED_MAX);
     }
     const hr_status status = size_ways(&s, err);
+    progress_clear(&a->line);
     put_in_order(&s);
     if (status == HR_OK && cli_given(args, APP_JSON)) {
         print_json(&s);

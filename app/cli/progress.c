@@ -20,7 +20,7 @@ static const uint64_t log_pause_ns = 1000 * UINT64_C(1000000);
 static const uint64_t sentence_pause_ns = 60 * UINT64_C(1000000000),
                       epoch_pause_ns = 10 * UINT64_C(1000000000);
 
-static uint64_t now_ns(void)
+uint64_t progress_now_ns(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
@@ -31,7 +31,7 @@ void progress_begin(progress *p, FILE *out, uint64_t target_steps)
 {
     *p = (progress){.out = out, .terminal = isatty(STDERR_FILENO) != 0, .target_steps = target_steps};
     p->losses = (hr_event_losses){.student = (double)NAN, .distill = (double)NAN};
-    p->shown_ns = now_ns();
+    p->shown_ns = progress_now_ns();
 }
 
 static double examples_per_second(const progress *p)
@@ -42,7 +42,7 @@ static double examples_per_second(const progress *p)
 static void begin_interval(progress *p)
 {
     p->samples = p->busy_ns = 0;
-    p->shown_ns = now_ns();
+    p->shown_ns = progress_now_ns();
 }
 
 // "step 120 of 400"
@@ -185,7 +185,7 @@ static void say_step(progress *p, uint64_t now_ns)
 
 static bool is_time(const progress *p)
 {
-    return now_ns() - p->shown_ns >= (p->terminal ? terminal_pause_ns : log_pause_ns);
+    return progress_now_ns() - p->shown_ns >= (p->terminal ? terminal_pause_ns : log_pause_ns);
 }
 
 static bool is_due(const progress *p)
@@ -288,7 +288,7 @@ static void on_answers(progress *p, const hr_event *event)
         (void)snprintf(line, sizeof line, "teacher answers %s of %s%.80s", say_count(a->answered, answered),
                        say_count(a->samples, samples), rest);
         write_line(p, line);
-        p->shown_ns = now_ns();
+        p->shown_ns = progress_now_ns();
     }
 }
 
@@ -344,7 +344,7 @@ void progress_event(void *context, const hr_event *event)
 void progress_round(progress *p, uint32_t done, uint32_t rounds)
 {
     char line[LINE_MAX_COLUMNS], step[SAY_COUNT_TEXT_MAX], round[SAY_COUNT_TEXT_MAX], all[SAY_COUNT_TEXT_MAX];
-    const uint64_t now = now_ns();
+    const uint64_t now = progress_now_ns();
     if (now - p->shown_ns < (p->out == NULL ? log_pause_ns : sentence_pause_ns)) {
         return;
     }
@@ -356,6 +356,23 @@ void progress_round(progress *p, uint32_t done, uint32_t rounds)
         (void)fflush(p->out);
     } else {
         write_line(p, line);
+    }
+}
+
+void progress_line(progress *p, const char *line)
+{
+    if (p->terminal && is_time(p)) {
+        write_line(p, line);
+        p->shown_ns = progress_now_ns();
+    }
+}
+
+void progress_clear(progress *p)
+{
+    if (p->columns > 0) {
+        fprintf(stderr, "\r%*s\r", (int)p->columns, "");
+        (void)fflush(stderr);
+        p->columns = 0;
     }
 }
 

@@ -30,12 +30,16 @@ typedef struct progress {
     unsigned columns; // of the line on the terminal
 } progress;
 
+uint64_t progress_now_ns(void); // of a clock that goes evenly
 // `out`: where whole sentences go; NULL for lines on stderr. Borrowed.
 void progress_begin(progress *p, FILE *out, uint64_t target_steps);
 void progress_event(void *p, const hr_event *event); // an hr_event_sink
 // Within a step that takes longer than a line may: how many of its rounds are done.
 void progress_round(progress *p, uint32_t done, uint32_t rounds);
-// Ends the line on the terminal, so that something else can be written.
+// A line of one's own in the place of the one before, where stderr is a terminal, and not more often than can be read.
+void progress_line(progress *p, const char *line);
+// Ends the line on the terminal, so that something else can be written; or takes it away.
 void progress_end(progress *p);
+void progress_clear(progress *p);
 
 #endif

@@ -175,27 +175,28 @@ const char *report_seconds(double s, char text[REPORT_SECONDS_TEXT_MAX])
 static void print_time(const hr_report *r)
 {
     double s = r->step.seconds;
-    report_source letter = report_source_of_time(r);
     char seconds[REPORT_SECONDS_TEXT_MAX];
-    if (isnan(s) && !r->step.measured && was_built(r) && strcmp(r->device.kind, "cpu") == 0) {
-        puts("  step time            unknown: headroom doctor --calibrate measures it");
-    }
     if (isnan(s) || s <= 0) {
         return;
     }
-    printf("  step time            %s %c", report_seconds(s, seconds), letter);
+    // In words: "s" is a unit too.
+    printf("  step time            %s%s", report_seconds(s, seconds), r->step.measured ? " measured" : "");
     if (r->step.seconds_high > 0) {
         char range[HR_SECONDS_RANGE_MAX];
-        printf(", %s %c", hr_seconds_range(r->step.seconds_low, r->step.seconds_high, range),
-               REPORT_ESTIMATED);
+        printf(", %s as a rule", hr_seconds_range(r->step.seconds_low, r->step.seconds_high, range));
     }
     putchar('\n');
+    if (r->step.basis != HR_TIME_UNKNOWN) {
+        printf("%23s", "");
+        say_paragraph(hr_time_basis_sentence(r->step.basis), 23);
+    }
     if (!isnan(r->host.stall)) {
         char input[REPORT_SECONDS_TEXT_MAX];
-        printf("  batches              %s %c a step: %s", report_seconds(r->host.input_seconds, input),
-               REPORT_ESTIMATED, r->host.stall > 0 ? "input-bound" : "compute-bound");
+        printf("  batches              %s a step, estimated: %s",
+               report_seconds(r->host.input_seconds, input),
+               r->host.stall > 0 ? "input-bound" : "compute-bound");
         if (r->host.stall > 0) {
-            printf(", waits %.1f %% of its time %c", r->host.stall * 100, REPORT_ESTIMATED);
+            printf(", waits %.1f %% of its time", r->host.stall * 100);
         }
         putchar('\n');
     }
@@ -481,7 +482,6 @@ static uint64_t waste_when_out(const hr_report_oom *o)
 // Every change that a dry run found to fit; what it would take is a comment to the shell.
 static void print_fixes(const hr_report *r)
 {
-    report_source letter = strcmp(r->device.kind, "plan") == 0 ? REPORT_SIMULATED : REPORT_ESTIMATED;
     for (uint32_t k = 0; k < r->oom.fix_count; k++) {
         const hr_report_fix *fix = &r->oom.fixes[k];
         char peak[HR_BYTES_TEXT_MAX];
@@ -494,7 +494,7 @@ static void print_fixes(const hr_report *r)
             printf(", host %s p", hr_bytes_human(fix->host_bytes, peak));
         }
         if (isfinite(fix->seconds)) {
-            printf(", a step %s %c", report_seconds(fix->seconds, seconds), letter);
+            printf(", a step %s estimated", report_seconds(fix->seconds, seconds));
         }
         printf("; %s\n", fix->cost);
     }

@@ -86,6 +86,16 @@ static const char *source_word(uint32_t value)
     return value != 0 ? "measured" : "simulated";
 }
 
+static const char *basis_word(uint32_t value)
+{
+    return hr_time_basis_name((hr_time_basis)value);
+}
+
+static bool is_estimated(const hr_report *r)
+{
+    return r->step.basis != HR_TIME_UNKNOWN;
+}
+
 // ---- rows ---------------------------------------------------------------------------------------------------------
 
 #define IN(member, shown, of) HR_FIELD(hr_report, member, shown, of)
@@ -202,6 +212,7 @@ static const hr_field step[] = {
     IN(step.seconds_low, "seconds_low", REAL),
     IN(step.seconds_high, "seconds_high", REAL),
     WORD(hr_report, step.measured, "seconds_source", source_word, 2, is_timed),
+    WORD(hr_report, step.basis, "seconds_basis", basis_word, HR_TIME_BASIS_COUNT, is_estimated),
     ROWS(hr_report, step.implementations, step.implementation_count, "implementations", implementation),
     ROWS(hr_report, step.fallbacks, step.fallback_count, "fallbacks", fallback),
     OBJECT("unserved", unserved, has_unserved),

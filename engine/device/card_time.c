@@ -264,6 +264,21 @@ void card_time_init(card_time *t, const hr_card *card, bool tf32, bool captured)
                      .captured = captured};
 }
 
+hr_status card_time_open(card_time *t, const hr_card *card, bool tf32, bool captured, hr_err *err)
+{
+    hr_card usual = {0};
+    if (card == NULL) {
+        HR_TRY(hr_card_load(HR_CARD_UNLIMITED, &usual, err));
+    }
+    card_time_init(t, card != NULL ? card : &usual, tf32, captured);
+    return HR_OK;
+}
+
+hr_time_basis card_time_basis(const card_time *t)
+{
+    return strcmp(t->card.name, HR_CARD_UNLIMITED) == 0 ? HR_TIME_USUAL_CARD : HR_TIME_DATASHEET;
+}
+
 uint64_t card_time_ns(const card_time *t, const program *p, const instr *i)
 {
     return cost_family_of(i) == COST_NOTHING ? 0 : (uint64_t)llround(seconds_of(t, p, i) * 1e9);

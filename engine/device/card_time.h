@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "headroom/card.h"
+#include "headroom/time_basis.h"
 
 #include "device/card_rates.h"
 #include "program/program.h"
@@ -28,6 +29,10 @@ typedef struct card_time {
 } card_time;
 
 void card_time_init(card_time *t, const hr_card *card, bool tf32, bool captured);
+// NULL: the card `unlimited`, whose times are those of a usual one.
+HR_MUST_CHECK hr_status card_time_open(card_time *t, const hr_card *card, bool tf32, bool captured,
+                                       hr_err *err);
+hr_time_basis card_time_basis(const card_time *t);
 // On the card. Copies on the lanes h2d and d2h go at the speed of the link. 0 for what the executor does itself.
 uint64_t card_time_ns(const card_time *t, const program *p, const instr *i);
 // On the host, which issues it: slowly where an interpreter comes to one operation after the other (program.eager).

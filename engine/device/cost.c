@@ -6,6 +6,11 @@
 
 #include "base/host_mem.h"
 
+hr_time_basis cost_basis(const device_ops *device, void *context)
+{
+    return device->time_basis == NULL ? HR_TIME_UNKNOWN : device->time_basis(context);
+}
+
 // ---- families -------------------------------------------------------------------------------------------------
 
 static const char *const names[] = {
@@ -259,8 +264,8 @@ static told *ask_all(const device_ops *device, void *context, const program *p)
 hr_status cost_step_times(const device_ops *device, void *context, const program *p, cost_times *out,
                           hr_err *err)
 {
-    *out = (cost_times){(double)NAN, (double)NAN, (double)NAN};
-    if (device->tells_time == NULL || !device->tells_time(context)) {
+    *out = (cost_times){(double)NAN, (double)NAN, (double)NAN, cost_basis(device, context)};
+    if (out->basis == HR_TIME_UNKNOWN) {
         return HR_OK;
     }
     told *of = ask_all(device, context, p);

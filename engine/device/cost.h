@@ -18,6 +18,8 @@
 #include "device/device.h"
 #include "program/program.h"
 
+// From what this device tells times.
+hr_time_basis cost_basis(const device_ops *device, void *context);
 const char *cost_family_name(cost_family family);
 // NOTHING: views, events, and what the executor does itself.
 cost_family cost_family_of(const instr *i);
@@ -55,6 +57,7 @@ void timeline_skip(timeline *t, const timeline *before, uint64_t rounds);
 // the others. NaN, both, when the device cannot tell.
 typedef struct cost_times {
     double seconds, low_seconds, high_seconds;
+    hr_time_basis basis; // UNKNOWN: all of them are NaN
 } cost_times;
 
 // One step of p, rounds of REPEAT included: what the executor's clock would show. Takes microseconds: rounds are played

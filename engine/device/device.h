@@ -9,6 +9,7 @@
 
 #include "headroom/card.h"
 #include "headroom/status.h"
+#include "headroom/time_basis.h"
 
 #include "base/pinned.h"
 #include "memory/backing.h"
@@ -169,9 +170,9 @@ typedef struct device_ops {
     hr_status (*took)(void *kernels, uint32_t at, uint64_t *ns, hr_err *err);
     void (*outside)(void *context, device_outside *out); // optional
     bool (*facts)(void *context, device_facts *out); // optional; false: no card is there, or it does not say
-    // optional, both: does the device know how long instructions take (its card, or a calibration of this machine,
-    // says so), and how long instruction i of p takes; 0 when it does not know. See device/cost.h. Thread-safe.
-    bool (*tells_time)(void *context);
+    // optional, both: from what the device knows how long instructions take, and how long instruction i of p takes; 0 where
+    // that is UNKNOWN, as it is without them. See device/cost.h. Thread-safe.
+    hr_time_basis (*time_basis)(void *context);
     uint64_t (*duration_ns)(void *context, const program *p, const instr *i);
     // optional: how long the host takes to issue it, which it does ahead of the device. NULL: no time.
     uint64_t (*issue_ns)(void *context, const program *p, const instr *i);

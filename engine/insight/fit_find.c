@@ -160,6 +160,11 @@ const hr_fit_way *hr_fit_fastest(const hr_fit_found *f, bool may_learn)
 
 // ---- as it is shown -------------------------------------------------------------------------------------------
 
+static const char *basis_word(uint32_t value)
+{
+    return hr_time_basis_name((hr_time_basis)value);
+}
+
 static const hr_field way_fields[] = {
     HR_FIELD(hr_fit_way, point.knobs, "knobs", PAIRS),
     HR_FIELD(hr_fit_way, point.plan.fits, "fits", FLAG),
@@ -172,6 +177,12 @@ static const hr_field way_fields[] = {
     HR_FIELD(hr_fit_way, point.plan.step_seconds, "step_seconds", REAL),
     HR_FIELD(hr_fit_way, point.plan.step_seconds_low, "step_seconds_low", REAL),
     HR_FIELD(hr_fit_way, point.plan.step_seconds_high, "step_seconds_high", REAL),
+    {.name = "step_seconds_basis",
+     .kind = HR_FIELD_WORD,
+     .offset = offsetof(hr_fit_way, point.plan.step_basis),
+     .size = sizeof(hr_time_basis),
+     .word = basis_word,
+     .most = HR_TIME_BASIS_COUNT},
     HR_FIELD_END,
 };
 

@@ -247,6 +247,7 @@ static hr_status plan_compiled(const play_case *c, bool roughly, hr_whatif *out,
     out->step_seconds = times.seconds;
     out->step_seconds_low = times.low_seconds;
     out->step_seconds_high = times.high_seconds;
+    out->step_basis = times.basis;
     return HR_OK;
 }
 

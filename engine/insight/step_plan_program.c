@@ -33,7 +33,7 @@ static bool add_shape(step_plan_draft *d, const hr_shape *shape, uint32_t *at)
 
 static bool tells_time(const play_case *c)
 {
-    return c->device->tells_time != NULL && c->device->tells_time(c->device_context);
+    return cost_basis(c->device, c->device_context) != HR_TIME_UNKNOWN;
 }
 
 static uint32_t layer_of(const step_plan_draft *d, uint32_t layer)

@@ -31,7 +31,7 @@ static void print_tensors(const program *p, const uint32_t *ids, uint32_t count,
 static void print_times(const program *p, uint32_t at, const instr_times *times, const device_ops *device,
                         void *context, FILE *out)
 {
-    const bool tells = device->tells_time != NULL && device->tells_time(context);
+    const bool tells = cost_basis(device, context) != HR_TIME_UNKNOWN;
     const uint64_t steps = times->steps < 2 ? 0 : times->steps - 1;
     fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
             steps < INSTR_TIMES_STEPS ? steps : INSTR_TIMES_STEPS, instr_times_median_ns(times, at),

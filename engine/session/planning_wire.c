@@ -107,6 +107,7 @@ static void put_plan(wire_out *o, const hr_whatif *w)
     wire_put(o, &w->step_seconds, sizeof w->step_seconds);
     wire_put(o, &w->step_seconds_low, sizeof w->step_seconds_low);
     wire_put(o, &w->step_seconds_high, sizeof w->step_seconds_high);
+    wire_put_u32(o, w->step_basis);
     wire_put_u64(o, w->host_bytes);
     wire_put_u64(o, w->host_missing_bytes);
     wire_put_u64(o, w->h2d_bytes);
@@ -118,6 +119,13 @@ static void get_time(wire_in *in, double *seconds)
 {
     wire_get(in, seconds, sizeof *seconds);
     in->bad = in->bad || !(isnan(*seconds) || (*seconds >= 0 && isfinite(*seconds)));
+}
+
+static hr_time_basis get_basis(wire_in *in)
+{
+    const uint32_t basis = wire_get_u32(in);
+    in->bad = in->bad || basis >= HR_TIME_BASIS_COUNT;
+    return in->bad ? HR_TIME_UNKNOWN : (hr_time_basis)basis;
 }
 
 static void get_plan(wire_in *in, hr_whatif *w)
@@ -132,6 +140,7 @@ static void get_plan(wire_in *in, hr_whatif *w)
     get_time(in, &w->step_seconds);
     get_time(in, &w->step_seconds_low);
     get_time(in, &w->step_seconds_high);
+    w->step_basis = get_basis(in);
     w->host_bytes = wire_get_u64(in);
     w->host_missing_bytes = wire_get_u64(in);
     w->h2d_bytes = wire_get_u64(in);

@@ -25,7 +25,7 @@ static void look_at(const device_ops *device, hr_device_info *out)
         if (device->facts != NULL && device->facts(context, &facts)) {
             keep_card(&facts, out->remark, sizeof out->remark);
         }
-        out->calibrated = device->tells_time != NULL && device->tells_time(context);
+        out->calibrated = device->time_basis != NULL && device->time_basis(context) == HR_TIME_CALIBRATION;
     }
     if (out->available || out->plans) {
         device->close(context);

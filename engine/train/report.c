@@ -182,6 +182,7 @@ static hr_status fill_step(const hr_engine *e, hr_report *r, hr_err *err)
     r->step.seconds = times.seconds;
     r->step.seconds_low = times.low_seconds;
     r->step.seconds_high = times.high_seconds;
+    r->step.basis = times.basis;
     return HR_OK;
 }
 

@@ -147,6 +147,32 @@ START_TEST(every_point_is_a_plan_and_the_fastest_is_the_fastest)
 }
 END_TEST
 
+// Where nothing was measured and no card is named, too: by an estimate that says what it is.
+static const struct {
+    const char *fit, *basis;
+} unmeasured[] = {
+    {"fit mlp -s device.kind=reference --json", "usual_cores"},
+    {"fit mlp -s device.kind=plan --json", "usual_card"},
+    {"fit mlp -s device.kind=plan --card rtx3070-8g --json", "datasheet"},
+};
+
+START_TEST(a_time_that_nobody_measured_is_estimated_and_the_fastest_is_first)
+{
+    json_t *document = json_of(unmeasured[_i].fit, 0);
+    const json_t *point, *fastest = json_object_get(document, "fastest");
+    const double least = json_number_value(json_object_get(fastest, "step_seconds"));
+    size_t k;
+    ck_assert_double_gt(least, 0);
+    json_array_foreach(json_object_get(document, "points"), k, point)
+    {
+        ck_assert_str_eq(text(point, "step_seconds_basis"), unmeasured[_i].basis);
+        ck_assert(!json_is_true(json_object_get(point, "fits")) ||
+                  json_number_value(json_object_get(point, "step_seconds")) >= least);
+    }
+    json_decref(document);
+}
+END_TEST
+
 START_TEST(what_is_kept_is_turned_nowhere)
 {
     json_t *document =
@@ -312,7 +338,7 @@ START_TEST(a_wrong_question_says_what_to_ask)
          "--max batch.size"},
         {"fit demo --max batch.size --cards", "--max and --cards are two questions", "--cards"},
         {"fit demo --card rtx3070", "rtx3070", "device.card"},
-        {"fit demo --vram much", "device.vram", "device.vram=64MiB"},
+        {"fit demo --vram much", "device.vram", "--vram 64MiB"},
         {"fit nothing_like_it", "no preset is called", "headroom presets"},
     };
     outcome o = program_run(rows[_i].words);
@@ -372,6 +398,8 @@ int main(void)
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, every_point_is_a_plan_and_the_fastest_is_the_fastest, 0,
                         HEADROOM_SANITIZED ? 1 : (int)(sizeof cases / sizeof *cases));
+    tcase_add_loop_test(tc, a_time_that_nobody_measured_is_estimated_and_the_fastest_is_first, 0,
+                        sizeof unmeasured / sizeof *unmeasured);
     tcase_add_test(tc, what_is_kept_is_turned_nowhere);
     tcase_add_loop_test(tc, an_answer_that_is_run_holds_what_was_planned, 0, 3);
     tcase_add_test(tc, what_cannot_fit_ends_with_1_and_says_the_least);

@@ -69,6 +69,7 @@ static const struct {
     {"step.seconds_low", "rn"},
     {"step.seconds_high", "rn"},
     {"step.seconds_source", "sn"},
+    {"step.seconds_basis", "sn"},
     {"memory.limit_bytes", "i"},
     {"memory.peak_pool_bytes", "in"},
     {"memory.peak_in_use_bytes", "in"},
@@ -373,9 +374,11 @@ START_TEST(a_run_says_what_it_measured_and_a_plan_does_not_pretend)
     ck_assert_str_eq(json_string_value(at(run, "train.data")), "generated");
     ck_assert_uint_eq(strlen(json_string_value(at(run, "train.weights_sha256"))), 64);
     ck_assert(json_real_value(at(run, "train.loss_first")) > 0);
-    ck_assert(json_is_null(at(plan, "step.seconds")) && json_is_null(at(plan, "step.seconds_source")));
+    ck_assert(json_is_null(at(run, "step.seconds_basis")));
+    ck_assert_str_eq(json_string_value(at(plan, "step.seconds_basis")), "usual_cores");
     ck_assert(json_is_null(at(plan, "train.loss_last")) && json_is_null(at(plan, "train.weights_sha256")));
     ck_assert_str_eq(json_string_value(at(simulated, "step.seconds_source")), "simulated");
+    ck_assert_str_eq(json_string_value(at(simulated, "step.seconds_basis")), "datasheet");
     ck_assert(json_is_null(at(simulated, "train.loss_last")));
     json_decref(run);
     json_decref(plan);

@@ -24,6 +24,7 @@ static void tell(app *a, uint32_t index, const char *knobs, double mib, double s
     plan->fits = plan->peak_in_use_bytes <= plan->limit_bytes;
     plan->missing_bytes = plan->fits ? 0 : plan->peak_in_use_bytes - plan->limit_bytes;
     plan->step_seconds = seconds;
+    plan->step_basis = isnan(seconds) ? HR_TIME_UNKNOWN : HR_TIME_DATASHEET;
     snprintf(answer.point.knobs, sizeof answer.point.knobs, "%s", knobs);
     app_take_fit(a, &answer);
 }
@@ -458,7 +459,7 @@ START_TEST(points_of_one_place_are_drawn_apart_and_more_are_counted)
     a = with_points(mib, seconds, 64); // what has none is counted, up to nine
     ck_assert_int_eq(count_of(a, "○"), 4);
     ck_assert(shows(a, "9○") || shows(a, "○9"));
-    ck_assert(shows(a, "step_seconds · 2-9 points"));
+    ck_assert(shows(a, "step_seconds, datasheet · 2-9 points"));
     for (size_t i = 0; i < a->feed.fit.count; i++) { // whichever is picked is seen
         pick_point(a, i);
         ck_assert_int_eq(count_of(a, "◆"), 1);

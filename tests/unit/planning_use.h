@@ -88,6 +88,7 @@ static inline bool same_plan(const hr_whatif *a, const hr_whatif *b)
            a->host_bytes == b->host_bytes && a->host_missing_bytes == b->host_missing_bytes &&
            a->h2d_bytes == b->h2d_bytes &&
            memcmp(&a->step_seconds, &b->step_seconds, sizeof a->step_seconds) == 0 &&
+           a->step_basis == b->step_basis &&
            memcmp(&a->step_seconds_low, &b->step_seconds_low, sizeof a->step_seconds_low) == 0 &&
            memcmp(&a->step_seconds_high, &b->step_seconds_high, sizeof a->step_seconds_high) == 0;
 }

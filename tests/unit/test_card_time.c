@@ -210,17 +210,28 @@ START_TEST(an_engine_behind_the_first_is_slower_and_a_kernel_of_our_own_slower_s
 }
 END_TEST
 
-START_TEST(an_estimate_comes_with_a_range_and_what_is_not_estimated_does_not)
+START_TEST(an_estimate_comes_with_a_range)
 {
     const hr_whatif w = plan_of("resnet50", (const char *const[]){A100, NULL});
     ck_assert(w.step_seconds_low < w.step_seconds && w.step_seconds < w.step_seconds_high);
     ck_assert(w.step_seconds_high < 2 * w.step_seconds_low);
     const hr_whatif tight = plan_of("resnet50", (const char *const[]){A100, "workspace.limit=0B", NULL});
     ck_assert_double_gt(tight.step_seconds_high / tight.step_seconds, w.step_seconds_high / w.step_seconds);
+}
+END_TEST
+
+// Whatever the limit.
+START_TEST(without_a_card_a_step_takes_what_it_takes_on_the_card_unlimited)
+{
     const hr_whatif none = plan_of(
         "resnet50", (const char *const[]){"device.kind=plan", "device.card=", "device.vram=80GiB", NULL});
-    ck_assert_double_nan(none.step_seconds_low);
-    ck_assert_double_nan(none.step_seconds_high);
+    const hr_whatif unlimited =
+        plan_of("resnet50", (const char *const[]){"device.kind=plan", "device.card=unlimited", NULL});
+    const hr_whatif named = plan_of("resnet50", (const char *const[]){A100, NULL});
+    ck_assert_double_eq(none.step_seconds, unlimited.step_seconds);
+    ck_assert_int_eq(none.step_basis, HR_TIME_USUAL_CARD);
+    ck_assert_int_eq(unlimited.step_basis, HR_TIME_USUAL_CARD);
+    ck_assert_int_eq(named.step_basis, HR_TIME_DATASHEET);
 }
 END_TEST
 
@@ -263,7 +274,8 @@ int main(void)
                    an_interpreter_issues_more_slowly_than_a_graph_and_a_captured_step_is_issued_by_nobody);
     tcase_add_test(all, a_smaller_workspace_limit_never_makes_a_step_faster);
     tcase_add_test(all, an_engine_behind_the_first_is_slower_and_a_kernel_of_our_own_slower_still);
-    tcase_add_test(all, an_estimate_comes_with_a_range_and_what_is_not_estimated_does_not);
+    tcase_add_test(all, an_estimate_comes_with_a_range);
+    tcase_add_test(all, without_a_card_a_step_takes_what_it_takes_on_the_card_unlimited);
     tcase_add_test(all, launches_are_what_small_steps_take);
     tcase_add_test(all, tf32_shortens_a_float32_step_and_no_other);
     suite_add_tcase(suite, all);

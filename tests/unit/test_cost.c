@@ -11,9 +11,9 @@
 enum { MAX_INSTRS = 64, MAX_EVENTS = 6 };
 
 // An instruction takes as many nanoseconds as it has FLOPs.
-static bool knows(void *context)
+static hr_time_basis knows(void *context)
 {
-    return *(const bool *)context;
+    return *(const bool *)context ? HR_TIME_CALIBRATION : HR_TIME_UNKNOWN;
 }
 
 static uint64_t flops_as_ns(void *context, const program *p, const instr *i)
@@ -30,7 +30,7 @@ static uint64_t bytes_as_ns(void *context, const program *p, const instr *i)
 }
 
 static const device_ops device = {
-    .name = "test", .tells_time = knows, .duration_ns = flops_as_ns, .issue_ns = bytes_as_ns};
+    .name = "test", .time_basis = knows, .duration_ns = flops_as_ns, .issue_ns = bytes_as_ns};
 
 static double seconds_of(const instr *instrs, uint32_t count)
 {

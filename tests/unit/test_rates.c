@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/host_mem.h"
 #include "device/rates.h"
+#include "device/rates_usual.h"
 #include "insight/rate_fit.h"
 #include "memory/heap.h"
 
@@ -60,6 +61,34 @@ static bool holds(uint64_t key, uint64_t seed)
     cost_rates found, expected = draw_rates(seed);
     return rates_load(path, key, &found) && memcmp(&found, &expected, sizeof found) == 0;
 }
+
+// ---- what cores usually take ------------------------------------------------------------------------------------
+
+static uint64_t usual_ns(double threads, double lanes, bool has_half, hr_op op, hr_dtype dtype, uint64_t work)
+{
+    cost_rates r;
+    const tensor t = {.name = "t", .shape = shape_of(1, (const int64_t[]){1}), .dtype = dtype};
+    const instr i = {.op = op, .in_count = 1, .out_count = 1, .flops = 64 * work, .bytes_moved = work};
+    const program p = {.tensors = &t, .instrs = &i, .tensor_count = 1, .instr_count = 1, .batch = 1};
+    rates_usual(&r, threads, lanes, has_half);
+    return rates_ns(&r, &p, &i);
+}
+
+START_TEST(usual_cores_are_slower_with_more_to_do_and_faster_with_more_of_them)
+{
+    static const hr_op ops[] = {HR_OP_DENSE, HR_OP_CONV2D, HR_OP_RELU, HR_OP_ADAM, HR_OP_LAYER_NORM};
+    const uint64_t work = 1 << 22;
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        const uint64_t ns = usual_ns(2, 8, false, ops[k], HR_F32, work);
+        ck_assert_uint_gt(ns, 0);
+        ck_assert_uint_gt(usual_ns(2, 8, false, ops[k], HR_F32, 2 * work), ns);
+        ck_assert_uint_gt(usual_ns(1, 8, false, ops[k], HR_F32, work), ns);
+        ck_assert_uint_ge(usual_ns(2, 4, false, ops[k], HR_F32, work), ns);
+        ck_assert_uint_gt(usual_ns(2, 8, false, ops[k], HR_BF16, work),
+                          usual_ns(2, 8, true, ops[k], HR_BF16, work) - 1);
+    }
+}
+END_TEST
 
 // ---- the file -------------------------------------------------------------------------------------------------
 
@@ -345,6 +374,7 @@ int main(void)
     TCase *all = tcase_create("promises");
     tcase_add_checked_fixture(all, make_folder, remove_folder);
     tcase_add_test(all, what_is_kept_is_found_under_its_key);
+    tcase_add_test(all, usual_cores_are_slower_with_more_to_do_and_faster_with_more_of_them);
     tcase_add_test(all, a_damaged_file_is_as_if_it_were_not_there);
     tcase_add_test(all, numbers_that_no_machine_has_are_refused);
     tcase_add_test(all, a_file_operation_that_fails_leaves_the_old_file);

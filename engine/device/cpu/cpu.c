@@ -14,6 +14,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "base/workers.h"
+#include "device/rates_usual.h"
 #include "gemm.h"
 #include "running.h"
 
@@ -66,6 +67,9 @@ static hr_status cpu_open(const device_options *options, void **context, hr_err 
     device->key = target_key(device);
     char path[PATH_BYTES];
     device->calibrated = rates_path(path, sizeof path) && rates_load(path, device->key, &device->rates);
+    if (!device->calibrated) {
+        rates_usual(&device->rates, device->threads, onednn_lanes(), device->bf16);
+    }
     *context = device;
     return HR_OK;
 }
@@ -80,23 +84,21 @@ static uint32_t cpu_threads(void *context)
     return ((const cpu_device *)context)->threads;
 }
 
-static bool cpu_tells_time(void *context)
+static hr_time_basis cpu_time_basis(void *context)
 {
-    return ((const cpu_device *)context)->calibrated;
+    return ((const cpu_device *)context)->calibrated ? HR_TIME_CALIBRATION : HR_TIME_USUAL_CORES;
 }
 
 static uint64_t cpu_duration_ns(void *context, const program *p, const instr *i)
 {
-    const cpu_device *device = context;
-    return device->calibrated ? rates_ns(&device->rates, p, i) : 0;
+    return rates_ns(&((const cpu_device *)context)->rates, p, i);
 }
 
 // Of a step as a whole, by which calibration was off for models that it had not seen.
 static double cpu_spread(void *context, const instr *i)
 {
-    const cpu_device *device = context;
     (void)i;
-    return device->calibrated ? device->rates.spread : 1;
+    return ((const cpu_device *)context)->rates.spread;
 }
 
 static void cpu_isa(void *context, char *name, uint32_t size)
@@ -282,7 +284,7 @@ const device_ops device_cpu = {
     .load = cpu_load,
     .unload = cpu_unload,
     .run = cpu_run_instr,
-    .tells_time = cpu_tells_time,
+    .time_basis = cpu_time_basis,
     .duration_ns = cpu_duration_ns,
     .spread = cpu_spread,
     .copy_in = cpu_copy_in,

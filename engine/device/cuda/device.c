@@ -242,12 +242,10 @@ static hr_status cuda_open(const device_options *options, void **context, hr_err
     device->deterministic = options->deterministic;
     device->capture = options->capture;
     device->search = options->search;
-    if (options->card != NULL) {
-        device->dressed = true;
-        card_time_init(&device->speed, options->card, options->tf32, options->capture);
+    hr_status status = card_time_open(&device->speed, options->card, options->tf32, options->capture, err);
+    if (status == HR_OK) {
+        status = device->plan_only ? plan_card(device, options->card, err) : open_card(device, err);
     }
-    const hr_status status =
-        device->plan_only ? plan_card(device, options->card, err) : open_card(device, err);
     if (status != HR_OK) {
         cuda_close(device);
         return status;
@@ -273,21 +271,19 @@ static void cuda_isa(void *context, char *name, uint32_t size)
 
 // ---- time ---------------------------------------------------------------------------------------------------------
 
-static bool cuda_tells_time(void *context)
+static hr_time_basis cuda_time_basis(void *context)
 {
-    return ((const cuda_device *)context)->dressed;
+    return card_time_basis(&((const cuda_device *)context)->speed);
 }
 
 static uint64_t cuda_duration_ns(void *context, const program *p, const instr *i)
 {
-    const cuda_device *device = context;
-    return device->dressed ? card_time_ns(&device->speed, p, i) : 0;
+    return card_time_ns(&((const cuda_device *)context)->speed, p, i);
 }
 
 static uint64_t cuda_issue_ns(void *context, const program *p, const instr *i)
 {
-    const cuda_device *device = context;
-    return device->dressed ? card_issue_ns(&device->speed, p, i) : 0;
+    return card_issue_ns(&((const cuda_device *)context)->speed, p, i);
 }
 
 static double cuda_spread(void *context, const instr *i)
@@ -384,7 +380,7 @@ const device_ops device_cuda = {
     .took = cuda_took,
     .outside = cuda_outside,
     .facts = cuda_facts,
-    .tells_time = cuda_tells_time,
+    .time_basis = cuda_time_basis,
     .duration_ns = cuda_duration_ns,
     .issue_ns = cuda_issue_ns,
     .spread = cuda_spread,

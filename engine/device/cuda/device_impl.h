@@ -18,9 +18,8 @@ struct cuda_device {
     char isa[CUDA_ISA_MAX];     // "sm_90 NVIDIA H200"
     uint64_t key;               // of every answer
     bool plan_only, tf32, deterministic, capture, search;
-    bool dressed; // a card file says how fast it is
-    card_time speed;
-    bool lost; // a call said so: nothing is waited for any more
+    card_time speed; // of the card that is named
+    bool lost;       // a call said so: nothing is waited for any more
     pthread_mutex_t asking;
     struct graph_library *graphs; // graph_library.h
     // The rest is of a card that is there.

@@ -13,7 +13,7 @@
 #include "device/card_time.h"
 #include "device/device.h"
 
-// Without a card: what a CUDA driver hands out, and no times.
+// Without a card: what a CUDA driver hands out.
 enum { UNDRESSED_GRANULARITY_BYTES = 2 * 1024 * 1024 };
 
 // What cuDNN 9.19's first choice asks for a 3×3 convolution on sm_90, whatever the shape: tables of the implicit
@@ -22,7 +22,7 @@ enum { PRODUCT_TABLE_BYTES = 131, SPLIT_COUNTERS_BYTES = 64, SPLITS = 2 };
 
 typedef struct plan_context {
     bool dressed;
-    card_time speed; // zero when not dressed
+    card_time speed; // when not dressed, of the card `unlimited`
 } plan_context;
 
 typedef struct plan_program {
@@ -101,21 +101,19 @@ static void plan_target(void *context, hr_target *out)
 
 // ---- time -----------------------------------------------------------------------------------------------------
 
-static bool plan_tells_time(void *context)
+static hr_time_basis plan_time_basis(void *context)
 {
-    return ((const plan_context *)context)->dressed;
+    return card_time_basis(&((const plan_context *)context)->speed);
 }
 
 static uint64_t plan_duration_ns(void *context, const program *p, const instr *i)
 {
-    const plan_context *plan = context;
-    return plan->dressed ? card_time_ns(&plan->speed, p, i) : 0;
+    return card_time_ns(&((const plan_context *)context)->speed, p, i);
 }
 
 static uint64_t plan_issue_ns(void *context, const program *p, const instr *i)
 {
-    const plan_context *plan = context;
-    return plan->dressed ? card_issue_ns(&plan->speed, p, i) : 0;
+    return card_issue_ns(&((const plan_context *)context)->speed, p, i);
 }
 
 static double plan_spread(void *context, const instr *i)
@@ -133,11 +131,14 @@ static hr_status plan_open(const device_options *options, void **context, hr_err
     if (plan == NULL) {
         return HR_FAIL(err, NOMEM, "the plan device needs %zu bytes", sizeof *plan);
     }
-    if (options->card != NULL) {
-        plan->dressed = true;
-        card_time_init(&plan->speed, options->card, options->tf32, options->capture);
+    plan->dressed = options->card != NULL;
+    const hr_status status =
+        card_time_open(&plan->speed, options->card, options->tf32, options->capture, err);
+    if (status != HR_OK) {
+        hr_free(plan);
+        *context = NULL;
     }
-    return HR_OK;
+    return status;
 }
 
 static void plan_close(void *context)
@@ -154,7 +155,8 @@ static void plan_isa(void *context, char *text, uint32_t size)
 static hr_status plan_memory(void *context, uint64_t capacity_bytes, bool numbers, backing *out, hr_err *err)
 {
     (void)numbers; // it has nothing else
-    const uint64_t card_bytes = ((const plan_context *)context)->speed.card.granularity_bytes;
+    const plan_context *plan = context;
+    const uint64_t card_bytes = plan->dressed ? plan->speed.card.granularity_bytes : 0;
     return backing_numbers_open(capacity_bytes, card_bytes > 0 ? card_bytes : UNDRESSED_GRANULARITY_BYTES,
                                 out, err);
 }
@@ -214,7 +216,7 @@ const device_ops device_plan = {
     .load = plan_load,
     .unload = plan_unload,
     .run = plan_run,
-    .tells_time = plan_tells_time,
+    .time_basis = plan_time_basis,
     .duration_ns = plan_duration_ns,
     .issue_ns = plan_issue_ns,
     .spread = plan_spread,

@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "base/hash.h"
 #include "base/host_mem.h"
+#include "device/rates_usual.h"
 #include "kernels.h"
 
 enum { PAGE_BYTES = 4096 };
@@ -419,18 +420,26 @@ static hr_status reference_run(void *context, void *kernels, uint32_t instr_inde
     return HR_OK;
 }
 
+// One thread, and loops that a compiler vectorises here and there.
+static const double loop_lanes = 0.05;
+
 // ---- device ---------------------------------------------------------------------------------------------------
 
 static hr_status reference_open(const device_options *options, void **context, hr_err *err)
 {
-    (void)options, (void)err;
-    *context = NULL; // it has no state
+    (void)options;
+    cost_rates *rates = hr_calloc(1, sizeof *rates); // it has no other state
+    *context = rates;
+    if (rates == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory for the reference device");
+    }
+    rates_usual(rates, 1, loop_lanes, true);
     return HR_OK;
 }
 
 static void reference_close(void *context)
 {
-    (void)context;
+    hr_free(context);
 }
 
 static void reference_isa(void *context, char *text, uint32_t size)
@@ -472,6 +481,25 @@ static hr_status reference_copy_out(void *context, uint64_t address, void *host,
     return HR_OK;
 }
 
+// ---- time -----------------------------------------------------------------------------------------------------
+
+static hr_time_basis reference_time_basis(void *context)
+{
+    (void)context;
+    return HR_TIME_USUAL_CORES;
+}
+
+static uint64_t reference_duration_ns(void *context, const program *p, const instr *i)
+{
+    return rates_ns(context, p, i);
+}
+
+static double reference_spread(void *context, const instr *i)
+{
+    (void)i;
+    return ((const cost_rates *)context)->spread;
+}
+
 const device_ops device_reference = {
     .name = "reference",
     .line = "plain C loops in float64 on one thread: slow, and the judge of every other device",
@@ -483,6 +511,9 @@ const device_ops device_reference = {
     .load = reference_load,
     .unload = reference_unload,
     .run = reference_run,
+    .time_basis = reference_time_basis,
+    .duration_ns = reference_duration_ns,
+    .spread = reference_spread,
     .copy_in = reference_copy_in,
     .copy_out = reference_copy_out,
 };

@@ -24,6 +24,7 @@
 #include "headroom/preset.h"
 #include "headroom/report.h"
 #include "headroom/status.h"
+#include "headroom/time_basis.h"
 
 // X(ID, "name")
 #define HR_ENGINE_STATE_MAP(X)                                                                               \
@@ -166,9 +167,10 @@ typedef struct hr_whatif {
     uint64_t peak_in_use_bytes; // when it fits on the device; otherwise limit + missing bytes
     uint64_t missing_bytes; // from the limit to the smallest that was tried and holds it with this allocator
     bool is_at_least;       // of a search: no limit was tried, only what is asked for: it may miss more
-    double step_seconds;    // simulated; NaN when the device cannot tell: no card, no calibration
+    double step_seconds;    // simulated
     double step_seconds_low,
-        step_seconds_high;       // between which it lies as a rule; NaN when the device cannot tell
+        step_seconds_high;       // between which it lies as a rule
+    hr_time_basis step_basis;    // what these are made from; UNKNOWN: all three are NaN
     uint64_t host_bytes;         // that the host holds for it; HR_NONE: its data set cannot be read
     uint64_t host_missing_bytes; // of them, beyond pipeline.ram_limit; 0: it is kept, or none is set
     uint64_t h2d_bytes;          // copied to the device, a step

@@ -94,7 +94,7 @@ typedef struct hr_fit_found {
 } hr_fit_found;
 
 // The whole search; it returns when its threads have ended. `goes_on` (NULL: to the end) is asked after every point, and before what comes nearest is planned to the byte; what was found until it says no
-// is there. The errors of hr_planner_plan; NOMEM.
+// is there. While it is asked, `out` has what was found so far, in no order. The errors of hr_planner_plan; NOMEM.
 HR_MUST_CHECK hr_status hr_planner_fit(const hr_planner *planner, const hr_knobs *knobs,
                                        const hr_fit_wish *wish, bool (*goes_on)(void *context), void *context,
                                        hr_fit_found *out, hr_err *err);

@@ -10,6 +10,7 @@
 #include "headroom/category.h"
 #include "headroom/knobs.h"
 #include "headroom/status.h"
+#include "headroom/time_basis.h"
 
 enum { HR_NAME_MAX = 96, HR_SHAPE_TEXT_MAX = 64, HR_SHA256_TEXT_MAX = 65 };
 
@@ -232,7 +233,8 @@ typedef struct hr_report {
         uint64_t flops;
         double seconds; // median of the training steps
         double seconds_low,
-            seconds_high; // of an estimate, between which it lies as a rule; NaN of what was measured
+            seconds_high;    // of an estimate, between which it lies as a rule; NaN of what was measured
+        hr_time_basis basis; // of seconds that were not measured; UNKNOWN of others
         bool measured;
         hr_report_implementation
             implementations[HR_LIBRARIES_MAX]; // in the order of their first instructions

@@ -78,6 +78,7 @@
 ---@field seconds_low? number what an estimated step takes at least, as a rule
 ---@field seconds_high? number what an estimated step takes at most, as a rule
 ---@field seconds_source? string whether seconds were measured or simulated
+---@field seconds_basis? string what an estimated step time is made from: calibration, datasheet, usual_card, usual_cores
 ---@field implementations hr.Result.step.implementations[] the libraries that compute a step, each with its instructions
 ---@field fallbacks hr.Result.step.fallbacks[] of each kind of operation, what kernels of our own compute because a library refused it
 ---@field unserved hr.Result.step.unserved|nil convolutions of PyTorch's without a workspace, as cuDNN has no engine for them

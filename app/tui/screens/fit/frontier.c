@@ -41,11 +41,14 @@ static double y_of(const scatter *s, size_t point)
 
 static scatter scatter_of(const pane_view *v)
 {
-    scatter s = {.v = v, .timed = true, .x = FIT_AXIS_EMPTY, .y = FIT_AXIS_EMPTY};
+    const size_t picked = fit_picked(v); // allocators take more or less of what there is
+    scatter s = {.v = v,
+                 .timed = true,
+                 .x = FIT_AXIS_EMPTY,
+                 .y = FIT_AXIS_EMPTY,
+                 .limit_bytes = v->feed->fit.point[picked == SIZE_MAX ? 0 : picked].plan.limit_bytes};
     for (size_t i = 0; i < v->feed->fit.count; i++) {
         s.timed = s.timed && !isnan(fit_seconds(&v->feed->fit.point[i]));
-        s.limit_bytes = v->feed->fit.point[i].plan.limit_bytes > 0 ? v->feed->fit.point[i].plan.limit_bytes
-                                                                   : s.limit_bytes;
     }
     for (size_t i = 0; i < v->feed->fit.count; i++) {
         fit_axis_take(&s.x, x_of(&s, i));
@@ -263,9 +266,9 @@ static void name_limit(const canvas *c, const scatter *s, const spot *spots)
 // The row below the plot, which also says what digits in it are.
 static void draw_times(const canvas *c, const scatter *s, int y, bool counts)
 {
-    enum { NAME = 18, COUNTS = 13 };
-    char text[FORMAT_MAX];
-    const int width = c->area.w - AXIS_WIDTH, x = c->area.w / 2 - 2 - (counts ? COUNTS - 4 : 0);
+    enum { SIDE = 12, WORDS = 64 };
+    char text[FORMAT_MAX], words[WORDS];
+    const int width = c->area.w - AXIS_WIDTH;
     if (!s->timed) {
         paint_parts(
             c, y, AXIS_WIDTH, width, ROLE_DIM,
@@ -274,10 +277,14 @@ static void draw_times(const canvas *c, const scatter *s, int y, bool counts)
                    : "by peak · times need device.kind=plan and a card · or headroom doctor --calibrate");
         return;
     }
-    paint_text(c, y, AXIS_WIDTH, 12, ROLE_DIM, format_seconds(s->x.low, text));
+    paint_text(c, y, AXIS_WIDTH, SIDE, ROLE_DIM, format_seconds(s->x.low, text));
     paint_right(c, y, AXIS_WIDTH, width, ROLE_DIM, format_seconds(s->x.high, text));
-    paint_format(c, y, x, NAME + COUNTS, ROLE_DIM, "%s%s",
-                 s->x.is_log ? "step_seconds (log)" : "step_seconds", counts ? " · 2-9 points" : "");
+    const hr_time_basis basis = s->v->feed->fit.point[0].plan.step_basis;
+    (void)snprintf(words, sizeof words, "step_seconds%s%s%s%s", s->x.is_log ? " (log)" : "",
+                   basis != HR_TIME_UNKNOWN ? ", " : "",
+                   basis != HR_TIME_UNKNOWN ? hr_time_basis_brief(basis) : "", counts ? " · 2-9 points" : "");
+    const int room = width - 2 * SIDE, length = glyphs_width(c->glyphs, words);
+    paint_text(c, y, AXIS_WIDTH + SIDE + (room > length ? (room - length) / 2 : 0), room, ROLE_DIM, words);
 }
 
 static void draw_axes(const canvas *c, const scatter *s, int rows, bool counts)
