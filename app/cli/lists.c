@@ -24,13 +24,18 @@ static bool begin(int argc, char **argv, unsigned words, cli_args *args, int *ex
 
 // ---- presets --------------------------------------------------------------------------------------------------
 
+enum { NAME_COLUMNS = 25 };
+
 static void print_presets(const hr_preset_entry *entries, size_t count)
 {
     for (size_t k = 0; k < count; k++) {
         char name[sizeof entries[k].name];
         memcpy(name, entries[k].name, sizeof name);
-        printf("%-24s ", hr_plain_text(name, ""));
-        say_paragraph(entries[k].title, 25);
+        printf("%-*s ", NAME_COLUMNS, hr_plain_text(name, ""));
+        if (strlen(name) > NAME_COLUMNS) { // its title begins below it
+            printf("\n%*s", NAME_COLUMNS + 1, "");
+        }
+        say_paragraph(entries[k].title, NAME_COLUMNS + 1);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct {
     const char *name;
@@ -17,7 +18,6 @@ static const struct {
     {"GiB", HR_GIB},
     {"TiB", HR_GIB << 10},
     {"kB", UINT64_C(1000)},
-    {"KB", UINT64_C(1000)},
     {"MB", UINT64_C(1000000)},
     {"GB", UINT64_C(1000000000)},
     {"TB", UINT64_C(1000000000000)},
@@ -77,7 +77,7 @@ static const char *read_fraction(const char *text, uint64_t *digits, uint64_t *s
 static bool find_unit(const char *name, uint64_t *bytes)
 {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(units[i].name, name) == 0) {
+        if (strcasecmp(units[i].name, name) == 0) {
             *bytes = units[i].bytes;
             return true;
         }
@@ -85,41 +85,30 @@ static bool find_unit(const char *name, uint64_t *bytes)
     return false;
 }
 
-// *is_whole: no part of a byte was left out.
-static bool read_size(const char *text, uint64_t *bytes, bool *is_whole)
+// digits / scale of a unit, to the nearest byte. What is too long for whole numbers is exact enough in others: a unit has 40 bits.
+static uint64_t part_of(uint64_t unit, uint64_t digits, uint64_t scale)
 {
-    uint64_t whole, digits, scale, unit, sum, part;
+    uint64_t part;
+    if (hr_mul_bytes(digits, unit, &part)) {
+        return part / scale + (part % scale >= scale - part % scale);
+    }
+    return (uint64_t)llround((double)digits / (double)scale * (double)unit);
+}
+
+bool hr_bytes_parse(const char *text, uint64_t *bytes)
+{
+    uint64_t whole, digits, scale, unit, sum;
     text = read_digits(text, &whole);
     text = text == NULL ? NULL : read_fraction(text, &digits, &scale);
     if (text == NULL || strcmp(text, " ") == 0 || !find_unit(text + (*text == ' '), &unit)) {
         return false;
     }
-    if (!hr_mul_bytes(digits, unit, &part)) {
-        return false;
-    }
-    *is_whole = part % scale == 0;
-    if (!hr_mul_bytes(whole, unit, &sum) || !hr_add_bytes(sum, part / scale, &sum)) {
+    if ((unit == 1 && digits > 0) || !hr_mul_bytes(whole, unit, &sum) ||
+        !hr_add_bytes(sum, part_of(unit, digits, scale), &sum)) {
         return false;
     }
     *bytes = sum;
     return true;
-}
-
-bool hr_bytes_parse(const char *text, uint64_t *bytes)
-{
-    uint64_t read;
-    bool is_whole;
-    if (!read_size(text, &read, &is_whole) || !is_whole) {
-        return false;
-    }
-    *bytes = read;
-    return true;
-}
-
-bool hr_bytes_parse_below(const char *text, uint64_t *bytes)
-{
-    bool is_whole;
-    return read_size(text, bytes, &is_whole) && !is_whole;
 }
 
 const char *hr_bytes_exact(uint64_t bytes, char text[HR_BYTES_TEXT_MAX])

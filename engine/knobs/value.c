@@ -129,24 +129,9 @@ static const char *example_of(const hr_knob_row *row)
                                             : "NAME";
 }
 
-static hr_status refuse_part(const hr_knob_row *row, const char *typed, uint64_t below_bytes, hr_err *err)
-{
-    char exact[HR_BYTES_TEXT_MAX];
-    const hr_status status =
-        HR_FAIL(err, KNOB, "%s: needs a whole number of bytes, and %.200s is %" PRIu64 " and a part of one",
-                row->key, typed, below_bytes);
-    hr_err_try(err, "-s %s=%s", row->key, hr_bytes_exact(below_bytes, exact));
-    return status;
-}
-
 static hr_status refuse(const hr_knob_row *row, const char *typed, hr_err *err)
 {
     char need[RANGE_TEXT_MAX];
-    uint64_t below_bytes;
-    if (row->type == HR_KNOB_BYTES && hr_bytes_parse_below(typed, &below_bytes) &&
-        (double)below_bytes >= row->min && (double)below_bytes <= row->max) {
-        return refuse_part(row, typed, below_bytes, err);
-    }
     const char *meant = row->type == HR_KNOB_CHOICE ? suggest_choice(row, typed) : NULL;
     const char *hint = meant != NULL ? meant : example_of(row);
     hr_status status = HR_FAIL(err, KNOB, "%s: needs %s, had '%.200s'%s%s%s", row->key, write_need(row, need),

@@ -13,11 +13,9 @@
 
 enum { HR_BYTES_TEXT_MAX = 24 };
 
-// Parses "512MiB", "3 GiB", "1.5GiB", "64KiB", "4096", "4096B" (binary units; "MB"/"GB" are decimal).
-// False on anything else, on a fraction of a byte, and on overflow; *bytes is then untouched.
+// Parses "512MiB", "3 GiB", "1.5GiB", "8gib", "4096", "4096B" (binary units; "MB"/"GB" are decimal; in any case of letters). To the
+// nearest byte: what hr_bytes_human prints can be typed. False on anything else, on "1.5B" and on overflow; *bytes is then untouched.
 bool hr_bytes_parse(const char *text, uint64_t *bytes);
-// A size that is no whole number of bytes, such as 1.6GiB: the whole bytes below it. False: it is another text.
-bool hr_bytes_parse_below(const char *text, uint64_t *bytes);
 
 // The exact shortest form that hr_bytes_parse reads back: "64MiB", "100KiB", "12345B". Returns text.
 const char *hr_bytes_exact(uint64_t bytes, char text[HR_BYTES_TEXT_MAX]);
