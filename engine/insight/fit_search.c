@@ -13,7 +13,7 @@ enum {
     NODES_MAX = 8192, // combinations that were looked at, refused ones too
     SLOTS = 2 * NODES_MAX,
     LADDER = 12,
-    KICKS = 4,
+    KICKS = 4,    // of a sort
     BUDGETS = 3,  // steps that are recomputed under a budget, each: it takes ten plans and more
     FARTHEST = 4, // limits that such a step needs without it
     NOTHING = -1,
@@ -25,7 +25,7 @@ typedef struct node {
     fit_combination c;
     bool planned, fits;
     bool has_mends;
-    int8_t mends[FIT_DIMENSIONS];    // of a refused one: to which word alone a dimension makes it legal; NO_MEND
+    int8_t mends[FIT_DIMENSIONS]; // of a refused one: to which word alone a dimension makes it legal; NO_MEND
     uint64_t peak_bytes, over_bytes; // over: missing, of the device or the host
     double seconds;                  // 0: the device cannot tell
 } node;
@@ -56,9 +56,9 @@ struct fit_search {
     int goal_at;          // of the next one
     goal goal;
     int place, centre; // the best so far, and whose turns are being tried
-    int kicks[KICKS], kick_count, kick_at;
+    int kicks[2 * KICKS], kick_count, kick_at;
     int dimension, word; // the next turn of the centre
-    int mending, mend;   // the refused one that was last, and which dimension is next to make it legal; NOTHING
+    int mending, mend; // the refused one that was last, and which dimension is next to make it legal; NOTHING
     fit_ahead *ahead;
     uint64_t limit_bytes; // of the device, for the knobs as asked; 0: none
     int budgets[BUDGETS], budget_count, budget_at,
@@ -297,29 +297,54 @@ static bool is_sooner(const goal *g, const node *a, const node *b)
     return x < y || (x == y && a->seconds < b->seconds);
 }
 
-static void add_kick(fit_search *s, int at)
+// A list of at most KICKS, what goes before others first.
+static void insert(const fit_search *s, int list[KICKS], int *count, int at,
+                   bool (*goes_before)(const goal *g, const node *a, const node *b))
 {
-    int k = s->kick_count < KICKS ? s->kick_count++ : KICKS;
-    for (; k > 0 && is_sooner(&s->goal, &s->nodes[at], &s->nodes[s->kicks[k - 1]]); k--) {
+    int k = *count < KICKS ? (*count)++ : KICKS;
+    for (; k > 0 && goes_before(&s->goal, &s->nodes[at], &s->nodes[list[k - 1]]); k--) {
         if (k < KICKS) {
-            s->kicks[k] = s->kicks[k - 1];
+            list[k] = list[k - 1];
         }
     }
     if (k < KICKS) {
-        s->kicks[k] = at;
+        list[k] = at;
     }
 }
 
+static bool is_same(const node *a, const node *b)
+{
+    return a->peak_bytes == b->peak_bytes && !(a->seconds < b->seconds) && !(a->seconds > b->seconds);
+}
+
+// Between the ends of a frontier it would take as many plans for each rung.
+static bool tries_nearest(const fit_search *s)
+{
+    return s->goal.kind == GOAL_FITS || s->goal.peak_bytes == 0;
+}
+
+// What is faster, and what comes nearest, though both are worse: a second turn may be missing. What changes nothing is missing no turn,
+// unless a knob says how it is done.
 static void choose_kicks(fit_search *s)
 {
     fit_combination c;
+    int near[KICKS], near_count = 0;
     s->kick_count = s->kick_at = 0;
     stand_at(s, s->place);
     while (next_turn(s, &c)) {
         const int at = find(s, &c);
-        if (at >= 0 && s->nodes[at].planned && s->nodes[at].seconds < s->nodes[s->place].seconds) {
-            add_kick(s, at);
+        if (at < 0 || !s->nodes[at].planned) {
+            continue;
         }
+        if (s->nodes[at].seconds < s->nodes[s->place].seconds) {
+            insert(s, s->kicks, &s->kick_count, at, is_sooner);
+        } else if (tries_nearest(s) &&
+                   (!is_same(&s->nodes[at], &s->nodes[s->place]) || fit_has_manner(s->dimension))) {
+            insert(s, near, &near_count, at, is_nearer);
+        }
+    }
+    for (int k = 0; k < near_count; k++) {
+        s->kicks[s->kick_count++] = near[k];
     }
 }
 
@@ -555,11 +580,6 @@ static fit_search_result begin(fit_search *s, const hr_planner *planner, hr_err 
     s->points = 1;
     s->has_pending = begin_goal(s);
     return FIT_SEARCH_WORKED;
-}
-
-static bool is_same(const node *a, const node *b)
-{
-    return a->peak_bytes == b->peak_bytes && !(a->seconds < b->seconds) && !(a->seconds > b->seconds);
 }
 
 fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, hr_fit_point *point,

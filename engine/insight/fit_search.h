@@ -2,8 +2,10 @@
 // The search behind Fit: the fastest combination of insight/fit_turns.h that fits, and the frontier of peak against time.
 //
 // For one goal ("the fastest that fits", "the fastest below 3 GiB", "the least there is") it walks: all single turns of where it
-// stands are planned, the best is the next place. Where none is better, the turns that are faster but do not keep the goal are places from which one
-// further turn is tried (offload off *and* another allocator): a better one goes on from there. Goals, in this order:
+// stands are planned, the best is the next place. One that a constraint refuses is tried with what makes it legal (split the batch
+// *and* update behind the last of it). Where none is better, the turns that are faster but do not keep the goal are places from which
+// one further turn is tried (offload off *and* another allocator), and for what fits and the least peak also those that come nearest:
+// a better one goes on from there. Goals, in this order:
 //
 //   the fastest that fits          with all that is learned left alone; then, with a permission, once more with it
 //   the least peak                 and the same

@@ -55,6 +55,11 @@ bool fit_is_learning(int dimension, bool normalises_batches)
                               : hr_fit_permission_for(trades[dimension].id) != HR_PERMIT_NOTHING;
 }
 
+bool fit_has_manner(int dimension)
+{
+    return dimension != BATCH && trades[dimension].id == HR_KNOB_OFFLOAD_ACTIVATIONS; // offload.prefetch
+}
+
 // ---- words ----------------------------------------------------------------------------------------------------
 
 // Whatever is kept or permitted; NULL: there is none any more.

@@ -23,6 +23,9 @@ int fit_words(const hr_knobs *asked, const hr_fit_wish *wish, int dimension);
 // Whether turning it changes what is learned. The batch's does where batch normalisation sees what is in it.
 bool fit_is_learning(int dimension, bool normalises_batches);
 
+// Whether another dimension matters only where this one is on: how it is done.
+bool fit_has_manner(int dimension);
+
 // The knobs of a combination, and the pairs in which they differ from `asked`, one space between two. False: one of its words
 // is what stands there already, the pairs have no room, or it is refused.
 bool fit_turn(const hr_knobs *asked, const fit_combination *c, hr_knobs *knobs, char *pairs, size_t size);

@@ -2,7 +2,7 @@
 // Fit's search against every combination there is: questions that are drawn, of preset, card, what is asked about and what may be
 // turned. By hand; from the root of the checkout.
 //
-//   soak_fit_search [--seconds S] [--seed N] [--first N] [--only N]
+//   soak_fit_search [--seconds S] [--seed N] [--count N] [--only N]
 //
 // Each question is asked without a limit, where at the peak of every combination the search must have found something as fast, to 1 %;
 // and under a limit that lies at one of them. A line for each that it has not on stderr, one JSON object on stdout; exit 1 then.
@@ -64,7 +64,8 @@ static void say(const fit_grid *g, uint64_t n, int at, const char *limit, double
     hr_knobs knobs;
     char pairs[256], card[HR_KNOB_TEXT_MAX];
     (void)fit_turn(&g->asked, &g->combinations[at], &knobs, pairs, sizeof pairs);
-    (void)fprintf(stderr, "%" PRIu64 ": %s on %s%s, %d combinations: %g s with %" PRIu64 " B, found %g s: %s\n", n,
+    (void)fprintf(stderr,
+                  "%" PRIu64 ": %s on %s%s, %d combinations: %g s with %" PRIu64 " B, found %g s: %s\n", n,
                   g->preset, hr_knob_format(&g->asked, HR_KNOB_DEVICE_CARD, card), limit, g->count,
                   g->plans[at].step_seconds, g->plans[at].peak_in_use_bytes, found_seconds, pairs);
 }
@@ -99,7 +100,7 @@ static void ask_under_a_limit(fit_grid *g, uint64_t n, tally *t)
     t->limits++;
     if (best >= 0 && seconds > (1 + SHARE) * g->plans[best].step_seconds) {
         t->missed_limits++;
-        say(g, n, best, limit + strlen("device.vram") , seconds);
+        say(g, n, best, limit + strlen("device.vram"), seconds);
     }
 }
 
@@ -124,16 +125,17 @@ int main(int argc, char **argv)
     tally t = {0};
     const double until = now_seconds() + (double)option(argc, argv, "--seconds", 60);
     const uint64_t seed = option(argc, argv, "--seed", 1), only = option(argc, argv, "--only", UINT64_MAX);
+    const uint64_t count = option(argc, argv, "--count", UINT64_MAX);
     hr_preset_search_beside(".");
     if (only != UINT64_MAX) {
         ask(seed, only, &t);
     } else {
-        for (uint64_t n = option(argc, argv, "--first", 0); now_seconds() < until; n++) {
+        for (uint64_t n = 0; now_seconds() < until && n < count; n++) {
             ask(seed, n, &t);
         }
     }
-    printf("{\"questions\": %u, \"missed\": %u, \"limits\": %u, \"missed_limits\": %u, \"combinations\": %" PRIu64
-           ", \"plans\": %" PRIu64 ", \"seed\": %" PRIu64 "}\n",
+    printf("{\"questions\": %u, \"missed\": %u, \"limits\": %u, \"missed_limits\": %u, \"combinations\": "
+           "%" PRIu64 ", \"plans\": %" PRIu64 ", \"seed\": %" PRIu64 "}\n",
            t.questions, t.missed, t.limits, t.missed_limits, t.combinations, t.plans, seed);
     return t.missed + t.missed_limits == 0 ? 0 : 1;
 }

@@ -8,10 +8,17 @@
 
 #include "base/hash.h"
 
-static const char *const presets[] = {
-    "demo",           "gpt2_124m_tiny", "unet_tiny",      "mobilenet_v2_tiny", "lstm_lm_medium_tiny",
-    "resnet18_tiny",  "mlp_tiny",       "vit_b16_tiny",   "mixtral_8x7b_tiny", "densenet121_tiny",
-    "llama3_2_1b_tiny"};
+static const char *const presets[] = {"demo",
+                                      "gpt2_124m_tiny",
+                                      "unet_tiny",
+                                      "mobilenet_v2_tiny",
+                                      "lstm_lm_medium_tiny",
+                                      "resnet18_tiny",
+                                      "mlp_tiny",
+                                      "vit_b16_tiny",
+                                      "mixtral_8x7b_tiny",
+                                      "densenet121_tiny",
+                                      "llama3_2_1b_tiny"};
 static const char *const cards[] = {"rtx3070-8g", "t4-16g", "a100-40g", "h100-80g", "rtx4090-24g"};
 static const hr_knob_id turned[] = {
     HR_KNOB_EXECUTION_MODE,    HR_KNOB_CHECKPOINT_STRATEGY, HR_KNOB_PRECISION_POLICY,
@@ -19,13 +26,24 @@ static const hr_knob_id turned[] = {
     HR_KNOB_BATCH_SIZE,        HR_KNOB_WORKSPACE_LIMIT,     HR_KNOB_EXECUTION_FUSE,
     HR_KNOB_OFFLOAD_OPTIMIZER, HR_KNOB_OFFLOAD_PREFETCH,    HR_KNOB_OPTIMIZER_FUSED_BACKWARD,
     HR_KNOB_EXECUTION_INPLACE, HR_KNOB_ALLOCATOR_GROWTH,    HR_KNOB_ALLOCATOR_EXPANDABLE_SEGMENTS};
-static const char *const other[] = {
-    "execution.mode=eager",       "execution.mode=graph",     "checkpoint.strategy=sqrt",
-    "checkpoint.strategy=blocks", "optimizer.kind=adam",      "optimizer.kind=momentum",
-    "allocator.kind=caching",     "allocator.kind=static",    "precision.policy=mixed_float16",
-    "offload.activations=on",     "offload.optimizer=on",     "optimizer.fused_backward=on",
-    "batch.accumulate=4",         "workspace.limit=0B",       "execution.fuse=on",
-    "batch.size=6",               "allocator.kind=async",     "execution.as=pytorch"};
+static const char *const other[] = {"execution.mode=eager",
+                                    "execution.mode=graph",
+                                    "checkpoint.strategy=sqrt",
+                                    "checkpoint.strategy=blocks",
+                                    "optimizer.kind=adam",
+                                    "optimizer.kind=momentum",
+                                    "allocator.kind=caching",
+                                    "allocator.kind=static",
+                                    "precision.policy=mixed_float16",
+                                    "offload.activations=on",
+                                    "offload.optimizer=on",
+                                    "optimizer.fused_backward=on",
+                                    "batch.accumulate=4",
+                                    "workspace.limit=0B",
+                                    "execution.fuse=on",
+                                    "batch.size=6",
+                                    "allocator.kind=async",
+                                    "execution.as=pytorch"};
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 uint32_t fit_grid_draw(fit_grid *g, uint32_t below)
@@ -39,7 +57,7 @@ bool fit_grid_open(fit_grid *g, char *why, size_t size)
     char card[64];
     hr_preset *preset = NULL;
     hr_err err = {0};
-    g->preset = presets[fit_grid_draw(g, COUNT(presets))];
+    g->preset = g->preset == NULL ? presets[fit_grid_draw(g, COUNT(presets))] : g->preset;
     (void)snprintf(card, sizeof card, "device.card=%s", cards[fit_grid_draw(g, COUNT(cards))]);
     const char *const pairs[] = {"device.kind=plan", card, "device.vram=", "batch.size=16"};
     hr_status status = hr_preset_open(g->preset, false, &preset, NULL, &err);

@@ -14,7 +14,7 @@
 
 enum { FIT_GRID_MAX = 4096 };
 
-// Zeroed and with a seed before it is opened.
+// Zeroed and with a seed before it is opened, and with a preset where none is to be drawn.
 typedef struct fit_grid {
     uint64_t seed;
     const char *preset; // static storage
