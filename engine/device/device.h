@@ -174,6 +174,7 @@ typedef struct device_ops {
     // that is UNKNOWN, as it is without them. See device/cost.h. Thread-safe.
     hr_time_basis (*time_basis)(void *context);
     uint64_t (*duration_ns)(void *context, const program *p, const instr *i);
+    bool card_times; // these follow from the card of its options: what is compiled may depend on them
     // optional: how long the host takes to issue it, which it does ahead of the device. NULL: no time.
     uint64_t (*issue_ns)(void *context, const program *p, const instr *i);
     // optional: an estimate. The instruction takes between duration_ns divided by this factor and times it, as a rule.

@@ -6,6 +6,7 @@
 #include "headroom/card.h"
 #include "headroom/units.h"
 
+#include "device/cost.h"
 #include "formats/live_names.h"
 #include "insight/caching_config.h"
 #include "knobs/torch_settings.h"
@@ -134,9 +135,17 @@ static hr_status judge_in(void *context, const program *p, target_judgement *out
     return HR_OK;
 }
 
+static uint64_t duration_in(void *context, const program *p, const instr *i)
+{
+    const play_place *place = context;
+    return place->device->duration_ns(place->device_context, p, i);
+}
+
 target_judge play_judge(play_place *place)
 {
-    return (target_judge){.judge = judge_in, .context = place};
+    const device_ops *device = place->device;
+    const bool tells = device->card_times && cost_basis(device, place->device_context) != HR_TIME_UNKNOWN;
+    return (target_judge){.judge = judge_in, .context = place, .duration_ns = tells ? duration_in : NULL};
 }
 
 // ---- the heap of a refusal ------------------------------------------------------------------------------------

@@ -9,12 +9,6 @@
 
 #include "program/draft.h"
 
-#define SEGMENT_FLOPS_PER_BYTE                                                                               \
-    20 // a byte that is moved costs as much as so many operations, about what cards have
-
-// cost, [instructions]: what each takes, in operations; an activation that another instruction does, too, nothing. NOMEM only.
-HR_MUST_CHECK hr_status draft_costs(const draft *d, uint64_t *cost, hr_err *err);
-
 typedef enum segment_keeps { KEEPS_NOTHING, KEEPS_ALL, KEEPS_COSTLY, SEGMENT_KEEPS_COUNT } segment_keeps;
 
 // A storage that a forward instruction writes.

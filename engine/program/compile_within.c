@@ -7,6 +7,7 @@
 #include "headroom/units.h"
 
 #include "program/checkpoint_ways.h"
+#include "program/costs.h"
 
 // Strategies that are tried beside the ways: here and there one is cheaper, or lower, than what segments between layers can do.
 static const char *const cuts[] = {"selective", "blocks", "sqrt", "every:2", "every:4"};
@@ -71,17 +72,6 @@ static hr_status refuse(const attempt *a, hr_err *err)
     return status;
 }
 
-// Of computing again, as it was compiled.
-static uint64_t cost_of(const program *p)
-{
-    uint64_t sum = 0;
-    for (uint32_t n = 0; n < p->instr_count; n++) {
-        const instr *i = &p->instrs[n];
-        sum += i->again ? i->flops + SEGMENT_FLOPS_PER_BYTE * i->bytes_moved : 0;
-    }
-    return sum;
-}
-
 // Takes over the program, and gives it back in *fit where it fits and keeps the budget.
 static void sift(attempt *a, program *p, const target_judgement *j, program **fit)
 {
@@ -107,7 +97,7 @@ static hr_status compile_one(attempt *a, const draft_request *r, program **fit, 
         program_destroy(p);
         return status;
     }
-    *cost = cost_of(p);
+    *cost = program_cost_again(r->target, p);
     a->tried_instrs += p->instr_count;
     if (seen.peak_bytes < a->least.peak_bytes) { // another way may fuse less, and need less at once
         note_floor(a, p);

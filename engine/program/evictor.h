@@ -36,14 +36,17 @@ typedef struct evictor {
     uint32_t value_count;
     uint32_t *value_of, *sibling, *writer; // [tensors] HR_NO_ID: none
     uint32_t *uses;
-    uint64_t *cost, *until; // [instructions] of each, and of all before it
+    uint64_t *cost, *operations; // [instructions] of each (program/costs.h)
     // Of one way:
-    uint32_t quarters; // of the budget that forward is given
-    int rule;          // what a value is worth (checkpoint_evict.c)
+    uint32_t quarters;      // of the budget that forward is given
+    int rule;               // what a value is worth (checkpoint_evict.c)
+    bool apart;             // it costs what it alone adds
+    const uint64_t *weight; // what it costs by: cost or operations
+    uint64_t *until;        // [instructions + 1] weight of all before each
     uint64_t budget_bytes, forward_budget_bytes, live_bytes, peak_bytes;
-    uint64_t spent;      // on running again
-    evict_state *states; // [values]
-    uint32_t *listed;    // the values that may be let go of
+    uint64_t forward_cost, spent; // of the first time, and of running again
+    evict_state *states;          // [values]
+    uint32_t *listed;             // the values that may be let go of
     uint32_t listed_count;
     bool *there;     // [tensors]
     bool *wanted;    // [instructions] to run now
@@ -58,6 +61,8 @@ typedef struct evictor {
 HR_MUST_CHECK hr_status evictor_init(evictor *e, const draft *d, uint32_t forward_count, const bool *may_drop,
                                      hr_err *err);
 void evictor_deinit(evictor *e);
+// Costs are compared by one of e's two from now on.
+void evictor_weigh(evictor *e, const uint64_t *weight);
 hr_status evictor_no_memory(const evictor *e, hr_err *err);
 
 // Operand k of an instruction: inputs, then results.

@@ -64,6 +64,7 @@ typedef struct target_estimates {
 } target_estimates;
 
 struct program;
+struct instr;
 
 // What a step needs where it will be held: the most that its allocator has in use at once, rounding and all. Where it does not fit,
 // more than there is.
@@ -75,6 +76,8 @@ typedef struct target_judgement {
 typedef struct target_judge {
     hr_status (*judge)(void *context, const struct program *p, target_judgement *out, hr_err *err);
     void *context;
+    // How long an instruction takes, on its lane and alone, where that follows from the device's options; NULL: nobody says.
+    uint64_t (*duration_ns)(void *context, const struct program *p, const struct instr *i);
 } target_judge;
 
 struct hr_target {

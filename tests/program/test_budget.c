@@ -20,6 +20,7 @@ enum {
     NETWORKS = HEADROOM_SANITIZED ? 40 : 200,
     OTHERS = HEADROOM_SANITIZED ? 12 : 60,
     FLOORS = HEADROOM_SANITIZED ? 4 : 20,
+    PLACES = HEADROOM_SANITIZED ? 6 : 20,
     STEP = 20,
     LONG = 36,
     TEXT = 8192
@@ -61,6 +62,14 @@ static hr_status narrow_judge(void *context, const program *p, target_judgement 
     return HR_OK;
 }
 
+// A place without a limit, whatever its context is for.
+static hr_status wide_judge(void *context, const program *p, target_judgement *out, hr_err *err)
+{
+    (void)context, (void)err;
+    *out = (target_judgement){program_peak_bytes(p), true};
+    return HR_OK;
+}
+
 // A place that adds up what it is shown.
 static hr_status counting_judge(void *context, const program *p, target_judgement *out, hr_err *err)
 {
@@ -70,7 +79,7 @@ static hr_status counting_judge(void *context, const program *p, target_judgemen
     return HR_OK;
 }
 
-static const target_judge rough = {rough_judge, NULL};
+static const target_judge rough = {.judge = rough_judge};
 static const hr_target exact_target = {
     .name = "nothing", .key = 77, .ask = ask_nothing, .fuses = fuses_nothing};
 static const hr_target rough_target = {
@@ -293,7 +302,7 @@ END_TEST
 START_TEST(what_is_found_within_a_budget_says_how_much_was_compiled_for_it)
 {
     uint64_t judged = 0;
-    const target_judge counting = {counting_judge, &judged};
+    const target_judge counting = {.judge = counting_judge, .context = &judged};
     hr_target target = exact_target;
     program *plain = NULL, *kept = NULL;
     char strategy[48];
@@ -401,7 +410,7 @@ START_TEST(a_budget_above_what_there_is_does_as_well_as_one_of_that)
 {
     uint64_t limit = 0;
     const bool eager = _i % 2 == 1;
-    const target_judge narrow = {narrow_judge, &limit};
+    const target_judge narrow = {.judge = narrow_judge, .context = &limit};
     hr_target target = exact_target;
     target.judge = &narrow;
     hr_model *model = draw_network((uint64_t)_i + 5);
@@ -414,6 +423,97 @@ START_TEST(a_budget_above_what_there_is_does_as_well_as_one_of_that)
     limit = 1;
     const measured least = within(model, &target, plain.peak, eager);
     ck_assert(least.kept && !within(model, &target, least.peak - 1, eager).kept);
+    model_destroy(model);
+}
+END_TEST
+
+// A place where one operation takes a thousand times as long as any other.
+static uint64_t one_takes_long(void *context, const program *p, const instr *i)
+{
+    (void)p;
+    return i->op == *(const hr_op *)context ? 1000 : 1;
+}
+
+static uint64_t time_again(const target_judge *judge, const program *p)
+{
+    uint64_t sum = 0;
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        sum += p->instrs[n].again ? judge->duration_ns(judge->context, p, &p->instrs[n]) : 0;
+    }
+    return sum;
+}
+
+// Slow instructions that run again at place k, of the step that is compiled for it, and of the one for the other place.
+typedef struct slow_again {
+    uint64_t own, others;
+} slow_again;
+
+static void compare_places(uint64_t seed, bool eager, slow_again out[2])
+{
+    static hr_op slow[] = {HR_OP_BATCH_NORM_APPLY, HR_OP_CONV2D};
+    target_judge judges[2];
+    program *p[2];
+    char strategy[48];
+    hr_model *model = draw_network(seed);
+    const measured plain = measure(model, &exact_target, "none", eager);
+    snprintf(strategy, sizeof strategy, "budget:%" PRIu64 "B", plain.peak / 8 * 7);
+    for (int k = 0; k < 2; k++) {
+        hr_target target = exact_target;
+        judges[k] = (target_judge){.judge = wide_judge, .context = &slow[k], .duration_ns = one_takes_long};
+        target.judge = &judges[k];
+        (void)try_compile(model, &target, strategy, eager, &p[k], NULL);
+    }
+    for (int k = 0; k < 2; k++) {
+        const bool both = p[0] != NULL && p[1] != NULL;
+        out[k].own = both ? time_again(&judges[k], p[k]) / 1000 : 0;
+        out[k].others = both ? time_again(&judges[k], p[1 - k]) / 1000 : 0;
+    }
+    program_destroy(p[0]);
+    program_destroy(p[1]);
+    model_destroy(model);
+}
+
+// However many operations it has.
+START_TEST(what_takes_long_at_a_place_is_not_made_again_there)
+{
+    uint32_t better = 0;
+    for (uint64_t seed = 40; seed < 40 + PLACES; seed++) {
+        slow_again seen[2];
+        compare_places(seed, seed % 2 == 1, seen);
+        for (int k = 0; k < 2; k++) {
+            ck_assert_msg(seen[k].own <= seen[k].others, "%" PRIu64 ": %" PRIu64 ", %" PRIu64 " of the other",
+                          seed, seen[k].own, seen[k].others);
+            better += seen[k].own < seen[k].others;
+        }
+    }
+    ck_assert_uint_gt(better, PLACES / 4);
+}
+END_TEST
+
+// They are half of what it reads, and an eager tape that is read from holds them to the end of backward: made again from the logits,
+// which have a name, they are on no tape.
+START_TEST(an_eager_step_makes_its_probabilities_again)
+{
+    program *p = NULL;
+    hr_err err = {0};
+    uint32_t again = 0;
+    char strategy[48];
+    hr_model *model =
+        model_from_text("device: {vram: 1GiB}\nmodel:\n  input: {shape: [1, 1, 8]}\n  classes: 2048\n"
+                        "  layers:\n    - {kind: flatten}\n    - {name: a, kind: dense, units: 1024}\n"
+                        "    - {name: b, kind: dense, units: 8}\n"
+                        "    - {name: out, kind: dense, units: 2048}\n");
+    const measured plain = measure(model, &exact_target, "none", true);
+    const uint64_t probabilities = BATCH * 2048 * sizeof(float);
+    snprintf(strategy, sizeof strategy, "budget:%" PRIu64 "B", plain.peak - probabilities / 4 * 3);
+    const hr_status status = try_compile(model, &exact_target, strategy, true, &p, &err);
+    ck_assert_msg(status == HR_OK, "%s", err.sentence);
+    ck_assert_msg(program_check(p, &err) == HR_OK, "%s", err.sentence);
+    for (uint32_t n = 0; n < p->instr_count; n++) {
+        again += p->instrs[n].op == HR_OP_SOFTMAX_XENT && p->instrs[n].again;
+    }
+    ck_assert_uint_eq(again, 1);
+    program_destroy(p);
     model_destroy(model);
 }
 END_TEST
@@ -478,6 +578,8 @@ int main(void)
     tcase_add_loop_test(tests, what_is_large_enough_for_the_plain_step_is_the_plain_step, 0, 20);
     tcase_add_loop_test(tests, at_the_peak_of_another_strategy_it_is_kept_and_no_dearer, 0, OTHERS);
     tcase_add_loop_test(tests, a_budget_above_what_there_is_does_as_well_as_one_of_that, 0, 20);
+    tcase_add_test(tests, what_takes_long_at_a_place_is_not_made_again_there);
+    tcase_add_test(tests, an_eager_step_makes_its_probabilities_again);
     tcase_add_loop_test(tests, a_step_without_a_tape_is_as_it_is_or_refused, 0, 4);
     tcase_add_loop_test(tests, every_allocation_may_fail_once, 0, 2);
     suite_add_tcase(suite, tests);

@@ -382,6 +382,7 @@ const device_ops device_cuda = {
     .facts = cuda_facts,
     .time_basis = cuda_time_basis,
     .duration_ns = cuda_duration_ns,
+    .card_times = true,
     .issue_ns = cuda_issue_ns,
     .spread = cuda_spread,
     .copy_in = cuda_copy_in,

@@ -218,6 +218,7 @@ const device_ops device_plan = {
     .run = plan_run,
     .time_basis = plan_time_basis,
     .duration_ns = plan_duration_ns,
+    .card_times = true,
     .issue_ns = plan_issue_ns,
     .spread = plan_spread,
     .copy_in = plan_copy_in,

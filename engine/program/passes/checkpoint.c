@@ -198,6 +198,14 @@ static bool may_drop(const draft *d, const plan *p, uint32_t id)
     return i->phase == HR_PHASE_FORWARD && i->layer < d->model->own_layers && !statistics;
 }
 
+// Probabilities that an eager tape would hold to the end of backward, beside the logits that they are made of.
+static bool may_drop_loss(const draft *d, const plan *p, uint32_t id)
+{
+    const uint32_t writer = p->writer[id];
+    return d->eager && !d->pytorch && !d->tensorflow && writer != HR_NO_ID &&
+           d->instrs.data[writer].op == HR_OP_SOFTMAX_XENT && id == d->instrs.data[writer].out[0];
+}
+
 // Does its segment let go of it?
 static bool goes(const draft *d, const plan *p, uint32_t id)
 {
@@ -419,7 +427,7 @@ static hr_status find_ways(draft *d, const plan *p, uint64_t budget_bytes, hr_er
         return HR_FAIL(err, NOMEM, "no host memory to choose among %u tensors", d->tensors.count);
     }
     for (uint32_t t = 0; t < d->tensors.count; t++) {
-        droppable[t] = may_drop(d, p, t);
+        droppable[t] = may_drop(d, p, t) || (d->ways->by_value && may_drop_loss(d, p, t));
     }
     hr_status status = HR_OK;
     if (d->ways->by_value) {

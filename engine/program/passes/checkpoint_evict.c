@@ -11,12 +11,18 @@ enum { LEVELS = 80, LEVEL = 32, FORWARDS_MOST = 3, OFFLOADED_MOST = 16 };
 typedef enum evict_worth { BY_BYTES, BY_SOME_TIME, BY_TIME } evict_worth;
 
 // What is tried under each budget: forward leaves some of it to backward, and a value is worth its bytes, or these by the time until it
-// is read, or by the root of it.
+// is read, or by the root of it. `apart`: a value costs what it alone adds where everything is made again that backward reads, in the
+// time of the device; an attention's result is then dearer than its operands. Otherwise it costs what has gone before it, too, in
+// operations, which finds lower peaks.
 static const struct {
     uint32_t quarters; // of the budget in forward
     evict_worth worth;
-} rules[] = {{4, BY_BYTES}, {4, BY_SOME_TIME}, {4, BY_TIME},  {3, BY_BYTES},    {3, BY_SOME_TIME},
-             {2, BY_BYTES}, {2, BY_SOME_TIME}, {1, BY_BYTES}, {1, BY_SOME_TIME}};
+    bool apart;
+} rules[] = {{4, BY_BYTES, false},     {4, BY_SOME_TIME, false}, {4, BY_TIME, false},
+             {3, BY_BYTES, false},     {3, BY_SOME_TIME, false}, {2, BY_BYTES, false},
+             {2, BY_SOME_TIME, false}, {1, BY_BYTES, false},     {1, BY_SOME_TIME, false},
+             {4, BY_BYTES, true},      {4, BY_SOME_TIME, true},  {3, BY_BYTES, true},
+             {3, BY_SOME_TIME, true},  {2, BY_BYTES, true}};
 
 // ---- letting go -------------------------------------------------------------------------------------------------
 
@@ -67,6 +73,14 @@ static void look_at(evictor *e, uint32_t n, uint32_t *depth)
     }
 }
 
+// Has what makes operand t to run again, too, so that v is there again?
+static bool is_missing(const evictor *e, uint32_t t, uint32_t v)
+{
+    const uint32_t from = e->value_of[t];
+    const bool made_anyway = e->apart && from != HR_NO_ID && e->values[from].asked != HR_NO_ID;
+    return from == v || (from != HR_NO_ID && !e->there[t] && !made_anyway);
+}
+
 // Of making the value again from what is there but it. More than `most` is as good as any.
 static uint64_t cost_again(evictor *e, uint32_t v, uint64_t most)
 {
@@ -79,10 +93,9 @@ static uint64_t cost_again(evictor *e, uint32_t v, uint64_t most)
     while (depth > 0 && sum <= most) {
         const uint32_t n = e->stack[--depth];
         const instr *i = &e->d->instrs.data[n];
-        sum += e->cost[n];
+        sum += e->weight[n];
         for (uint32_t k = 0; k < i->in_count; k++) {
-            const uint32_t from = e->value_of[i->in[k]];
-            if (from != HR_NO_ID && (!e->there[i->in[k]] || from == v)) {
+            if (is_missing(e, i->in[k], v)) {
                 look_at(e, e->writer[i->in[k]], &depth);
             }
         }
@@ -284,16 +297,32 @@ static hr_status make_inputs(evictor *e, uint32_t now, hr_err *err)
     return HR_OK;
 }
 
+// An eager tape holds what is read of it to the end of backward: what backward begins with is let go of and made again, beside the
+// tape.
+static hr_status leave_tape(evictor *e, hr_err *err)
+{
+    for (uint32_t k = e->listed_count; k-- > 0;) {
+        const uint32_t v = e->listed[k];
+        if (e->states[v].held && e->values[v].asked == e->forward_count) {
+            HR_TRY(vanish(e, v, CHECKPOINT_GOES, err));
+        }
+    }
+    return HR_OK;
+}
+
 // *ends: at a price that is worth knowing.
 static hr_status go_through(evictor *e, bool *ends, hr_err *err)
 {
-    const uint64_t most = FORWARDS_MOST * e->until[e->forward_count];
+    const uint64_t most = FORWARDS_MOST * e->forward_cost;
     e->live_bytes = e->peak_bytes = e->spent = 0;
     e->steps.count = e->listed_count = 0;
     e->reruns = 1;
     memset(e->states, 0, e->value_count * sizeof *e->states);
     memset(e->there, 0, e->d->tensors.count * sizeof *e->there);
     for (uint32_t n = 0; n < e->d->instrs.count && e->spent <= most; n++) {
+        if (n == e->forward_count && e->apart) {
+            HR_TRY(leave_tape(e, err));
+        }
         HR_TRY(make_inputs(e, n, err));
         HR_TRY(run(e, n, n, err));
     }
@@ -358,12 +387,16 @@ static hr_status find_by(evictor *e, uint64_t whole_bytes, checkpoint_ways *out,
 static hr_status find_all(evictor *e, checkpoint_ways *out, hr_err *err)
 {
     bool ends;
+    evictor_weigh(e, e->cost);
+    e->forward_cost = e->until[e->forward_count];
     e->budget_bytes = e->forward_budget_bytes = UINT64_MAX;
     HR_TRY(go_through(e, &ends, err));
     const uint64_t whole_bytes = e->peak_bytes;
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
         e->quarters = rules[k].quarters;
         e->rule = rules[k].worth;
+        e->apart = rules[k].apart;
+        evictor_weigh(e, rules[k].apart ? e->cost : e->operations);
         HR_TRY(find_by(e, whole_bytes, out, err));
     }
     return HR_OK;

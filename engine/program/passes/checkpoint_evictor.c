@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include "program/checkpoint_segments.h"
+#include "program/costs.h"
 #include "program/evictor.h"
 
 void evictor_deinit(evictor *e)
 {
-    void *all[] = {e->values, e->value_of, e->sibling, e->writer, e->uses,  e->cost, e->until,
-                   e->states, e->listed,   e->there,   e->wanted, e->stack, e->seen};
+    void *all[] = {e->values,     e->value_of, e->sibling, e->writer, e->uses,   e->cost,  e->until,
+                   e->operations, e->states,   e->listed,  e->there,  e->wanted, e->stack, e->seen};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         hr_free(all[k]);
     }
@@ -98,6 +98,26 @@ static void find_uses(evictor *e)
     }
 }
 
+static void keep_named(evictor *e, uint32_t value)
+{
+    const uint32_t v = e->value_of[e->d->value_tensor[value]];
+    if (v != HR_NO_ID) {
+        e->values[v].stays = true;
+        e->values[v].droppable = false;
+    }
+}
+
+// Behind an eager step's tape the loop has names for what the model answered.
+static void find_named(evictor *e)
+{
+    const draft *d = e->d;
+    const bool answers = !d->pytorch || hr_knob_is(d->knobs, HR_KNOB_EXECUTION_ANSWER, "named");
+    for (uint32_t k = 0; d->eager && answers && k < d->model->loss_count; k++) {
+        keep_named(e, d->model->losses[k].prediction);
+        keep_named(e, d->model->losses[k].value);
+    }
+}
+
 static void find_tape(evictor *e)
 {
     for (uint32_t n = 0; n < e->forward_count && e->d->eager; n++) {
@@ -114,13 +134,12 @@ static void find_tape(evictor *e)
     }
 }
 
-static hr_status find_costs(evictor *e, hr_err *err)
+void evictor_weigh(evictor *e, const uint64_t *weight)
 {
-    HR_TRY(draft_costs(e->d, e->cost, err));
+    e->weight = weight;
     for (uint32_t n = 0; n < e->d->instrs.count; n++) {
-        e->until[n + 1] = e->until[n] + e->cost[n];
+        e->until[n + 1] = e->until[n] + weight[n];
     }
-    return HR_OK;
 }
 
 static bool make_room(evictor *e)
@@ -132,6 +151,7 @@ static bool make_room(evictor *e)
     e->writer = hr_calloc(tensors, sizeof *e->writer);
     e->uses = hr_calloc(instrs, (OP_MAX_IN + OP_MAX_OUT) * sizeof *e->uses);
     e->cost = hr_calloc(instrs, sizeof *e->cost);
+    e->operations = hr_calloc(instrs, sizeof *e->operations);
     e->until = hr_calloc(instrs, sizeof *e->until);
     e->states = hr_calloc(tensors, sizeof *e->states);
     e->listed = hr_calloc(tensors, sizeof *e->listed);
@@ -140,8 +160,9 @@ static bool make_room(evictor *e)
     e->stack = hr_calloc(instrs, sizeof *e->stack);
     e->seen = hr_calloc(instrs, sizeof *e->seen);
     return e->values != NULL && e->value_of != NULL && e->sibling != NULL && e->writer != NULL &&
-           e->uses != NULL && e->cost != NULL && e->until != NULL && e->states != NULL && e->listed != NULL &&
-           e->there != NULL && e->wanted != NULL && e->stack != NULL && e->seen != NULL;
+           e->uses != NULL && e->cost != NULL && e->operations != NULL && e->until != NULL &&
+           e->states != NULL && e->listed != NULL && e->there != NULL && e->wanted != NULL &&
+           e->stack != NULL && e->seen != NULL;
 }
 
 hr_status evictor_init(evictor *e, const draft *d, uint32_t forward_count, const bool *may_drop, hr_err *err)
@@ -155,5 +176,7 @@ hr_status evictor_init(evictor *e, const draft *d, uint32_t forward_count, const
     find_values(e, may_drop);
     find_uses(e);
     find_tape(e);
-    return find_costs(e, err);
+    find_named(e);
+    HR_TRY(draft_costs(d, e->cost, err));
+    return draft_operations(d, e->operations, err);
 }

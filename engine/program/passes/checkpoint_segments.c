@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "program/costs.h"
+
 enum { NODES_MOST = 128 };
 
 void segments_destroy(segments *s)
@@ -183,19 +185,6 @@ static hr_status find_costs(segments *s, hr_err *err)
         s->over[n] = off ? HR_NO_ID : overwritten(s, n);
     }
     return draft_costs(s->d, s->cost, err);
-}
-
-hr_status draft_costs(const draft *d, uint64_t *cost, hr_err *err)
-{
-    draft_uses u;
-    HR_TRY(draft_count_uses(d, &u, err));
-    for (uint32_t n = 0; n < d->instrs.count; n++) {
-        op_query q;
-        draft_query(d, &d->instrs.data[n], &q);
-        cost[n] = draft_can_fuse(d, &u, n) ? 0 : op_flops(&q) + SEGMENT_FLOPS_PER_BYTE * op_bytes_moved(&q);
-    }
-    draft_uses_deinit(&u);
-    return HR_OK;
 }
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
