@@ -40,6 +40,7 @@
     X(WAIT, 0, "wait", NULL, "until there is a training to watch")                                           \
     X(SCRIPT, 0, "script", "FILE",                                                                           \
       "play keys and commands from a file, on the device plan, without a terminal")                          \
+    X(RECIPE, 0, "recipe", "RECIPE", "a recipe in Lua that begins with the training, beside it")             \
     X(SIZE, 0, "size", "WxH", "of the screen that --script plays on; 80x24 without it")                      \
     X(TERM, 0, "term", "NAME", "the type of that terminal; xterm-256color without it")                       \
     X(CAST, 0, "cast", "FILE", "with --script: what the terminal was sent, as an asciicast")                 \

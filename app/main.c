@@ -29,7 +29,7 @@ enum { PROGRAM_PATH_MAX = 4096 };
 static const app_command commands[] = {
     {"", "[PRESET | TRACE]", "the workbench, on the last preset or the demo",
      OF_A_PRESET | APP_OPTION(THEME) | APP_OPTION(ASCII) | APP_OPTION(NO_COLOR) | APP_OPTION(NO_MOUSE) |
-         APP_OPTION(SCRIPT) | APP_OPTION(SIZE) | APP_OPTION(TERM) | APP_OPTION(CAST),
+         APP_OPTION(RECIPE) | APP_OPTION(SCRIPT) | APP_OPTION(SIZE) | APP_OPTION(TERM) | APP_OPTION(CAST),
      APP_PRESET_WORD, NULL, cli_workbench},
     {"run", "PRESET", "train, and report what it took",
      OF_A_PRESET | APP_OPTION(STEPS) | APP_OPTION(JSON) | APP_OPTION(TRACE) | APP_OPTION(TIMES) | APP_OPTION(STYLE) |
@@ -255,7 +255,7 @@ int main(int argc, char **argv)
         return say_done(lua_script_serve(argc - 2, argv + 2));
     }
     if (argc > 1 && argv[1][0] == '@') { // a process of ours, spawned by another
-        return hr_session_serve(argv[1] + 1);
+        return hr_session_serve(argv[1] + 1, &lua_script_guest);
     }
     speak_at_end(argc, argv);
     return say_done(dispatch(argc, argv));

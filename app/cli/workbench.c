@@ -12,6 +12,7 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/cli/state.h"
+#include "app/lua/lua_script.h"
 #include "app/tui/shell/remember.h"
 #include "app/tui/shell/script_size.h"
 #include "app/tui/shell/tui.h"
@@ -91,6 +92,8 @@ static int open_workbench(const cli_args *args, const cli_subject *subject)
                            .no_color = cli_given(args, APP_NO_COLOR),
                            .mouse = !cli_given(args, APP_NO_MOUSE),
                            .theme = args->value[APP_THEME],
+                           .guest = &lua_script_guest,
+                           .recipe = args->value[APP_RECIPE],
                            .asked = args->words[0] != NULL,
                            .state_path = remembers ? state : NULL};
     return tui_run(subject->preset, &subject->knobs, &options);
@@ -119,7 +122,9 @@ static hr_status play(const cli_args *args, hr_err *err)
     tui_script script;
     tui_options options = {.ascii = cli_given(args, APP_ASCII),
                            .no_color = cli_given(args, APP_NO_COLOR),
-                           .theme = args->value[APP_THEME]};
+                           .theme = args->value[APP_THEME],
+                           .guest = &lua_script_guest,
+                           .recipe = args->value[APP_RECIPE]};
     HR_TRY(read_stage(args, &script, err));
     HR_TRY(open_subject(args, args->words[0] == NULL ? "demo" : args->words[0], &subject, err));
     hr_status status = hr_knobs_set_pair(&subject.knobs, "device.kind=plan", err);

@@ -43,11 +43,14 @@ int script_preset(lua_State *L)
         hr_preset_close(preset);
         return script_raise(L, &err);
     }
-    script_drop_training(s);
+    const bool returns = script_return_to_host(s, preset);
+    if (!returns) {
+        script_drop_training(s);
+        s->knobs = knobs;
+    }
     hr_preset_close(s->preset);
     s->preset = preset;
     s->preset_number++;
-    s->knobs = knobs;
     lua_pushstring(L, hr_preset_name(preset));
     return 1;
 }

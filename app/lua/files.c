@@ -74,6 +74,57 @@ hr_status script_read_source(script *s, const char *path, const script_source **
     return HR_OK;
 }
 
+hr_status script_add_source(script *s, const char *name, const char *text, const script_source **out,
+                            hr_err *err)
+{
+    script_source *source = calloc(1, sizeof *source);
+    char *copy = strdup(text);
+    if (source == NULL || copy == NULL) {
+        free(source);
+        free(copy);
+        return HR_FAIL(err, NOMEM, "%s: no host memory to keep it", name);
+    }
+    (void)snprintf(source->name, sizeof source->name, "%s", name);
+    source->text = copy;
+    source->length = strlen(copy);
+    source->next = s->sources;
+    s->sources = source;
+    *out = source;
+    return HR_OK;
+}
+
+void script_drop_sources(script *s, unsigned kept)
+{
+    script_source **at = &s->sources;
+    for (unsigned k = 0; k < kept && *at != NULL; k++) {
+        at = &(*at)->next;
+    }
+    while (*at != NULL) {
+        script_source *gone = *at;
+        *at = gone->next;
+        free(gone->text);
+        free(gone);
+    }
+}
+
+// A chunk is compiled and nothing of it runs: a state without libraries is enough.
+bool script_compiles(const char *text, bool *ends_early)
+{
+    static const char end[] = "<eof>";
+    lua_State *L = luaL_newstate();
+    if (L == NULL) {
+        return false;
+    }
+    const int status = luaL_loadbufferx(L, text, strlen(text), "=", "t");
+    if (ends_early != NULL) {
+        size_t length = 0;
+        const char *why = status == LUA_ERRSYNTAX ? lua_tolstring(L, -1, &length) : "";
+        *ends_early = length >= sizeof end - 1 && strcmp(why + length - (sizeof end - 1), end) == 0;
+    }
+    lua_close(L);
+    return status == LUA_OK;
+}
+
 const script_source *script_find_source(const script *s, const char *name)
 {
     const script_source *f = s->sources;

@@ -17,7 +17,7 @@ static int say(const hr_err *err, FILE *to)
     return hr_status_exit_code(err->status);
 }
 
-static void set_folder(script *s, const char *file)
+void script_set_folder(script *s, const char *file)
 {
     const char *slash = strrchr(file, '/');
     if (slash == NULL) {
@@ -56,7 +56,7 @@ int script_main(const char *file, int argc, char **argv, const script_options *o
                 .argv = argv};
     hr_err err = {0};
     const script_source *source = NULL;
-    set_folder(&s, file);
+    script_set_folder(&s, file);
     hr_status status = script_read_source(&s, file, &source, &err);
     if (status == HR_OK) {
         status = script_open(&s, &options->limits, &err);

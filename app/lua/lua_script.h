@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "headroom/guest.h"
+
 // argv[0..argc) are the words that follow FILE; the recipe reads them as hr.args[1..argc]. What the recipe prints
 // goes to stdout; notes and errors go to stderr. While it runs, Ctrl-C (SIGTERM, SIGHUP) finishes the step under way and
 // ends the recipe; Lua that does not stop is killed, and so is the rest at a second Ctrl-C.
@@ -17,6 +19,9 @@ int lua_script_run(const char *file, int argc, char **argv);
 
 // The main of that process, the role "recipe" (headroom/child.h): argv[0] is FILE. Returns its exit code.
 int lua_script_serve(int argc, char **argv);
+
+// A recipe beside the training of a workbench, in its worker (decision 67).
+extern const hr_guest_ops lua_script_guest;
 
 // A name with its type, as LuaLS writes it, and what it is: of an options table, of an event. A list ends with a row
 // without a name.

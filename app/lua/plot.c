@@ -136,6 +136,30 @@ static int plot_to_text(lua_State *L)
     return 1;
 }
 
+bool script_is_plot(lua_State *L, int index)
+{
+    if (!lua_istable(L, index) || !lua_getmetatable(L, index)) {
+        return false;
+    }
+    (void)luaL_getmetatable(L, plot_type);
+    const bool is = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return is;
+}
+
+// A workbench shows it at once.
+static void show(lua_State *L)
+{
+    const script *s = script_of(L);
+    if (s->host != NULL) {
+        size_t length = 0;
+        (void)lua_getfield(L, -1, "text");
+        const char *text = lua_tolstring(L, -1, &length);
+        s->host->say(s->host->context, HR_GUEST_PLOT, text, length);
+        lua_pop(L, 1);
+    }
+}
+
 int script_plot(lua_State *L)
 {
     plot p = {.series_count = 0};
@@ -166,5 +190,6 @@ int script_plot(lua_State *L)
         lua_setfield(L, -2, "__metatable");
     }
     lua_setmetatable(L, -2);
+    show(L);
     return 1;
 }

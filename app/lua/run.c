@@ -47,7 +47,7 @@ static void command(lua_State *L, hr_engine *engine, hr_command_kind kind, uint6
                    &(hr_command){.version = HR_EVENT_VERSION, .kind = (uint16_t)kind, .count = count});
 }
 
-static void take_report(lua_State *L, hr_engine *engine)
+void script_take_report(lua_State *L, hr_engine *engine)
 {
     script *s = script_of(L);
     hr_err err = {0};
@@ -80,7 +80,7 @@ int script_plan(lua_State *L)
     if (hr_engine_get_state(s->planner) == HR_ENGINE_FAILED) {
         return script_raise(L, hr_engine_error(s->planner));
     }
-    take_report(L, s->planner);
+    script_take_report(L, s->planner);
     script_push_report(L, &s->report);
     return 1;
 }
@@ -101,7 +101,7 @@ int script_end_run(lua_State *L)
 static bool survives_oom(lua_State *L, bool may_end)
 {
     script *s = script_of(L);
-    take_report(L, s->engine);
+    script_take_report(L, s->engine);
     if (script_deliver_oom(L, &s->report.oom)) {
         if (hr_engine_get_state(s->engine) == HR_ENGINE_RUNNING) {
             return true;
@@ -121,6 +121,7 @@ static void count_from_save(lua_State *L)
     script *s = script_of(L);
     if (s->built && s->wanted_steps > 0) {
         command(L, s->engine, HR_COMMAND_RUN, s->wanted_steps);
+        s->last_step = script_is_hosted(s) ? hr_engine_steps(s->engine) + s->wanted_steps : UINT64_MAX;
         s->wanted_steps = 0;
     }
 }
@@ -144,7 +145,11 @@ static bool goes_on(lua_State *L, bool idle, bool until_oom)
         script_check_stop(L);
         return false;
     }
-    return hr_engine_get_state(s->engine) == HR_ENGINE_RUNNING;
+    state = hr_engine_get_state(s->engine);
+    if (hr_engine_steps(s->engine) >= s->last_step) { // also where the person went on without end
+        return false;
+    }
+    return state == HR_ENGINE_RUNNING || script_waits_for_person(s, state);
 }
 
 // Stack: options. Drives the engine to the end of the run and pushes the result.
@@ -158,13 +163,11 @@ static int drive(lua_State *L)
     script_deliver_train(L, false);
     do {
         script_deliver_begins(L);
-        script_begin_engine(s);
-        hr_engine_advance(s->engine, &idle);
-        script_end_engine(s);
+        script_advance(s, s->engine, &idle);
     } while (goes_on(L, idle, until_oom));
     script_deliver_events(L, true); // a stop may have saved
     script_deliver_train(L, true);
-    take_report(L, s->engine);
+    script_take_report(L, s->engine);
     script_push_report(L, &s->report);
     return 1;
 }
@@ -243,7 +246,7 @@ static void end_run(script *s, bool fine)
 {
     const hr_command pause = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_PAUSE};
     script_begin_engine(s);
-    if (!fine) {
+    if (!fine && !script_is_hosted(s)) { // that one goes on
         keep(s);
     }
     const hr_status paused = hr_engine_command(s->engine, &pause, NULL); // which is never refused
@@ -275,6 +278,8 @@ int script_run(lua_State *L)
         s->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){0};
     }
     s->wanted_steps = counts && resumes(s) ? steps : 0;
+    s->last_step =
+        script_is_hosted(s) && steps > 0 ? hr_engine_steps(s->training) + steps : UINT64_MAX;
     command(L, s->training, HR_COMMAND_RUN, steps);
     s->engine = s->training;
     lua_pushcfunction(L, script_take_trace);

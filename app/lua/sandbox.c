@@ -203,10 +203,13 @@ void script_print_text(FILE *to, const char *text, size_t length)
     }
 }
 
-static int print(lua_State *L)
+int script_print(lua_State *L)
 {
     script *s = script_of(L);
     int count = lua_gettop(L);
+    if (s->host != NULL && count == 1 && script_is_plot(L, 1)) {
+        return 0; // the workbench has drawn it
+    }
     for (int k = 1; k <= count; k++) {
         size_t length = 0;
         const char *text = luaL_tolstring(L, k, &length);
@@ -311,7 +314,7 @@ static void seed_random(lua_State *L)
 void script_open_sandbox(lua_State *L)
 {
     static const luaL_Reg own[] = {
-        {"pcall", safe_pcall}, {"xpcall", safe_xpcall}, {"print", print}, {"require", script_require},
+        {"pcall", safe_pcall}, {"xpcall", safe_xpcall}, {"print", script_print}, {"require", script_require},
         {NULL, NULL},
     };
     lua_settop(L, 0);

@@ -79,6 +79,7 @@ void script_close(script *s)
     if (s->L != NULL) {
         lua_close(s->L);
     }
+    script_leave_host(s, NULL);
     hr_engine_destroy(s->training);
     free(s->events);
     free(s->picture);

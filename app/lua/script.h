@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "headroom/engine.h"
+#include "headroom/guest.h"
 #include "headroom/model.h"
 #include "headroom/replay.h"
 #include "headroom/weight_stats.h"
@@ -93,6 +94,8 @@ typedef struct script {
     int argc; // borrowed
     char **argv;
 
+    const hr_guest_host *host;       // of a workbench, whose training is the recipe's; NULL: it is alone
+    char home[SCRIPT_PATH_MAX];      // the preset of that
     hr_preset *preset;               // NULL before hr.preset
     unsigned preset_number;          // how many were opened
     hr_knobs knobs;                  // the recipe's; while a run goes on, the engine's are the ones seen
@@ -117,6 +120,7 @@ typedef struct script {
     bool evaluated;            // the same, and
     hr_event_step evaluation;  // what came of it
     uint64_t wanted_steps;     // of a run, from where a save that it resumes ends; 0: that is settled
+    uint64_t last_step;        // of a run beside a workbench; UINT64_MAX: it counts none
     lua_State *driving;        // on which the run under way was called
     bool in_step;              // a callback runs within a step: the engine cannot be asked for anything
     bool raised_in_step;       // and it failed: with the user value of registry[address of this]
@@ -145,6 +149,7 @@ typedef struct script_options {
 
 // In this process, as lua_script_run.
 int script_main(const char *file, int argc, char **argv, const script_options *options);
+void script_set_folder(script *s, const char *file); // that of the file
 
 // ---- recipe_process.c: it, watched from outside ----------------------------------------------------------------
 
@@ -168,6 +173,19 @@ void script_write_stop(const script *s, script_stop why,
 void script_hook(lua_State *L, lua_Debug *ar);      // a lua_Hook: raises the stop when there is one
 // Raises the stop when there is one; looks at the clock too.
 void script_check_stop(lua_State *L);
+
+// ---- host.c: the training of a workbench -------------------------------------------------------------------------
+
+// Whether the training is the one that the workbench shows.
+bool script_is_hosted(const script *s);
+// One piece of the engine's work: by the workbench's loop where it is its training, which takes keys meanwhile.
+void script_advance(script *s, hr_engine *engine, bool *idle);
+// From here on the training is one of the recipe's own; `what` says why, NULL: nothing is said.
+void script_leave_host(script *s, const char *what);
+// The other way, by the name of what the workbench shows; false: it is another one.
+bool script_return_to_host(script *s, const hr_preset *preset);
+// Of a run that the person has paused: waits until it goes on, and whether it does.
+bool script_waits_for_person(script *s, hr_engine_state state);
 
 // ---- trace.c, blame.c: errors -----------------------------------------------------------------------------------
 
@@ -201,6 +219,12 @@ int script_report_error(script *s, int lua_status, FILE *to);
 // Reads a chunk and keeps it in s->sources. READ errors.
 HR_MUST_CHECK hr_status script_read_source(script *s, const char *path, const script_source **out,
                                            hr_err *err);
+// The same of a text that was typed, under that name; it counts as no file.
+HR_MUST_CHECK hr_status script_add_source(script *s, const char *name, const char *text,
+                                          const script_source **out, hr_err *err);
+void script_drop_sources(script *s, unsigned kept); // the oldest, but for so many
+// Whether a text is a chunk, looked at in a state of its own; *ends_early: a further line may make it one. It may be NULL.
+bool script_compiles(const char *text, bool *ends_early);
 const script_source *script_find_source(const script *s, const char *name);
 // Pushes the compiled chunk, or an error. A Lua status.
 int script_load_source(lua_State *L, const script_source *source);
@@ -220,6 +244,8 @@ int script_require(lua_State *L);
 // ---- sandbox.c: the environment ---------------------------------------------------------------------------------
 
 void script_open_sandbox(lua_State *L);
+int script_print(lua_State *L); // print
+int script_show(lua_State *L);  // the same, but tables by their fields
 // Writes text without control characters other than newline and tab.
 void script_print_text(FILE *to, const char *text, size_t length);
 
@@ -298,9 +324,11 @@ int script_sweep(lua_State *L);
 int script_compare(lua_State *L);
 int script_export(lua_State *L);
 int script_plot(lua_State *L);
+bool script_is_plot(lua_State *L, int index);
 
 // training.c: the engine that outlives hr.run
 // It is there, with these knobs: a new one where there is none or `fresh` is asked for. Raises.
+void script_take_report(lua_State *L, hr_engine *engine); // into s->report. Raises
 void script_take_training(lua_State *L, const hr_knobs *knobs, bool fresh);
 void script_drop_training(script *s); // by hr.preset
 // One call of the engine between script_begin_engine and script_end_engine. Raises.

@@ -56,6 +56,7 @@ static void begin_training(lua_State *L, const hr_knobs *knobs)
                                        .goes_on_context = s,
                                        .before_update = script_tell_update,
                                        .before_update_context = s};
+    script_leave_host(s, "fresh weights");
     s->takes_save = true;
     s->epoch_begins = true;
     script_create_engine(L, knobs, &options, &s->training);
@@ -90,6 +91,7 @@ void script_take_training(lua_State *L, const hr_knobs *knobs, bool fresh)
 
 void script_drop_training(script *s)
 {
+    script_leave_host(s, NULL);
     script_begin_engine(s);
     hr_engine_destroy(s->training);
     s->training = NULL;
@@ -153,11 +155,11 @@ int script_load(lua_State *L)
     (void)script_current_knobs(L);
     (void)snprintf(text, sizeof text, "%.255s", path);
     check_save(L, text);
-    if (s->engine != NULL) {
+    if (s->engine != NULL || script_is_hosted(s)) {
         hr_command load = {
             .version = HR_EVENT_VERSION, .kind = HR_COMMAND_KNOB, .knob = HR_KNOB_TRAIN_RESUME};
         memcpy(load.text, text, sizeof load.text);
-        script_command(L, s->engine, &load);
+        script_command(L, s->training, &load);
     } else {
         script_drop_training(s);
     }
@@ -177,9 +179,7 @@ static void evaluate(lua_State *L)
     s->evaluated = false;
     script_command(L, s->training, &(hr_command){.version = HR_EVENT_VERSION, .kind = HR_COMMAND_EVALUATE});
     do {
-        script_begin_engine(s);
-        hr_engine_advance(s->training, &idle);
-        script_end_engine(s);
+        script_advance(s, s->training, &idle);
         script_check_stop(L);
         hr_engine_look(s->training, &now);
     } while (!s->evaluated && (now.next == HR_ENGINE_BUILDS || now.next == HR_ENGINE_EVALUATES));

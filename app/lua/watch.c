@@ -9,10 +9,13 @@
 
 enum {
     LOOK_NS = 100000000,      // between two looks, of processor time or, after an interruption, of the clock
-    LOOKS_AFTER_INTERRUPT = 5 // at one stretch of Lua before it counts as hanging
+    LOOKS_AFTER_INTERRUPT = 5, // at one stretch of Lua before it counts as hanging
+    HOSTED_LOOK_NS = 40000000, // a person waits before the screen
+    HOSTED_LOOKS = 3,
+    LINE_MAX_BYTES = 240
 };
 
-static script *watched;
+static script *_Atomic watched;
 static int watcher;
 static pthread_t recipe_thread;
 static timer_t processor_timer, clock_timer;
@@ -32,8 +35,26 @@ static uint64_t lost_steps(const script *s)
 
 // Lua stands in a function of its library that does not come back, so its stack stands still. The place is sent only when
 // it is in a file that was opened as source. Flushed last: the reader of the output may be what it waits for.
+static void end_hosted(script_stop why)
+{
+    static script_trace trace;
+    char text[SCRIPT_TEXT_MAX], line[LINE_MAX_BYTES];
+    script *s = watched;
+    script_write_stop(s, why, text);
+    script_trace_stack(s->running, &trace);
+    const int length =
+        snprintf(line, sizeof line, "%.120s:%d: %s, in a function of Lua's library that did not come back\n",
+                 trace.source, trace.line, text);
+    const ssize_t written = write(STDERR_FILENO, line, length < LINE_MAX_BYTES ? (size_t)length : sizeof line - 1);
+    (void)written;
+    _exit(hr_status_exit_code(HR_LUA));
+}
+
 static void end_hanging(script_stop why)
 {
+    if (watcher < 0) {
+        end_hosted(why);
+    }
     static script_trace trace;
     const script_hang hang = {.why = (int)why, .interrupted = interrupted, .steps = lost_steps(watched)};
     bool told = write(watcher, &hang, sizeof hang) == (ssize_t)sizeof hang;
@@ -52,7 +73,7 @@ static bool hangs_after_interrupt(void)
 {
     if (watched->stretch != stretch_seen) {
         stretch_seen = watched->stretch;
-        looks_left = LOOKS_AFTER_INTERRUPT;
+        looks_left = watcher < 0 ? HOSTED_LOOKS : LOOKS_AFTER_INTERRUPT;
     }
     return --looks_left <= 0;
 }
@@ -88,16 +109,35 @@ static struct itimerspec every(long ns)
     return (struct itimerspec){.it_interval = {.tv_nsec = ns}, .it_value = {.tv_nsec = ns}};
 }
 
-static void on_interrupt(int number, siginfo_t *info, void *machine)
+void script_interrupt(int number)
 {
-    const struct itimerspec look = every(LOOK_NS);
-    int before = errno;
-    (void)number;
-    (void)machine;
-    interrupted = info->si_value.sival_int;
+    const struct itimerspec look = every(watcher < 0 ? HOSTED_LOOK_NS : LOOK_NS);
+    interrupted = number;
     if (watched != NULL) {
         (void)timer_settime(clock_timer, 0, &look, NULL);
     }
+}
+
+const volatile sig_atomic_t *script_interruption(void)
+{
+    return &interrupted;
+}
+
+void script_forget_interrupt(void)
+{
+    const struct itimerspec none = {.it_value = {.tv_nsec = 0}};
+    interrupted = 0;
+    if (watched != NULL) {
+        (void)timer_settime(clock_timer, 0, &none, NULL);
+    }
+}
+
+static void on_interrupt(int number, siginfo_t *info, void *machine)
+{
+    int before = errno;
+    (void)number;
+    (void)machine;
+    script_interrupt(info->si_value.sival_int);
     errno = before;
 }
 

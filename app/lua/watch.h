@@ -25,7 +25,12 @@ static inline uint64_t script_grace_ns(const script_limits *limits)
 
 // In the recipe's process. From now on SIGUSR1 interrupts; returns where the number stands, for script_options.
 const volatile sig_atomic_t *script_hear_interrupts(void);
-// Timers look after `s`, until the end, and tell `socket`. Once a process. STATE error where there is no timer.
+// The same, said from any thread; and it is forgotten, before the next recipe of this process.
+void script_interrupt(int number);
+const volatile sig_atomic_t *script_interruption(void); // where its number stands
+void script_forget_interrupt(void);
+// Timers look after `s`, until the end, and tell `socket`; without one (−1, beside a workbench) one line of stderr says where it
+// hangs. One at a time. STATE error where there is no timer.
 HR_MUST_CHECK hr_status script_watch(script *s, int socket, hr_err *err);
 void script_watch_end(void);
 

@@ -22,6 +22,8 @@ typedef struct session_callbacks {
     // Until a command is there (true) or it is `until_ns` by the monotonic clock. With OUTLET_FOREVER also until a heap is
     // asked for. NULL: the loop never waits, and what it tells has the time that the engine gave it.
     bool (*wait)(void *context, uint64_t until_ns);
+    // Lines of a guest; with `now` (and perhaps none) what was said before goes out as well.
+    void (*said)(void *context, hr_guest_line kind, const char *text, size_t length, bool now);
     // Files are being written: the process must not be ended in the middle. NULL: nothing does.
     void (*writing)(void *context, bool begins);
     trace_heartbeat *heartbeat; // the loop's to write

@@ -255,6 +255,11 @@ static void ask_heap(hr_session *s)
     (void)wire_write(self(s)->wire, MESSAGE_ASK_HEAP, NULL, 0, -1);
 }
 
+static void interrupt(hr_session *s)
+{
+    (void)wire_write(self(s)->wire, MESSAGE_INTERRUPT, NULL, 0, -1);
+}
+
 static hr_session_life get_life(hr_session *s, hr_session_end *end)
 {
     client_session *c = self(s);
@@ -364,6 +369,7 @@ const session_ops client_own_worker = {
     .has_events = has_events,
     .send = send_command,
     .ask_heap = ask_heap,
+    .interrupt = interrupt,
     .life = get_life,
     .kill = kill_child,
     .suspend = suspend_child,

@@ -57,6 +57,11 @@ static bool take_heap(client_session *c, const wire_message *m)
     return valid;
 }
 
+static bool take_said(client_session *c, const wire_message *m)
+{
+    return get_said(m, &c->base.said);
+}
+
 static bool take_wake(client_session *c, const wire_message *m)
 {
     uint64_t put = 0;
@@ -75,7 +80,7 @@ static bool take_message(client_session *c, const wire_message *m)
     static bool (*const take[MESSAGE_KINDS])(client_session * c, const wire_message *m) = {
         [MESSAGE_RING] = take_ring,     [MESSAGE_ABOUT] = take_about, [MESSAGE_WAKE] = take_wake,
         [MESSAGE_REPORT] = take_report, [MESSAGE_ERROR] = take_error, [MESSAGE_HEAP] = take_heap,
-        [MESSAGE_ENDED] = take_ended,
+        [MESSAGE_ENDED] = take_ended,   [MESSAGE_SAID] = take_said,
     };
     if (m->fd >= 0 && m->kind != MESSAGE_RING) {
         (void)close(m->fd);

@@ -37,6 +37,7 @@ typedef struct driven_options {
     hr_event_sink sink;
     void *sink_context;    // borrowed until it is closed
     hr_position *position; // kept up to date
+    void (*before_update)(void *context); // of a training, as hr_engine_options has it; context is the sink's
 } driven_options;
 
 // Errors as hr_preset_open and hr_engine_create, or as hr_replay_open.

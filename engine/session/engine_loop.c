@@ -10,6 +10,7 @@
 #include "memory/heap_snapshot.h"
 #include "session/autosave.h"
 #include "session/driven.h"
+#include "session/loop_guest.h"
 #include "session/pace.h"
 
 enum {
@@ -17,6 +18,7 @@ enum {
     TOGETHER_NS = 500 * 1000 * 1000,
     REPORT_SHARE = 200, // and no sooner than after so many times what the last one took
     TIMEOUT_S = (int)(HR_SESSION_SILENT_NS / 1000000000),
+    TIMEOUT_GUEST_S = 600, // while a guest is at work: it has limits of its own
     TIMEOUT_BUILD_S = 60 // reading data, making kernels, writing a save: no instruction passes for long
 };
 
@@ -26,6 +28,7 @@ struct engine_loop {
     driven d;
     pace pace;
     autosave save;
+    loop_guest guest;
     char path[PATH_MAX]; // of the preset, whole, to go on from the save elsewhere
     uint64_t report_due_ns;
     bool state_changed; // since the last report, and at the beginning
@@ -68,6 +71,12 @@ static void on_event(void *context, const hr_event *event)
     }
     beat(l);
     l->out->event(l->out->context, &told);
+    loop_guest_event(&l->guest, event);
+}
+
+static void on_before_update(void *context)
+{
+    loop_guest_before_update(&((engine_loop *)context)->guest);
 }
 
 // ---- create, destroy ------------------------------------------------------------------------------------------
@@ -80,15 +89,50 @@ static hr_status open_driven(engine_loop *l, hr_err *err)
                                     .knobs = &r->knobs,
                                     .sink = on_event,
                                     .sink_context = l,
-                                    .position = &l->out->heartbeat->position};
+                                    .position = &l->out->heartbeat->position,
+                                    .before_update = on_before_update};
     if (r->resume_path[0] != '\0') {
         HR_TRY(hr_knobs_set(&r->knobs, HR_KNOB_TRAIN_RESUME, r->resume_path, err));
     }
     return driven_open(&options, &l->d, err);
 }
 
-hr_status engine_loop_create(const open_request *request, const session_callbacks *out, engine_loop **loop,
-                             hr_err *err)
+static bool guest_turns(void *context, bool *idle)
+{
+    engine_loop *l = context;
+    const bool goes_on = engine_loop_turn(l, idle);
+    be_patient(l, TIMEOUT_GUEST_S);
+    l->out->said(l->out->context, HR_GUEST_STATE, "", 0, true);
+    return goes_on;
+}
+
+static bool guest_waits(void *context)
+{
+    engine_loop *l = context;
+    return l->out->wait != NULL && l->out->wait(l->out->context, OUTLET_FOREVER);
+}
+
+static void guest_says(void *context, hr_guest_line kind, const char *text, size_t length)
+{
+    engine_loop *l = context;
+    beat(l);
+    l->out->said(l->out->context, kind, text, length, kind == HR_GUEST_STATE);
+}
+
+static void open_guest(engine_loop *l, const hr_guest_ops *guest)
+{
+    const hr_guest_host host = {.context = l,
+                                .preset = l->request.preset,
+                                .trusts = l->request.trusts,
+                                .engine = l->d.engine,
+                                .turn = guest_turns,
+                                .wait = guest_waits,
+                                .say = guest_says};
+    loop_guest_begin(&l->guest, guest, &host);
+}
+
+hr_status engine_loop_create(const open_request *request, const session_callbacks *out,
+                             const hr_guest_ops *guest, engine_loop **loop, hr_err *err)
 {
     engine_loop *l = hr_calloc(1, sizeof *l);
     *loop = NULL;
@@ -109,6 +153,7 @@ hr_status engine_loop_create(const open_request *request, const session_callback
         engine_loop_destroy(l);
         return status;
     }
+    open_guest(l, guest);
     *loop = l;
     return HR_OK;
 }
@@ -116,6 +161,7 @@ hr_status engine_loop_create(const open_request *request, const session_callback
 void engine_loop_destroy(engine_loop *l)
 {
     if (l != NULL) {
+        loop_guest_end(&l->guest);
         driven_close(&l->d);
         hr_free(l);
     }
@@ -184,6 +230,23 @@ static void tell_heap(engine_loop *l)
 
 // ---- what it is told ------------------------------------------------------------------------------------------
 
+// What it may lose by a guest that hangs is saved before.
+static void order_guest(engine_loop *l, const hr_command *piece)
+{
+    hr_err err = {0};
+    if (!loop_guest_collect(&l->guest, piece)) {
+        return;
+    }
+    if (l->d.engine != NULL && piece->knob != HR_GUEST_END &&
+        autosave_now(&l->save, l->d.engine, l->out, &err) != HR_OK) {
+        l->out->error(l->out->context, &err);
+    }
+    be_patient(l, TIMEOUT_GUEST_S);
+    loop_guest_take(&l->guest);
+    l->out->knobs(l->out->context, knobs_of(l));
+    be_patient(l, TIMEOUT_S);
+}
+
 static void obey(engine_loop *l, const hr_command *command)
 {
     hr_err err = {0};
@@ -199,6 +262,9 @@ static void obey(engine_loop *l, const hr_command *command)
         status = autosave_now(&l->save, l->d.engine, l->out, &err);
     } else if (!keeps) {
         status = l->d.ops->command(l->d.self, command, &err);
+        if (status == HR_OK) {
+            loop_guest_obeyed(&l->guest, command);
+        }
     }
     if (writes && l->out->writing != NULL) {
         l->out->writing(l->out->context, false);
@@ -229,7 +295,12 @@ static void obey_all(engine_loop *l)
     bool announced = false;
     while (!l->over &&
            (l->out->take(l->out->context, &command) || (announced && take_announced(l, &command)))) {
-        obey(l, &command);
+        if (command.kind == HR_COMMAND_GUEST) {
+            atomic_fetch_add_explicit(&l->out->heartbeat->commands, 1, memory_order_relaxed);
+            order_guest(l, &command);
+        } else {
+            obey(l, &command);
+        }
         announced = command.kind == HR_COMMAND_KNOB && command.count > 0;
     }
     if (l->out->wants_heap(l->out->context)) {
@@ -269,10 +340,12 @@ bool engine_loop_turn(engine_loop *l, bool *idle)
     if (l->over) {
         return false;
     }
+    loop_guest_begin_turn(&l->guest);
     be_patient(l, l->d.ops->needs_build(l->d.self) ? TIMEOUT_BUILD_S : TIMEOUT_S);
     pace_begin_step(&l->pace);
     l->d.ops->advance(l->d.self, idle);
     note_resumed(l);
+    loop_guest_end_turn(&l->guest, idle);
     publish(l);
     if (has_lost_device(l)) {
         return false;

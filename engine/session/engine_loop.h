@@ -9,9 +9,9 @@
 
 typedef struct engine_loop engine_loop;
 
-// Opens the preset and creates the engine; the callbacks is borrowed until destroy. Errors as driven_open.
+// Opens the preset and creates the engine; callbacks and guest (NULL: none) are borrowed until destroy. Errors as driven_open.
 HR_MUST_CHECK hr_status engine_loop_create(const open_request *request, const session_callbacks *out,
-                                           engine_loop **loop, hr_err *err);
+                                           const hr_guest_ops *guest, engine_loop **loop, hr_err *err);
 void engine_loop_destroy(engine_loop *loop); // NULL is fine
 
 // Takes the commands that wait and does one piece of work. False once it was told to quit.

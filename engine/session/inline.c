@@ -17,6 +17,7 @@ typedef struct inline_session {
     session_callbacks out;
     trace_heartbeat heartbeat;
     engine_loop *loop;
+    const hr_guest_ops *guest;
     hr_command commands[COMMANDS_MAX];
     uint32_t first_command, command_count;
     VEC(hr_event) events;
@@ -87,6 +88,13 @@ static void on_heap(void *context, const hr_session_heap *heap)
     }
 }
 
+static void on_said(void *context, hr_guest_line kind, const char *text, size_t length, bool now)
+{
+    inline_session *s = context;
+    (void)now;
+    said_add(&s->base.said, kind, text, length);
+}
+
 static bool wants_heap(void *context)
 {
     inline_session *s = context;
@@ -143,6 +151,13 @@ static void ask_heap(hr_session *session)
     self(session)->heap_wanted = true;
 }
 
+static void interrupt(hr_session *session)
+{
+    if (self(session)->guest != NULL) {
+        self(session)->guest->interrupt();
+    }
+}
+
 // A report after every advance that did something: as often as a caller may want one, whatever the clock.
 static bool advance(hr_session *session, unsigned pieces)
 {
@@ -196,6 +211,7 @@ static const session_ops ops = {
     .has_events = has_events,
     .send = send_command,
     .ask_heap = ask_heap,
+    .interrupt = interrupt,
     .advance = advance,
     .life = get_life,
     .stop = stop,
@@ -211,10 +227,12 @@ static hr_status open_inline(inline_session *s, const hr_session_options *option
                                  .heap = on_heap,
                                  .wants_heap = wants_heap,
                                  .take = take,
+                                 .said = on_said,
                                  .heartbeat = &s->heartbeat};
     HR_TRY(session_open(&s->base, &ops, false, err));
+    s->guest = options->guest;
     HR_TRY(session_request(options, &s->request, err));
-    HR_TRY(engine_loop_create(&s->request, &s->out, &s->loop, err));
+    HR_TRY(engine_loop_create(&s->request, &s->out, options->guest, &s->loop, err));
     on_knobs(s, engine_loop_knobs(s->loop));
     engine_loop_report(s->loop);
     return HR_OK;

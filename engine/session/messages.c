@@ -244,6 +244,28 @@ bool get_ended(const wire_message *m, ended_note *note)
     return wire_in_is_done(&in);
 }
 
+void put_said(wire_out *out, const said_log *said)
+{
+    wire_put_u64(out, said->total);
+    wire_put(out, said->text, said->held);
+}
+
+// Lines that end, and no more of them than were ever said.
+bool get_said(const wire_message *m, said_log *said)
+{
+    wire_in in = body_of(m);
+    const uint64_t total = wire_get_u64(&in);
+    const size_t held = in.bytes - in.at;
+    const bool valid = !in.bad && held <= SAID_BYTES && held <= total &&
+                       (held == 0 || in.data[in.bytes - 1] == '\n');
+    if (valid) {
+        said->total = total;
+        said->held = held;
+        wire_get(&in, said->text, held);
+    }
+    return valid;
+}
+
 bool get_count(const wire_message *m, uint64_t *count)
 {
     wire_in in = body_of(m);

@@ -5,12 +5,14 @@
 //   owner ──OPEN──▶ worker            OPEN is the first and comes once; only the owner may send it, COMMAND and QUIT
 //         ──COMMAND, ASK_HEAP, QUIT──▶
 //         ◀──RING (descriptor), ABOUT, REPORT, ERROR, HEAP, ENDED──
+//         ──INTERRUPT──▶  ◀──SAID──     of a guest (headroom/guest.h)
 //         ◀──WAKE──  ──TAKEN──▶        events wait; the reader has seen so many. One WAKE is under way at most.
 #ifndef SESSION_MESSAGES_H
 #define SESSION_MESSAGES_H
 
 #include "headroom/session.h"
 
+#include "session/said.h"
 #include "session/wire.h"
 
 typedef enum message_kind {
@@ -26,6 +28,8 @@ typedef enum message_kind {
     MESSAGE_ERROR,
     MESSAGE_HEAP,
     MESSAGE_ENDED,
+    MESSAGE_INTERRUPT,
+    MESSAGE_SAID,
     MESSAGE_KINDS
 } message_kind;
 
@@ -59,6 +63,8 @@ void put_heap(wire_out *out, const hr_session_heap *heap);
 bool get_heap(const wire_message *m, hr_session_heap *heap); // the caller deinits it
 void put_ended(wire_out *out, hr_status status, const hr_err *err);
 bool get_ended(const wire_message *m, ended_note *note);
+void put_said(wire_out *out, const said_log *said);
+bool get_said(const wire_message *m, said_log *said); // replaces it; not on failure
 bool get_count(const wire_message *m, uint64_t *count); // of TAKEN and WAKE: one number
 
 // Knobs as the pairs that differ from the table's defaults.

@@ -308,6 +308,7 @@ static hr_status command(void *self, const hr_command *what, hr_err *err)
         set_state(e, HR_ENGINE_IDLE, "");
         return HR_OK;
     case HR_COMMAND_KEEP:
+    case HR_COMMAND_GUEST:
     case HR_COMMAND_QUIT:
         return HR_OK;
     case HR_COMMAND_COUNT:

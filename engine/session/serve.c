@@ -9,21 +9,14 @@
 #include "session/planning_serve.h"
 #include "session/spawn.h"
 
-static const struct {
-    const char *role;
-    int (*serve)(int socket);
-} roles[] = {
-    {"worker", worker_serve},
-    {"planner", planning_serve},
-};
-
-int hr_session_serve(const char *role)
+int hr_session_serve(const char *role, const hr_guest_ops *guest)
 {
-    for (size_t k = 0; k < sizeof roles / sizeof *roles; k++) {
-        if (strcmp(role, roles[k].role) == 0) {
-            int socket = child_begin();
-            return socket >= 0 ? roles[k].serve(socket) : hr_status_exit_code(HR_USAGE);
-        }
+    const bool worker = strcmp(role, "worker") == 0;
+    if (!worker && strcmp(role, "planner") != 0) {
+        return hr_status_exit_code(HR_USAGE);
     }
-    return hr_status_exit_code(HR_USAGE);
+    const int socket = child_begin();
+    return socket < 0 ? hr_status_exit_code(HR_USAGE)
+           : worker   ? worker_serve(socket, guest)
+                      : planning_serve(socket);
 }

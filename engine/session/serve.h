@@ -4,6 +4,8 @@
 #ifndef SESSION_SERVE_H
 #define SESSION_SERVE_H
 
-int worker_serve(int socket); // an engine, for hr_session_start
+#include "headroom/guest.h"
+
+int worker_serve(int socket, const hr_guest_ops *guest); // an engine, for hr_session_start
 
 #endif

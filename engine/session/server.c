@@ -253,6 +253,7 @@ hr_status server_start(const server_options *options, server **out, hr_err *err)
     s->ring = options->ring;
     s->event_fd = s->listening = s->signals = -1;
     s->owned = options->owner != NULL;
+    s->interrupt = options->interrupt;
     s->clients[0] = (client){.wire = options->owner, .owner = options->owner != NULL};
     init_locks(s);
     hr_status status = open_server(s, options, err);

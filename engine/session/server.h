@@ -21,6 +21,7 @@ typedef struct server_options {
     const sigset_t *
         endings; // signals, blocked in every thread, that end the engine well: the first is KEEP and QUIT, the
                  // second what it always was; NULL: none
+    void (*interrupt)(void); // on the server's thread, when the owner says so; NULL: nothing is to be
     bool watchable;     // listens, where there is an $XDG_RUNTIME_DIR
     const char *preset; // borrowed for the call
     const hr_knobs *knobs;
@@ -34,7 +35,7 @@ int server_ended_by(server *s); // the signal; 0: none came
 // ---- the engine's thread ----------------------------------------------------------------------------------------
 
 void server_put(server *s, const hr_event *event); // into the ring, and wakes the server's thread
-// ABOUT, REPORT, ERROR, HEAP, ENDED: takes the body's memory.
+// ABOUT, REPORT, ERROR, HEAP, ENDED, SAID: takes the body's memory.
 void server_post(server *s, message_kind kind, wire_out *body);
 bool server_is_watched(server *s); // whether a client is there to read a report
 bool server_wants_heap(server *s); // since the last time

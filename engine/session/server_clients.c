@@ -77,8 +77,8 @@ static void wake(server *s, client *c)
 // What it has not seen yet, as long as it takes it: reports that it is too slow for are never sent.
 void client_tell(server *s, client *c)
 {
-    static const message_kind kinds[] = {MESSAGE_ABOUT, MESSAGE_REPORT, MESSAGE_ERROR, MESSAGE_HEAP,
-                                         MESSAGE_ENDED};
+    static const message_kind kinds[] = {MESSAGE_ABOUT, MESSAGE_REPORT, MESSAGE_ERROR,
+                                         MESSAGE_HEAP,  MESSAGE_SAID,   MESSAGE_ENDED};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && client_is_served(c); k++) {
         const post *p = &s->held[kinds[k]];
         bool wanted = kinds[k] != MESSAGE_HEAP || c->wants_heap;
@@ -225,6 +225,12 @@ static bool hear(server *s, client *c, const wire_message *m)
     }
     if (c->owner && m->kind == MESSAGE_QUIT && m->bytes == 0) {
         return quit(s, c);
+    }
+    if (c->owner && m->kind == MESSAGE_INTERRUPT && m->bytes == 0) {
+        if (s->interrupt != NULL) {
+            s->interrupt();
+        }
+        return true;
     }
     return c->owner && m->kind == MESSAGE_COMMAND && get_command(m, &command) && queue_command(s, &command);
 }

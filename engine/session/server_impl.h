@@ -31,6 +31,7 @@ struct server {
     char preset[HR_KNOB_TEXT_MAX];
     pthread_t thread;
     bool owned;
+    void (*interrupt)(void);
     int event_fd, listening, signals; // −1: none
     atomic_int ended_by;
     char path[WATCH_PATH_MAX]; // "": no socket is listening

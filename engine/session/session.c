@@ -89,7 +89,7 @@ void session_set_heap(hr_session *s, hr_session_heap *heap)
 static bool has_news(const hr_session *s)
 {
     return s->report_version > s->report_taken || s->error_version > s->error_taken ||
-           s->heap_version > s->heap_taken || (s->ended && !s->end_taken) || s->ops->has_events(s);
+           s->heap_version > s->heap_taken || s->said.total > s->said_taken || (s->ended && !s->end_taken) || s->ops->has_events(s);
 }
 
 void session_flag(hr_session *s)
@@ -248,6 +248,41 @@ bool hr_session_heap_now(hr_session *s, uint64_t *version, hr_session_heap *heap
     }
     session_flag(s);
     return newer;
+}
+
+// ---- the guest ------------------------------------------------------------------------------------------------
+
+bool hr_session_order(hr_session *s, hr_guest_order order, const char *words)
+{
+    hr_command c = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_GUEST, .knob = (uint32_t)order};
+    size_t left = strlen(words);
+    bool sent = left < HR_GUEST_TEXT_MAX && s->ops->interrupt != NULL;
+    do {
+        const size_t piece = left < sizeof c.text - 1 ? left : sizeof c.text - 1;
+        memcpy(c.text, words, piece);
+        c.text[piece] = '\0';
+        words += piece;
+        left -= piece;
+        c.count = left > 0;
+        sent = sent && hr_session_send(s, &c);
+    } while (sent && left > 0);
+    return sent;
+}
+
+void hr_session_interrupt(hr_session *s)
+{
+    if (s->ops->interrupt != NULL && !s->ended) {
+        s->ops->interrupt(s);
+    }
+}
+
+size_t hr_session_said(hr_session *s, uint64_t *cursor, char *out, size_t size)
+{
+    pump(s);
+    const size_t bytes = said_read(&s->said, cursor, out, size);
+    s->said_taken = *cursor > s->said_taken ? *cursor : s->said_taken;
+    session_flag(s);
+    return bytes;
 }
 
 // ---- life and death -------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ typedef struct session_ops {
     bool (*has_events)(const hr_session *s);
     bool (*send)(hr_session *s, const hr_command *command); // NULL: read-only
     void (*ask_heap)(hr_session *s);                        // NULL: there is none to be had
+    void (*interrupt)(hr_session *s);                       // of its guest; NULL: there is none
     bool (*advance)(hr_session *s, unsigned pieces);        // NULL: moves by itself
     hr_session_life (*life)(hr_session *s, hr_session_end *end);
     void (*kill)(hr_session *s);                  // NULL: not ours
@@ -34,6 +35,8 @@ struct hr_session {
     hr_report report;
     hr_err error;
     hr_session_heap heap;
+    said_log said;
+    uint64_t said_taken; // as far as somebody has read
     uint64_t report_version, report_taken, error_version, error_taken, heap_version, heap_taken;
     bool ended, end_taken;
 };

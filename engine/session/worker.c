@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/host_mem.h"
 #include "session/engine_loop.h"
 #include "session/serve.h"
 #include "session/server.h"
 
-enum { RING_EVENTS = 1 << 14 };
+enum { RING_EVENTS = 1 << 14, SAID_NS = 50 * 1000 * 1000 };
 
 typedef struct worker {
     open_request request;
@@ -19,6 +20,8 @@ typedef struct worker {
     server *server;
     engine_loop *loop;
     session_callbacks out;
+    said_log said;
+    uint64_t said_ns, posted; // when the last of it went out, and how much of it
 } worker;
 
 // ---- the callbacks -----------------------------------------------------------------------------------------------
@@ -57,6 +60,22 @@ static void on_heap(void *context, const hr_session_heap *heap)
     wire_out body = {0};
     put_heap(&body, heap);
     server_post(((worker *)context)->server, MESSAGE_HEAP, &body);
+}
+
+// What is said by the thousand goes out twenty times a second.
+static void on_said(void *context, hr_guest_line kind, const char *text, size_t length, bool now)
+{
+    worker *w = context;
+    said_add(&w->said, kind, text, length);
+    const uint64_t now_ns = w->said.total > w->posted ? clock_now_ns() : 0;
+    if (now_ns == 0 || (!now && now_ns - w->said_ns < SAID_NS)) {
+        return;
+    }
+    wire_out body = {0};
+    put_said(&body, &w->said);
+    server_post(w->server, MESSAGE_SAID, &body);
+    w->said_ns = now_ns;
+    w->posted = w->said.total;
 }
 
 static bool wants_heap(void *context)
@@ -115,7 +134,7 @@ static void end_as_told(int number, const sigset_t *endings)
     }
 }
 
-static hr_status open_worker(worker *w, wire *owner, hr_err *err)
+static hr_status open_worker(worker *w, wire *owner, const hr_guest_ops *guest, hr_err *err)
 {
     hr_status status = trace_ring_create(RING_EVENTS, &w->ring, err);
     if (status != HR_OK) {
@@ -125,6 +144,7 @@ static hr_status open_worker(worker *w, wire *owner, hr_err *err)
     const server_options options = {.ring = w->ring,
                                     .owner = owner,
                                     .endings = &w->endings,
+                                    .interrupt = guest != NULL ? guest->interrupt : NULL,
                                     .watchable = w->request.watchable,
                                     .preset = w->request.preset,
                                     .knobs = &w->request.knobs};
@@ -137,14 +157,15 @@ static hr_status open_worker(worker *w, wire *owner, hr_err *err)
                                  .wants_heap = wants_heap,
                                  .take = take,
                                  .wait = wait,
+                                 .said = on_said,
                                  .writing = writing,
                                  .heartbeat = trace_ring_heartbeat(w->ring)};
     return server_start(&options, &w->server, err);
 }
 
-static hr_status work(worker *w, hr_err *err)
+static hr_status work(worker *w, const hr_guest_ops *guest, hr_err *err)
 {
-    hr_status status = engine_loop_create(&w->request, &w->out, &w->loop, err);
+    hr_status status = engine_loop_create(&w->request, &w->out, guest, &w->loop, err);
     if (status != HR_OK) {
         on_error(w, err);
         return status;
@@ -162,7 +183,7 @@ static void say_end(worker *w, hr_status status, const hr_err *err)
     server_post(w->server, MESSAGE_ENDED, &body);
 }
 
-int worker_serve(int socket)
+int worker_serve(int socket, const hr_guest_ops *guest)
 {
     worker *w = hr_calloc(1, sizeof *w);
     wire *owner = NULL;
@@ -177,9 +198,9 @@ int worker_serve(int socket)
         return hr_status_exit_code(HR_USAGE);
     }
     block_endings(&w->endings);
-    hr_status status = open_worker(w, owner, &err);
+    hr_status status = open_worker(w, owner, guest, &err);
     if (status == HR_OK) {
-        status = work(w, &err);
+        status = work(w, guest, &err);
         say_end(w, status, &err);
     } else {
         (void)fprintf(stderr, "%s\n", err.sentence); // there is no other way to say it

@@ -323,6 +323,7 @@ hr_status hr_engine_command(hr_engine *e, const hr_command *c, hr_err *err)
     case HR_COMMAND_EVALUATE:
         return evaluate(e, err);
     case HR_COMMAND_KEEP:
+    case HR_COMMAND_GUEST:
         return HR_OK;
     case HR_COMMAND_STOP:
     case HR_COMMAND_QUIT:

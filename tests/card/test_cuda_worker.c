@@ -10,7 +10,7 @@ enum { STEPS = 30, SAVED = 5, ALL_DONE = 77 };
 
 static int serve_role(const char *role)
 {
-    return hr_session_serve(role);
+    return hr_session_serve(role, NULL);
 }
 
 static const char *const on_card[][4] = {

@@ -183,6 +183,7 @@ static void take_commands(hr_session *h)
             break;
         case HR_COMMAND_KEEP:
         case HR_COMMAND_EVALUATE:
+        case HR_COMMAND_GUEST:
         case HR_COMMAND_COUNT:
             break;
         case HR_COMMAND_RANKS:

@@ -24,6 +24,12 @@ void fake_lessons_take(unsigned looks);
 void fake_engine_set_manual(bool manual);
 // Takes the commands that wait and does `pieces` steps, builds or evaluations.
 void fake_engine_advance(hr_session *host, unsigned pieces);
+// Of the guest beside it: forgets what was; says a line; "ORDER TEXT" of the last order; how often it was interrupted.
+void fake_guest_begin(void);
+void fake_guest_say(hr_guest_line kind, const char *line);
+const char *fake_guest_order(void);
+unsigned fake_guest_interrupts(void);
+
 // Makes it silent, or ends it.
 void fake_engine_end(hr_session *session, hr_session_life life, const hr_session_end *end);
 // Its end, once asked for, takes so many looks.

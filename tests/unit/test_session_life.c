@@ -300,7 +300,7 @@ static int serve_owner(void)
 
 static int serve_role(const char *role)
 {
-    return strcmp(role, "owner") == 0 ? serve_owner() : hr_session_serve(role);
+    return strcmp(role, "owner") == 0 ? serve_owner() : hr_session_serve(role, NULL);
 }
 
 START_TEST(a_worker_dies_with_its_owner)

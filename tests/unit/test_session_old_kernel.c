@@ -71,7 +71,7 @@ static bool be_without_kills(void)
 
 static int serve_role(const char *role)
 {
-    return hr_session_serve(role);
+    return hr_session_serve(role, NULL);
 }
 
 START_TEST(an_old_kernel_trains_and_is_watched)

@@ -13,7 +13,7 @@
 
 static int serve_role(const char *role)
 {
-    return hr_session_serve(role);
+    return hr_session_serve(role, NULL);
 }
 
 static hr_session *attach(const char *path)

@@ -17,7 +17,9 @@ static void follow_knob(feed *f, const hr_event *e)
     memcpy(text, e->u.note.text, sizeof e->u.note.text);
     if (e->u.note.count < HR_KNOB_COUNT) {
         const hr_knob_id id = (hr_knob_id)e->u.note.count;
+        const bool turns = knob_edit_differs(&f->knobs, &f->applied, id); // and what is turned is on its way
         hr_status status = hr_knobs_set(&f->applied, id, text, NULL);
+        f->knobs.value[id] = f->recipe.ordered && !turns ? f->applied.value[id] : f->knobs.value[id];
         (void)status; // what is cut may be no value; what the session knows is
         f->cut[id] = strlen(text) + 1 >= sizeof e->u.note.text;
     }
@@ -242,6 +244,7 @@ bool feed_drain_rest(feed *f)
     complete_knobs(f);
     recover_heap(f);
     bool changed = take_report(f);
+    changed = feed_take_recipe(f) || changed;
     changed = take_error(f) || changed;
     return feed_check_life(f) || changed;
 }

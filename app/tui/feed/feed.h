@@ -20,6 +20,7 @@
 #include "app/tui/feed/fit.h"
 #include "app/tui/feed/heap_record.h"
 #include "app/tui/feed/knob_edit.h"
+#include "app/tui/feed/recipe.h"
 #include "app/tui/feed/run_log.h"
 #include "app/tui/feed/run_state.h"
 #include "app/tui/feed/whatif.h"
@@ -38,6 +39,8 @@ typedef struct feed {
     hr_preset *owned;    // `preset`, when it was opened here
     hr_planning *judge;  // tries it; NULL: nothing is tried now
     hr_session *session; // NULL: none could be started, or none yet
+    const hr_guest_ops *guest; // Lua beside the engine; NULL: none
+    recipe_log recipe;
     hr_session_life life;
     hr_session_end end;      // of the last one, when life is not LIVE
     death death;             // of the last one that a fault ended

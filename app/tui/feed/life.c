@@ -32,7 +32,9 @@ static void start(feed *f, const char *resume_path)
                                   .knobs = &f->knobs,
                                   .resume_path = resume_path,
                                   .autosave_path = f->autosave[0] == '\0' ? NULL : f->autosave,
+                                  .guest = f->guest,
                                   .watchable = !f->scripted};
+    feed_forget_recipe(f);
     if (!f->unknown) {
         guess_limit(f);
     }
@@ -96,6 +98,9 @@ bool feed_let_end(feed *f)
         return true;
     }
     const char *save = hr_knob_text(&f->applied, HR_KNOB_TRAIN_SAVE);
+    if (!f->ending && f->recipe.state == RECIPE_WORKS) {
+        hr_session_interrupt(f->session); // then it hears that it is to end
+    }
     if (!f->ending) {
         feed_say(f, MESSAGE_NOTE, "%s%s: it ends with what it is doing; q ends it at once%s",
                  save[0] == '\0' ? "the training ends" : "saving ", save, save[0] == '\0' ? "" : ", unsaved");
@@ -262,6 +267,9 @@ bool feed_check_life(feed *f)
         f->live.state = HR_ENGINE_FAILED;
         f->was_killed = f->watched != NULL && end.exit_code < 0; // it said no word
         (f->watched != NULL && !f->was_killed ? run_log_close : run_log_fail)(&f->runs);
+    }
+    if (life == HR_SESSION_ENDED && feed_outlive_recipe(f)) {
+        return true;
     }
     say_end(f);
     // One that is lost again before a step was done would be lost a third time: the user has to look.

@@ -166,6 +166,10 @@ static const char *why_not_here(const app *a, request r)
         return edits_here(a) ? NULL : "Enter edits a knob: Tab goes to [knobs]";
     case REQUEST_GLOSSARY:
         return a->screen == SCREEN_LEARN && a->focus == PANE_LESSONS ? "this is the list" : NULL;
+    case REQUEST_CONSOLE:
+        return a->feed.guest != NULL && a->feed.watched == NULL
+                   ? NULL
+                   : "a training that is watched has no Lua beside it";
     case REQUEST_BACK:
         return nothing_is_open(a) ? "nothing is open" : NULL;
     default:
@@ -259,6 +263,7 @@ static const struct {
     [REQUEST_MOUSE] = {act_mouse, 0},
     [REQUEST_HELP] = {act_help, 0},
     [REQUEST_COMMAND] = {act_command, 0},
+    [REQUEST_CONSOLE] = {act_console, 0},
     [REQUEST_GLOSSARY] = {act_list_lessons, 0},
     [REQUEST_GLYPHS] = {act_glyphs, 0},
     [REQUEST_REDRAW] = {act_redraw, 0},

@@ -49,6 +49,7 @@ void act_expand(app *a, int unused);
 void act_glyphs(app *a, int unused);
 void act_help(app *a, int unused);
 void act_command(app *a, int unused);
+void act_console(app *a, int unused);
 void act_redraw(app *a, int unused);
 void act_say(app *a, int unused);
 

@@ -77,6 +77,11 @@ void act_quit(app *a, int unused)
 void act_interrupt(app *a, int unused)
 {
     (void)unused;
+    if (a->feed.recipe.state != RECIPE_IDLE && !a->feed.recipe.stopping) {
+        feed_stop_recipe(&a->feed);
+        feed_say(&a->feed, MESSAGE_NOTE, "the recipe stops; ^C again pauses the training");
+        return;
+    }
     if (run_state_is_training(&a->feed.live) && a->feed.watched == NULL && !a->interrupted) {
         a->interrupted = true;
         feed_send_plain(&a->feed, HR_COMMAND_PAUSE, 0);

@@ -88,6 +88,12 @@ void act_command(app *a, int unused)
     complete_look(a);
 }
 
+void act_console(app *a, int unused)
+{
+    (void)unused;
+    console_open(a);
+}
+
 void act_back(app *a, int unused)
 {
     (void)unused;

@@ -141,6 +141,7 @@ bool app_drain(app *a, bool *more)
         changed = feed_drain_rest(&a->feed) || changed;
     }
     changed = take_lesson(a) || changed;
+    console_follow(a);
     return app_take_plans(a, more) || changed;
 }
 

@@ -28,6 +28,7 @@
 #include "app/tui/screens/runs/runs.h"
 #include "app/tui/screens/step/step.h"
 #include "app/tui/shell/complete.h"
+#include "app/tui/shell/console.h"
 #include "app/tui/shell/requests.h"
 #include "app/tui/shell/tui.h"
 #include "app/tui/term/glyphs.h"
@@ -49,6 +50,7 @@ typedef enum overlay {
     OVERLAY_FIND,    // in the help
     OVERLAY_NARROW,  // the presets
     OVERLAY_CARD,    // the first time ever
+    OVERLAY_CONSOLE, // Lua
     OVERLAY_OFFER,   // "resume what ended without q?"
 } overlay;
 
@@ -142,6 +144,8 @@ struct app {
     resume_offer offer;
     size_t column; // of the columns being chosen
     prompt prompt;
+    console_view console;
+    const char *recipe;    // to begin with the training; NULL: none, or it has begun
     completion completion; // of the line that is being typed
     char knob_looked_for[TABLE_FILTER_MAX];
     unsigned tour;  // the step that waits to be done, from 1; 0: no tour
@@ -194,6 +198,7 @@ void app_take_fit(app *a, const hr_answer *answer);
 void app_key(app *a, int key);
 void app_paste(app *a, const char *text); // into the line that is being typed; never taken as keys
 bool app_is_typing(const app *a);         // keys go into a line
+const prompt *app_prompt(const app *a);   // that line
 void app_request(app *a, request r);
 // NULL when the request can be done now; otherwise the reason, as a sentence.
 const char *app_why_not(const app *a, request r);

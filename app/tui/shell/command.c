@@ -421,6 +421,11 @@ static void write_display(app *a, const char *command, const char *argument)
     }
 }
 
+static void run_lua(app *a, const char *argument)
+{
+    console_lua(a, argument);
+}
+
 static void run_save_display(app *a, const char *argument)
 {
     write_display(a, "save-display", argument);
@@ -441,6 +446,7 @@ static const command_row commands[] = {
     {"anew", "[KEY VALUE]", WORD_SETTING, "train from the beginning, with this knob turned", run_anew, NULL},
     {"card", "NAME [KEY=VALUE …]", WORD_CARD, "another card, or one like it: vram=12GiB …", run_card, NULL},
     {"fix", "[NUMBER]", WORD_FIX, "turn the knobs that the Doctor found to fit", run_fix, NULL},
+    {"lua", "RECIPE [ARGUMENTS]|stop", WORD_RECIPE, "run a recipe on this training; stop ends it and its callbacks", run_lua, NULL},
     {"save", "[FILE]", WORD_FILE, "save the training", run_save, NULL},
     {"save-display", "FILE", WORD_FILE, "save the screen: .txt, .ans or .svg", run_save_display, run_save_display_over},
     {"export-runs", "FILE.csv|FILE.json", WORD_FILE, "write the session's runs to a file", run_export_runs, run_export_runs_over},
@@ -488,6 +494,10 @@ void app_command(app *a, const char *line)
     }
     const command_row *row = command_find(line, length);
     request r = request_of_name(word);
+    if (word[0] == '=') {
+        console_evaluate(a, line + 1);
+        return;
+    }
     if (word[0] == '\0') {
         return;
     }

@@ -14,6 +14,7 @@ typedef enum command_word {
     WORD_SETTING, // a knob's key, then its value
     WORD_FIX,
     WORD_FILE,
+    WORD_RECIPE,
     WORD_FORM, // of a configuration that is written, then a file
     WORD_PRESET,
     WORD_CARD,

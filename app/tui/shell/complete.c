@@ -228,6 +228,22 @@ static void offer_files(looking *l)
     }
 }
 
+static void offer_recipe(const char *name, void *context)
+{
+    offer(context, name, "", true);
+}
+
+static void offer_recipes(looking *l)
+{
+    if (strchr(l->word, '/') == NULL && strchr(l->word, '.') == NULL) {
+        (void)hr_recipe_list(offer_recipe, l);
+        offer(l, "stop", "end the recipe and its callbacks", false);
+    }
+    if (l->c->count == 0) {
+        offer_files(l);
+    }
+}
+
 static void offer_forms(looking *l)
 {
     for (size_t i = 0; hr_knob_export_form(i) != NULL; i++) {
@@ -267,6 +283,7 @@ static void offer_words(looking *l, command_word word)
     static void (*const offers[])(looking * l) = {
         [WORD_NONE] = NULL,           [WORD_SETTING] = NULL, // begun elsewhere: it has two words
         [WORD_FIX] = offer_fixes,     [WORD_FILE] = offer_files,
+        [WORD_RECIPE] = offer_recipes,
         [WORD_FORM] = offer_forms,    [WORD_PRESET] = offer_presets,
         [WORD_CARD] = offer_cards,    [WORD_THEME] = offer_themes,
         [WORD_GLYPHS] = offer_glyphs, [WORD_ON_OFF] = offer_on_off,
@@ -362,6 +379,9 @@ void complete_look(app *a)
         return;
     }
     size_t start = strspn(line, " :");
+    if (line[start] == '=') {
+        return;
+    }
     if (a->overlay == OVERLAY_COMMAND && line[start + strcspn(line + start, " =")] == '=') {
         look_at_setting(&l, line, start, a->prompt.cursor);
     } else if (a->overlay == OVERLAY_COMMAND) {

@@ -99,6 +99,9 @@ static void draw_body(const canvas *screen, const app *a, const layout *l)
     } else {
         draw_panes(screen, a, l);
     }
+    if (a->overlay == OVERLAY_CONSOLE) {
+        screen_console(&body, a);
+    }
     if (a->overlay == OVERLAY_CARD) {
         screen_card(&body, &a->feed);
     }

@@ -128,6 +128,9 @@ void frame_title(const canvas *c, const feed *f)
     state_text(f, state, sizeof state);
     role r = m->state >= HR_ENGINE_OOM ? ROLE_BAD : m->state == HR_ENGINE_RUNNING ? ROLE_GOOD : ROLE_WARN;
     x += paint_text(c, 0, x + 2, end - x - 2, r, state) + 2;
+    if (f->recipe.state != RECIPE_IDLE) {
+        x += paint_format(c, 0, x + 2, end - x - 2, ROLE_WARN, "lua %s", f->recipe.name) + 2;
+    }
     (void)format_rate(run_state_steps_per_second(m), "it/s", rate);
     if (!isnan(run_state_steps_per_second(m)) &&
         glyphs_width(c->glyphs, rate) <= end - x - 2) { // whole or not
@@ -315,6 +318,10 @@ void frame_strip(const canvas *screen, rect strip, const app *a)
     const char *tour = a->overlay == OVERLAY_NONE || list ? tour_line(a) : NULL; // the others need its line
     int tour_rows = tour == NULL ? 0 : draw_words(screen, strip, ROLE_FOCUS, tour);
     if (app_is_typing(a)) {
+        if (a->overlay == OVERLAY_CONSOLE && a->feed.message.kind != MESSAGE_NONE) {
+            draw_words(screen, (rect){strip.y - 1, strip.x, strip.h, strip.w},
+                       a->feed.message.kind == MESSAGE_ERROR ? ROLE_BAD : ROLE_WARN, a->feed.message.text);
+        }
         frame_candidates(screen, strip, a);
         frame_prompt(&c, a);
     } else if (a->overlay == OVERLAY_QUIT) {
@@ -511,6 +518,10 @@ static const char *overlay_keys(const app *a)
     switch (a->overlay) {
     case OVERLAY_COMMAND:
         return "Enter does it · Esc closes · Tab completes · ↑↓ lines before · ^U clears";
+    case OVERLAY_CONSOLE:
+        return a->feed.recipe.state == RECIPE_IDLE
+                   ? "Enter does it · Esc closes · ↑↓ lines before · PgUp PgDn scroll · ^U clears"
+                   : "^C stops it · Esc closes · PgUp PgDn scroll · Enter does it · ↑↓ lines before";
     case OVERLAY_EDIT:
         return "Enter accepts · Esc leaves it as it is · ↑↓ Tab values · ^U clears";
     case OVERLAY_FILTER:

@@ -60,7 +60,12 @@ static void line_changed(app *a)
 bool app_is_typing(const app *a)
 {
     return a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_FILTER ||
-           a->overlay == OVERLAY_FIND || a->overlay == OVERLAY_NARROW;
+           a->overlay == OVERLAY_FIND || a->overlay == OVERLAY_NARROW || a->overlay == OVERLAY_CONSOLE;
+}
+
+const prompt *app_prompt(const app *a)
+{
+    return a->overlay == OVERLAY_CONSOLE ? &a->console.prompt : &a->prompt;
 }
 
 void app_paste(app *a, const char *text)
@@ -69,12 +74,16 @@ void app_paste(app *a, const char *text)
         feed_say(&a->feed, MESSAGE_NOTE, "pasted text goes into a line: : opens one");
         return;
     }
-    prompt_paste(&a->prompt, text);
+    prompt_paste(a->overlay == OVERLAY_CONSOLE ? &a->console.prompt : &a->prompt, text);
     line_changed(a);
 }
 
 static void key_in_line(app *a, int key)
 {
+    if (a->overlay == OVERLAY_CONSOLE) {
+        console_key(a, key);
+        return;
+    }
     const bool among_values = a->overlay == OVERLAY_EDIT && (key == INPUT_UP || key == INPUT_DOWN);
     if (key == INPUT_TAB || key == INPUT_BACK_TAB || among_values) {
         complete_next(a, key == INPUT_TAB || key == INPUT_DOWN ? 1 : -1);
@@ -151,7 +160,9 @@ static void wheel(app *a, int rows)
 {
     bool waits = a->overlay == OVERLAY_EDIT || a->overlay == OVERLAY_COMMAND || a->overlay == OVERLAY_QUIT ||
                  a->overlay == OVERLAY_SWITCH;
-    if (!waits) {
+    if (a->overlay == OVERLAY_CONSOLE) {
+        console_scroll(a, rows);
+    } else if (!waits) {
         act_move_rows(a, rows);
     }
 }

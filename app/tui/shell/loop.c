@@ -278,6 +278,16 @@ static void work(loop *l)
     }
 }
 
+// A file that was named on the command line, once there is a training for it.
+static void begin_recipe(app *a)
+{
+    const char *recipe = a->recipe;
+    if (recipe != NULL && a->feed.session != NULL && a->overlay != OVERLAY_OFFER) {
+        a->recipe = NULL;
+        console_run(a, recipe, "");
+    }
+}
+
 void loop_run(app *a)
 {
     loop l = {.app = a, .looks = SETTLE_LOOKS, .remember_at_ns = UINT64_MAX};
@@ -294,6 +304,7 @@ void loop_run(app *a)
         app_tell_about(a);
     }
     terminal_on_suspend(suspend_worker, resume_worker, a);
+    begin_recipe(a);
     if (a->overlay == OVERLAY_NONE) {
         card_show(a);
     }
@@ -302,6 +313,7 @@ void loop_run(app *a)
     }
     while (!a->quits) {
         wait_and_take(&l);
+        begin_recipe(a);
         l.data_came = feed_check_life(&a->feed) || l.data_came;
         bool due = l.data_came && now_ns() >= l.frame_at_ns;
         if (l.key_came || due) {

@@ -78,11 +78,16 @@ static bool is_search(const app *a)
 void frame_prompt(const canvas *c, const app *a)
 {
     size_t count;
-    const prompt *p = &a->prompt;
+    const prompt *p = app_prompt(a);
+    const bool lua = a->overlay == OVERLAY_CONSOLE;
     char before[PROMPT_MAX];
     int x = a->overlay == OVERLAY_EDIT ? paint_format(c, 0, 0, c->area.w - VALUE_MIN, ROLE_KEY,
                                                       "%s = ", hr_knob_rows(&count)[feed_knob(&a->feed)].key)
-                                       : paint_text(c, 0, 0, 1, ROLE_KEY, is_search(a) ? "/" : ":");
+                                       : paint_text(c, 0, 0, lua ? 3 : 1, ROLE_KEY,
+                                 is_search(a)                       ? "/"
+                                 : !lua                             ? ":"
+                                 : a->console.chunk[0] != '\0' ? ">> "
+                                                                    : "> ");
     // A line longer than its place shows the part before the cursor.
     int room = c->area.w - x - 1;
     size_t start = 0;

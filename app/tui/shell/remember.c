@@ -146,6 +146,9 @@ char *remember_text(const app *a)
     for (size_t i = 0; i < prompt_past(&a->prompt); i++) {
         fprintf(out, "line %s\n", prompt_past_line(&a->prompt, i));
     }
+    for (size_t i = 0; i < prompt_past(&a->console.prompt); i++) {
+        fprintf(out, "lua %s\n", prompt_past_line(&a->console.prompt, i));
+    }
     bool whole = ferror(out) == 0;
     whole = fclose(out) == 0 && whole;
     if (!whole) {
@@ -232,12 +235,12 @@ static void take_mouse(app *a, const char *value, bool given)
     }
 }
 
-static void take_typed(app *a, const char *line)
+static void take_typed(prompt *p, const char *line)
 {
-    prompt_begin(&a->prompt, "");
-    prompt_paste(&a->prompt, line); // only characters come in
-    prompt_remember(&a->prompt);
-    prompt_begin(&a->prompt, "");
+    prompt_begin(p, "");
+    prompt_paste(p, line); // only characters come in
+    prompt_remember(p);
+    prompt_begin(p, "");
 }
 
 static void take_line(app *a, const char *key, char *value, remember_given given)
@@ -253,7 +256,9 @@ static void take_line(app *a, const char *key, char *value, remember_given given
     } else if (strcmp(key, "table") == 0) {
         take_table(a, value);
     } else if (strcmp(key, "line") == 0) {
-        take_typed(a, value);
+        take_typed(&a->prompt, value);
+    } else if (strcmp(key, "lua") == 0) {
+        take_typed(&a->console.prompt, value);
     }
 }
 

@@ -59,6 +59,7 @@
     X(MOUSE, 'm', "m", "mouse", "mouse on or off; off leaves selecting text to the terminal")                \
     X(HELP, '?', "?", "help", "keys, and what the selected number means")                                    \
     X(COMMAND, ':', ":", "command", "type a command")                                                        \
+    X(CONSOLE, '=', "=", "console", "Lua beside the training: expressions, and what recipes say")            \
     X(GLOSSARY, 'L', "L", "glossary", "Learn: lessons, what the words mean, and situations to try")          \
     X(GLYPHS, 'g', "g", "glyphs", "blocks, braille or ASCII")                                                \
     X(REDRAW, INPUT_CTRL_L, "^L", "redraw", "draw the whole screen again")                                   \

@@ -49,7 +49,9 @@ static void look(app *a, const tui_options *options)
     a->looks.richest_glyphs = options->ascii ? GLYPHS_ASCII : glyphs_detect();
     a->looks.glyphs = glyphs_make(a->looks.richest_glyphs);
     a->feed.watched = options->watched;
+    a->feed.guest = options->guest;
     a->feed.unknown = options->unknown;
+    a->recipe = options->recipe;
     a->asked = options->asked;
     a->remembered.path =
         a->feed.watched == NULL ? options->state_path : NULL; // its preset is not the last of ours

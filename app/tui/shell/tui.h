@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "headroom/guest.h"
 #include "headroom/knobs.h"
 #include "headroom/preset.h"
 #include "headroom/status.h"
@@ -18,6 +19,8 @@ typedef struct tui_options {
         *watched; // socket or trace of another training (headroom/session.h); NULL: it trains one of its own
     bool unknown; // what is watched has not said what it is: preset and knobs stand for nothing
     bool asked;   // a person named the preset
+    const hr_guest_ops *guest;  // Lua beside the engine; NULL: none
+    const char *recipe;         // a file that begins with the training; NULL: none
     const char *state_path; // file of what is remembered (remember.h); NULL: nothing is
 } tui_options;
 

@@ -161,9 +161,13 @@ static hr_status play_text(const hr_preset *preset, const hr_knobs *knobs, const
                                  : open_stage(script, &screen, &keys, err);
     if (status == HR_OK) {
         a->feed.scripted = true;
+        a->feed.guest = options->guest;
         look(a, options, script);
         feed_start_planner(&a->feed);
         feed_start_engine(&a->feed);
+        if (options->recipe != NULL) {
+            console_run(a, options->recipe, "");
+        }
         status = play(a, script, text, screen, err);
         (void)feed_stop_engine(&a->feed, NULL);
         terminal_close_on();

@@ -54,6 +54,8 @@ typedef enum hr_command_kind {
     HR_COMMAND_QUIT,  // STOP, and the loop around the engine ends
     HR_COMMAND_RANKS, // text: a layer's name. Events RANK follow at once, up to its full rank
     HR_COMMAND_EVALUATE, // what is held out, before anything else, as at the end of an epoch; then as it was before
+    HR_COMMAND_GUEST, // of a session: a piece of an order to its guest (headroom/guest.h); knob: the order, count 1:
+                      // another piece follows
     HR_COMMAND_COUNT
 } hr_command_kind;
 

@@ -17,6 +17,7 @@
 
 #include "headroom/engine.h"
 #include "headroom/event.h"
+#include "headroom/guest.h"
 #include "headroom/report.h"
 
 typedef struct hr_session hr_session;
@@ -28,6 +29,7 @@ typedef struct hr_session_options {
     const char *resume_path; // a save to go on from; NULL: as train.resume says
     const char
         *autosave_path; // kept up to date between two steps, at a cost of at most 1 % of the time; NULL: none
+    const hr_guest_ops *guest; // of a session in this process; a worker has that of hr_session_serve. NULL: none
     bool watchable;     // listens at $XDG_RUNTIME_DIR/headroom/PID.sock
 } hr_session_options;
 
@@ -89,6 +91,15 @@ void hr_session_ask_heap(hr_session *s);
 bool hr_session_heap_now(hr_session *s, uint64_t *version, hr_session_heap *heap); // the caller deinits it
 void hr_session_heap_deinit(hr_session_heap *heap);
 
+// ---- a guest beside the engine (headroom/guest.h) ----------------------------------------------------------------
+
+// False: it was not taken, as hr_session_send; an order longer than HR_GUEST_TEXT_MAX never is.
+bool hr_session_order(hr_session *s, hr_guest_order order, const char *text);
+void hr_session_interrupt(hr_session *s); // what it does at this moment
+// What it has said since *cursor (0: all that is held): whole lines, each with the letter of its kind in front, a NUL behind the last.
+// Returns their bytes, 0: nothing more.
+size_t hr_session_said(hr_session *s, uint64_t *cursor, char *out, size_t size);
+
 // ---- life and death -------------------------------------------------------------------------------------------
 
 typedef enum hr_session_life {
@@ -120,8 +131,8 @@ void hr_session_suspend(hr_session *s, bool suspend);     // with the terminal's
 // ---- serving --------------------------------------------------------------------------------------------------
 
 // The worker's and the planner's main: what `headroom` does when it is exec'd by hr_session_start and
-// hr_planning_start. `role` is the word that they passed. Returns the exit code.
-int hr_session_serve(const char *role);
+// hr_planning_start. `role` is the word that they passed. `guest`: of workers; NULL: none. Returns the exit code.
+int hr_session_serve(const char *role, const hr_guest_ops *guest);
 
 // Lets others watch an engine of this process: a sink to chain before hr_engine_create, told of reports as they are
 // made; it outlives the engine. NULL *out when there is no $XDG_RUNTIME_DIR; where no socket can be opened, there are no watchers.

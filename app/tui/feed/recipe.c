@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tui/feed/recipe.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/tui/feed/feed.h"
+
+enum { HANGS_EXIT_CODE = 3, TAKEN_AT_ONCE = 16384 };
+
+static recipe_line *new_line(recipe_log *r, char kind)
+{
+    recipe_line *line = &r->line[r->count++ % RECIPE_LINES];
+    line->kind = kind;
+    line->text[0] = '\0';
+    return line;
+}
+
+// What is longer than a line goes on in the next, at a whole character.
+static void add(recipe_log *r, char kind, const char *text)
+{
+    do {
+        recipe_line *line = new_line(r, kind);
+        size_t length = strlen(text);
+        if (length >= RECIPE_LINE_MAX) {
+            for (length = RECIPE_LINE_MAX - 1; length > 0 && ((unsigned char)text[length] & 0xC0U) == 0x80U;) {
+                length--;
+            }
+        }
+        memcpy(line->text, text, length);
+        line->text[length] = '\0';
+        for (char *c = line->text; *c != '\0'; c++) {
+            *c = (unsigned char)*c < ' ' || *c == 0x7f ? ' ' : *c;
+        }
+        text += length;
+    } while (*text != '\0');
+}
+
+const recipe_line *recipe_line_at(const recipe_log *r, uint64_t back)
+{
+    return back < r->count && back < RECIPE_LINES ? &r->line[(r->count - 1 - back) % RECIPE_LINES] : NULL;
+}
+
+// ---- orders ---------------------------------------------------------------------------------------------------
+
+bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const char *typed)
+{
+    const char *why_not = feed_why_not_command(f);
+    if (why_not == NULL && f->recipe.state == RECIPE_WORKS && order != HR_GUEST_END) {
+        why_not = "a recipe is at work: ^C stops it";
+    }
+    if (why_not == NULL && f->guest == NULL) {
+        why_not = "this workbench has no Lua";
+    }
+    if (why_not != NULL) {
+        feed_say(f, MESSAGE_ERROR, "%s", why_not);
+        return false;
+    }
+    if (typed != NULL) {
+        add(&f->recipe, RECIPE_TYPED, typed);
+    }
+    if (!feed_engine_lives(f) || !hr_session_order(f->session, order, text)) {
+        feed_say(f, MESSAGE_ERROR, "%s",
+                 feed_engine_lives(f) ? "the engine is busy and took no order: try again"
+                                      : "no engine runs: R starts it again, p chooses a preset");
+        return false;
+    }
+    f->recipe.ordered = true;
+    f->recipe.stopping = false;
+    return true;
+}
+
+void feed_stop_recipe(feed *f)
+{
+    if (f->session != NULL) {
+        hr_session_interrupt(f->session);
+        (void)hr_session_order(f->session, HR_GUEST_END, "");
+        f->recipe.stopping = true;
+    }
+}
+
+// ---- what it says ---------------------------------------------------------------------------------------------
+
+static void take_state(recipe_log *r, const char *text)
+{
+    const char *name = strchr(text, ' ');
+    r->state = strncmp(text, "running", 7) == 0     ? RECIPE_WORKS
+               : strncmp(text, "listening", 9) == 0 ? RECIPE_LISTENS
+                                                    : RECIPE_IDLE;
+    r->stopping = r->stopping && r->state != RECIPE_IDLE;
+    if (name != NULL) {
+        (void)snprintf(r->name, sizeof r->name, "%s", name + 1);
+    }
+}
+
+static void take_line(feed *f, char kind, const char *text)
+{
+    recipe_log *r = &f->recipe;
+    const bool begins = kind == HR_GUEST_ERROR && strncmp(text, "headroom: ", 10) == 0;
+    if (kind == HR_GUEST_STATE) {
+        take_state(r, text);
+        return;
+    }
+    r->plots += kind == HR_GUEST_PLOT && !r->plot_goes_on;
+    r->plot_goes_on = kind == HR_GUEST_PLOT;
+    add(r, kind, text);
+    if (kind == HR_GUEST_NOTE) {
+        run_state_log(&f->live, LOG_NOTE, "%s", text);
+    } else if (begins) {
+        run_state_log(&f->live, LOG_BAD, "%s", text + 10);
+    }
+}
+
+bool feed_take_recipe(feed *f)
+{
+    static char text[TAKEN_AT_ONCE];
+    bool any = false;
+    while (f->session != NULL && hr_session_said(f->session, &f->recipe.cursor, text, sizeof text) > 0) {
+        any = true;
+        for (char *line = text, *end = strchr(line, '\n'); end != NULL; end = strchr(line, '\n')) {
+            *end = '\0';
+            if (line[0] != '\0') {
+                take_line(f, line[0], line + 1);
+            }
+            line = end + 1;
+        }
+    }
+    return any;
+}
+
+void feed_forget_recipe(feed *f)
+{
+    f->recipe.cursor = 0;
+    f->recipe.state = RECIPE_IDLE;
+    f->recipe.stopping = f->recipe.ordered = f->recipe.plot_goes_on = false;
+}
+
+// ---- one that hung --------------------------------------------------------------------------------------------
+
+bool feed_outlive_recipe(feed *f)
+{
+    static const char last[] = "the last it said: ";
+    const bool hung = f->recipe.state != RECIPE_IDLE && f->end.signal == 0 && f->end.exit_code == HANGS_EXIT_CODE;
+    if (!hung) {
+        return false;
+    }
+    const char *said = strstr(f->end.sentence, last);
+    char why[HR_ERR_TEXT_MAX];
+    (void)snprintf(why, sizeof why, "%s", said == NULL ? f->recipe.name : said + sizeof last - 1);
+    const uint64_t steps = f->end.step;
+    feed_restart_engine(f);
+    feed_say(f, MESSAGE_ERROR, "the recipe was ended, and its process with it: %s\ntry: the training goes on from step %" PRIu64
+             " of %" PRIu64, why, f->saved_step == HR_NONE ? 0 : f->saved_step, steps);
+    add(&f->recipe, HR_GUEST_ERROR, f->message.text);
+    run_state_log(&f->live, LOG_BAD, "%s", f->message.text);
+    return true;
+}

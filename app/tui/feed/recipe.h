@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recipe beside the training (headroom/guest.h): orders to it, and what it has said, line by line.
+#ifndef TUI_FEED_RECIPE_H
+#define TUI_FEED_RECIPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "headroom/guest.h"
+
+enum { RECIPE_LINES = 2000, RECIPE_LINE_MAX = 256, RECIPE_NAME_MAX = 80, RECIPE_TYPED = '>' };
+
+typedef struct recipe_line {
+    char kind; // a hr_guest_line, or RECIPE_TYPED: an order as it was given
+    char text[RECIPE_LINE_MAX];
+} recipe_line;
+
+typedef enum recipe_state {
+    RECIPE_IDLE,
+    RECIPE_LISTENS, // its callbacks are called by the training that goes on
+    RECIPE_WORKS,
+} recipe_state;
+
+typedef struct recipe_log {
+    uint64_t cursor; // of what the session says
+    recipe_state state;
+    char name[RECIPE_NAME_MAX]; // of what works or listens; "" before the first
+    bool ordered;               // some time in this session
+    bool stopping;              // it was told to stop
+    uint64_t plots;             // that have begun
+    bool plot_goes_on;          // the newest line was one of a plot
+    uint64_t count;             // lines ever; line i is line[i % RECIPE_LINES]
+    recipe_line line[RECIPE_LINES];
+} recipe_log;
+
+typedef struct feed feed;
+
+// False: it was not taken, and why has been said. `text`: as hr_session_order has it; `typed`: as the person gave it.
+bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const char *typed);
+void feed_stop_recipe(feed *f); // what it does at this moment, and its callbacks
+// Takes what it has said. True when there was something.
+bool feed_take_recipe(feed *f);
+// The session is a new one.
+void feed_forget_recipe(feed *f);
+// Whether the worker's end was that of a recipe that hung: then another one goes on, and that has been said.
+bool feed_outlive_recipe(feed *f);
+const recipe_line *recipe_line_at(const recipe_log *r, uint64_t back); // 0: the newest; NULL beyond the oldest
+
+#endif
