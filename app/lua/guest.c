@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/lua/complete.h"
 #include "app/lua/lua_script.h"
 #include "app/lua/script.h"
 #include "app/lua/watch.h"
 
-enum { ARGUMENTS_MAX = 32, NAME_MAX_BYTES = 64, CHUNKS_KEPT = 64 };
+enum { ARGUMENTS_MAX = 32, NAME_MAX_BYTES = 64, CHUNKS_KEPT = 64, ANSWERS_MAX = 128 };
 
 typedef struct guest guest;
 
@@ -29,6 +30,7 @@ struct guest {
     unsigned chunks; // that were typed, ever
     bool had_oom;
     bool works, listens; // as was said last
+    script_completion completion;
 };
 
 // ---- what it says ---------------------------------------------------------------------------------------------------
@@ -285,6 +287,30 @@ static void take_chunk(guest *g, const char *text)
     conclude(g, call(g, run_source, (void *)(uintptr_t)source), true);
 }
 
+// "NUMBER CURSOR\nCHUNK"
+static void complete(guest *g, const char *text)
+{
+    char line[SCRIPT_HINT_MAX + 64], *end = NULL;
+    hr_err err = {0};
+    const unsigned long number = strtoul(text, &end, 10), cursor = strtoul(end, &end, 10);
+    const char *chunk = *end == '\n' ? end + 1 : "";
+    if (g->s == NULL) {
+        g->argc = 0;
+        set_name(g, "console");
+    }
+    if (g->s == NULL && open_script(g, &err) != HR_OK) {
+        return;
+    }
+    script_completion *c = &g->completion;
+    script_complete(g->s->L, chunk, strlen(chunk), cursor < strlen(chunk) ? cursor : strlen(chunk), c);
+    (void)snprintf(line, sizeof line, "%lu %u %s", number, c->start, c->hint);
+    say(g, HR_GUEST_ANSWER, line);
+    for (uint32_t k = 0; k < c->count && k < ANSWERS_MAX; k++) {
+        (void)snprintf(line, sizeof line, "+%.256s\t%s", script_candidate(c, k), c->items[k].after);
+        say(g, HR_GUEST_ANSWER, line);
+    }
+}
+
 static void take(void *self, hr_guest_order order, const char *text)
 {
     guest *g = self;
@@ -295,6 +321,9 @@ static void take(void *self, hr_guest_order order, const char *text)
     case HR_GUEST_CHUNK:
         take_chunk(g, text);
         break;
+    case HR_GUEST_COMPLETE:
+        complete(g, text);
+        return;
     case HR_GUEST_END:
     case HR_GUEST_ORDERS:
         if (g->s != NULL) {

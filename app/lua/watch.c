@@ -43,7 +43,7 @@ static void end_hosted(script_stop why)
     script_write_stop(s, why, text);
     script_trace_stack(s->running, &trace);
     const int length =
-        snprintf(line, sizeof line, "%.120s:%d: %s, in a function of Lua's library that did not come back\n",
+        snprintf(line, sizeof line, "%.120s:%d: a function of Lua's library did not come back (ended %s)\n",
                  trace.source, trace.line, text);
     const ssize_t written = write(STDERR_FILENO, line, length < LINE_MAX_BYTES ? (size_t)length : sizeof line - 1);
     (void)written;

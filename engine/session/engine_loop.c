@@ -237,13 +237,16 @@ static void order_guest(engine_loop *l, const hr_command *piece)
     if (!loop_guest_collect(&l->guest, piece)) {
         return;
     }
-    if (l->d.engine != NULL && piece->knob != HR_GUEST_END &&
-        autosave_now(&l->save, l->d.engine, l->out, &err) != HR_OK) {
+    const bool runs = piece->knob == HR_GUEST_FILE || piece->knob == HR_GUEST_CHUNK;
+    if (l->d.engine != NULL && runs && autosave_now(&l->save, l->d.engine, l->out, &err) != HR_OK) {
         l->out->error(l->out->context, &err);
     }
     be_patient(l, TIMEOUT_GUEST_S);
     loop_guest_take(&l->guest);
-    l->out->knobs(l->out->context, knobs_of(l));
+    l->out->said(l->out->context, HR_GUEST_STATE, "", 0, true);
+    if (runs) {
+        l->out->knobs(l->out->context, knobs_of(l));
+    }
     be_patient(l, TIMEOUT_S);
 }
 

@@ -39,7 +39,7 @@ bool loop_guest_collect(loop_guest *g, const hr_command *piece)
     if (!is_there(g) || piece->knob >= HR_GUEST_ORDERS || g->works) {
         if (is_there(g) && g->works && ends) {
             g->ops->interrupt();
-        } else if (piece->count == 0) {
+        } else if (piece->count == 0 && piece->knob != HR_GUEST_COMPLETE) {
             refuse(g, g->works ? "a recipe is at work: ^C stops it" : "there is no Lua beside this training");
         }
         return false;

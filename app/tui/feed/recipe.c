@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/tui/feed/feed.h"
@@ -71,6 +72,17 @@ bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const ch
     return true;
 }
 
+void feed_ask_recipe(feed *f, const char *chunk, size_t cursor)
+{
+    char text[HR_GUEST_TEXT_MAX];
+    f->recipe.asked++;
+    const int length = snprintf(text, sizeof text, "%" PRIu64 " %zu\n%s", f->recipe.asked, cursor, chunk);
+    if (length > 0 && (size_t)length < sizeof text && f->guest != NULL && feed_engine_lives(f) &&
+        f->recipe.state != RECIPE_WORKS && feed_why_not_command(f) == NULL) {
+        (void)hr_session_order(f->session, HR_GUEST_COMPLETE, text);
+    }
+}
+
 void feed_stop_recipe(feed *f)
 {
     if (f->session != NULL) {
@@ -94,12 +106,33 @@ static void take_state(recipe_log *r, const char *text)
     }
 }
 
+static void take_answer(recipe_answer *r, const char *text)
+{
+    char *end = NULL;
+    if (text[0] != '+') {
+        *r = (recipe_answer){.number = strtoull(text, &end, 10)};
+        r->start = strtoull(end, &end, 10);
+        (void)snprintf(r->hint, sizeof r->hint, "%s", *end == ' ' ? end + 1 : "");
+        return;
+    }
+    const size_t length = strcspn(++text, "\t");
+    if (r->count < RECIPE_ANSWERS && length > 0 && length < RECIPE_ANSWER_MAX) {
+        (void)snprintf(r->word[r->count], RECIPE_ANSWER_MAX, "%.*s", (int)length, text);
+        (void)snprintf(r->after[r->count], sizeof r->after[0], "%s", text[length] == '\t' ? text + length + 1 : "");
+        r->count++;
+    }
+}
+
 static void take_line(feed *f, char kind, const char *text)
 {
     recipe_log *r = &f->recipe;
     const bool begins = kind == HR_GUEST_ERROR && strncmp(text, "headroom: ", 10) == 0;
     if (kind == HR_GUEST_STATE) {
         take_state(r, text);
+        return;
+    }
+    if (kind == HR_GUEST_ANSWER) {
+        take_answer(&r->answer, text);
         return;
     }
     r->plots += kind == HR_GUEST_PLOT && !r->plot_goes_on;
@@ -150,8 +183,9 @@ bool feed_outlive_recipe(feed *f)
     (void)snprintf(why, sizeof why, "%s", said == NULL ? f->recipe.name : said + sizeof last - 1);
     const uint64_t steps = f->end.step;
     feed_restart_engine(f);
-    feed_say(f, MESSAGE_ERROR, "the recipe was ended, and its process with it: %s\ntry: the training goes on from step %" PRIu64
-             " of %" PRIu64, why, f->saved_step == HR_NONE ? 0 : f->saved_step, steps);
+    const uint64_t from = f->saved_step == HR_NONE ? 0 : f->saved_step;
+    feed_say(f, MESSAGE_ERROR, "the recipe hung: %s, so its process gave way to another one. The training goes on from step %" PRIu64 "%s",
+             why, from, steps > from ? ", the steps after that are lost" : "");
     add(&f->recipe, HR_GUEST_ERROR, f->message.text);
     run_state_log(&f->live, LOG_BAD, "%s", f->message.text);
     return true;

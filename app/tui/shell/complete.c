@@ -368,6 +368,10 @@ void complete_look(app *a)
     completion *c = &a->completion;
     looking l = {.app = a, .c = c};
     char line[PROMPT_MAX];
+    if (a->overlay == OVERLAY_CONSOLE) {
+        console_ask(a);
+        return;
+    }
     c->count = 0;
     c->chosen = CANDIDATE_NONE;
     c->hint[0] = '\0';
@@ -411,16 +415,19 @@ static size_t common_length(const completion *c)
 void complete_next(app *a, int direction)
 {
     completion *c = &a->completion;
-    char text[CANDIDATE_TEXT_MAX + 1];
+    prompt *p = a->overlay == OVERLAY_CONSOLE ? &a->console.prompt : &a->prompt;
+    char text[CANDIDATE_TEXT_MAX + sizeof c->candidate[0].after];
     if (c->count == 0) {
         return;
     }
-    size_t typed = a->prompt.cursor - c->start, same = common_length(c);
+    size_t typed = p->cursor - c->start, same = common_length(c);
     bool only = c->count == 1;
-    if (c->chosen == CANDIDATE_NONE && !a->prompt.selected && (same > typed || only)) {
+    if (c->chosen == CANDIDATE_NONE && !p->selected && (same > typed || only)) {
         snprintf(text, sizeof text, "%.*s%s", (int)same, c->candidate[0].text,
-                 only && c->candidate[0].goes_on ? " " : "");
-        prompt_complete(&a->prompt, c->start, text);
+                 !only                       ? ""
+                 : c->candidate[0].goes_on ? " "
+                                             : c->candidate[0].after);
+        prompt_complete(p, c->start, text);
         complete_look(a);
         return;
     }
@@ -429,5 +436,5 @@ void complete_next(app *a, int direction)
     bool around = c->chosen == CANDIDATE_NONE || (direction > 0 ? c->chosen == last : c->chosen == 0);
     c->chosen = around ? first : next;
     c->hint[0] = '\0';
-    prompt_complete(&a->prompt, c->start, c->candidate[c->chosen].text);
+    prompt_complete(p, c->start, c->candidate[c->chosen].text);
 }

@@ -15,7 +15,8 @@ enum { CANDIDATES_MAX = 128, CANDIDATE_TEXT_MAX = 96, CANDIDATE_NOTE_MAX = 128, 
 typedef struct candidate {
     char text[CANDIDATE_TEXT_MAX];
     char note[CANDIDATE_NOTE_MAX];
-    bool goes_on; // a word is expected behind it
+    bool goes_on;  // a word is expected behind it
+    char after[8]; // what stands behind it where it is the only one
 } candidate;
 
 typedef struct completion {

@@ -76,6 +76,44 @@ void console_evaluate(app *a, const char *text)
     }
 }
 
+// ---- what may stand at the cursor -----------------------------------------------------------------------------
+
+void console_ask(app *a)
+{
+    const console_view *c = &a->console;
+    char chunk[HR_GUEST_TEXT_MAX];
+    a->completion.count = 0;
+    a->completion.chosen = CANDIDATE_NONE;
+    a->completion.hint[0] = '\0';
+    const int length = snprintf(chunk, sizeof chunk, "%s%s", c->chunk, c->chunk[0] != '\0' ? "\n" : "");
+    if (c->prompt.length > 0 && length >= 0 && (size_t)length + c->prompt.length < sizeof chunk) {
+        memcpy(chunk + length, c->prompt.text, c->prompt.length + 1);
+        feed_ask_recipe(&a->feed, chunk, (size_t)length + c->prompt.cursor);
+    }
+}
+
+// One that is about the line as it stands.
+static void take_answer(app *a)
+{
+    const recipe_answer *r = &a->feed.recipe.answer;
+    completion *f = &a->completion;
+    const size_t before = a->console.chunk[0] != '\0' ? strlen(a->console.chunk) + 1 : 0;
+    if (r->number != a->feed.recipe.asked || r->number == a->console.answered || r->start < before ||
+        r->start - before > a->console.prompt.cursor) {
+        return;
+    }
+    a->console.answered = r->number;
+    f->count = r->count < CANDIDATES_MAX ? r->count : CANDIDATES_MAX;
+    f->start = (size_t)r->start - before;
+    f->chosen = CANDIDATE_NONE;
+    for (size_t k = 0; k < f->count; k++) {
+        f->candidate[k] = (candidate){.goes_on = false};
+        snprintf(f->candidate[k].text, sizeof f->candidate[k].text, "%s", r->word[k]);
+        snprintf(f->candidate[k].after, sizeof f->candidate[k].after, "%s", r->after[k]);
+    }
+    snprintf(f->hint, sizeof f->hint, "  %.*s", (int)sizeof f->hint - 3, r->hint);
+}
+
 // ---- keys -----------------------------------------------------------------------------------------------------
 
 void console_scroll(app *a, int rows)
@@ -140,8 +178,15 @@ void console_key(app *a, int key)
     case INPUT_PAGE_DOWN:
         console_scroll(a, key == INPUT_PAGE_UP ? -PAGE : PAGE);
         break;
+    case INPUT_TAB:
+    case INPUT_BACK_TAB:
+        complete_next(a, key == INPUT_TAB ? 1 : -1);
+        return;
     default:
         prompt_key(&a->console.prompt, key);
+    }
+    if (a->overlay == OVERLAY_CONSOLE && key != INPUT_PAGE_UP && key != INPUT_PAGE_DOWN) {
+        complete_look(a);
     }
 }
 
@@ -160,6 +205,7 @@ void console_follow(app *a)
     size_t length = 0;
     bool fails = false;
     if (a->overlay == OVERLAY_CONSOLE) {
+        take_answer(a);
         c->told = r->count;
         c->plots = r->plots;
         return;

@@ -15,6 +15,7 @@ typedef struct console_view {
     uint64_t back;                 // lines scrolled
     uint64_t told;                 // lines that were shown here or said elsewhere
     uint64_t plots;                // that were
+    uint64_t answered;             // the last answer that was taken
     bool evaluates;                // ":=": what it comes to is said without the console
 } console_view;
 
@@ -26,6 +27,7 @@ void console_run(app *a, const char *recipe, const char *words); // a file or a 
 void console_lua(app *a, const char *argument);
 // ":=EXPRESSION".
 void console_evaluate(app *a, const char *text);
+void console_ask(app *a); // what may stand at the cursor; the answer comes when it comes
 // Where it is not open: what a recipe has said since. A plot opens it.
 void console_follow(app *a);
 void screen_console(const canvas *body, const app *a);

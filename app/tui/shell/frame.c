@@ -520,7 +520,7 @@ static const char *overlay_keys(const app *a)
         return "Enter does it · Esc closes · Tab completes · ↑↓ lines before · ^U clears";
     case OVERLAY_CONSOLE:
         return a->feed.recipe.state == RECIPE_IDLE
-                   ? "Enter does it · Esc closes · ↑↓ lines before · PgUp PgDn scroll · ^U clears"
+                   ? "Enter does it · Esc closes · Tab completes · ↑↓ lines before · PgUp PgDn"
                    : "^C stops it · Esc closes · PgUp PgDn scroll · Enter does it · ↑↓ lines before";
     case OVERLAY_EDIT:
         return "Enter accepts · Esc leaves it as it is · ↑↓ Tab values · ^U clears";

@@ -167,7 +167,12 @@ static void take_data(loop *l, bool events)
     if (!events && !looks) {
         return;
     }
+    const recipe_log *recipe = &l->app->feed.recipe;
+    const recipe_state state = recipe->state;
+    const uint64_t answered = l->app->console.answered;
     l->data_came = app_drain(l->app, &l->more) || l->data_came;
+    // What a person waits for is drawn at once.
+    l->key_came = l->key_came || recipe->state != state || l->app->console.answered != answered;
     l->looks = events ? 0 : l->looks + 1;
     l->look_at_ns = now + (l->looks < SETTLE_LOOKS ? settle_ns[l->looks] : 0);
     l->drain_at_ns = now + drain_ns;

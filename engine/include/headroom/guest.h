@@ -20,6 +20,8 @@
     X(NOTE, 'n')                                                                                             \
     X(PLOT, 'p')                                                                                             \
     X(ERROR, 'e')                                                                                            \
+    X(ANSWER, 'c') /* to COMPLETE: its number, where the word begins, the hint; then candidates, a '+' before each, and behind a \
+                      tab what follows it where it is the only one */                                        \
     X(STATE, 's') /* "idle", "running NAME" or "listening NAME" */
 
 typedef enum hr_guest_line {
@@ -32,6 +34,7 @@ typedef enum hr_guest_order {
     HR_GUEST_FILE,  // text: a path, then words behind it, each on a line of its own
     HR_GUEST_CHUNK, // text: an expression or statements
     HR_GUEST_END,   // it forgets everything
+    HR_GUEST_COMPLETE, // text: a number, the cursor's byte and a line break, then a chunk that is being typed
     HR_GUEST_ORDERS
 } hr_guest_order;
 
