@@ -16,6 +16,7 @@ typedef struct handler {
     script_event event;
     bool off;
     uint64_t above_bytes; // of alloc
+    bool norm;            // of step
 } handler;                // its user value is the function
 
 static const char handler_type[] = "hr.handler";
@@ -33,6 +34,7 @@ static void renew_list(lua_State *L, script_event event, int more)
     script *s = script_of(L);
     lua_Integer count = 0;
     uint64_t least = UINT64_MAX;
+    bool norm = false;
     lua_newtable(L);
     push_list(L, event);
     const lua_Integer old = lua_istable(L, -1) ? (lua_Integer)lua_rawlen(L, -1) : 0;
@@ -48,6 +50,7 @@ static void renew_list(lua_State *L, script_event event, int more)
             continue;
         }
         least = h->above_bytes < least ? h->above_bytes : least;
+        norm = norm || h->norm;
         lua_rawseti(L, -3, ++count);
     }
     lua_pop(L, 1);
@@ -56,6 +59,7 @@ static void renew_list(lua_State *L, script_event event, int more)
     if (event == SCRIPT_EVENT_ALLOC) {
         s->alloc_above = least;
     }
+    s->wants_norm = event == SCRIPT_EVENT_STEP ? norm : s->wants_norm;
 }
 
 static int turn_off(lua_State *L)
@@ -96,25 +100,28 @@ static script_event event_named(lua_State *L, const char *name)
     return SCRIPT_EVENT_COUNT;
 }
 
-static uint64_t above_option(lua_State *L, script_event event)
+// An option is of one event.
+static void read_options(lua_State *L, handler *h)
 {
     if (lua_isnoneornil(L, 3)) {
-        return 0;
+        return;
     }
     luaL_checktype(L, 3, LUA_TTABLE);
-    lua_pushnil(L);
-    while (lua_next(L, 3) != 0) {
-        if (event != SCRIPT_EVENT_ALLOC || lua_type(L, -2) != LUA_TSTRING ||
-            strcmp(lua_tostring(L, -2), "above") != 0) {
-            (void)script_error(L, "hr.on has one option, above of \"alloc\", had '%s' of \"%s\"",
-                               luaL_tolstring(L, -2, NULL), script_event_rows[event].name);
-        }
-        lua_pop(L, 1);
+    script_check_options(L, 3, "on");
+    if (lua_getfield(L, 3, "above") != LUA_TNIL) {
+        const int64_t bytes = script_to_bytes(L, lua_gettop(L));
+        h->above_bytes = bytes < 0 ? 0 : (uint64_t)bytes;
     }
-    (void)lua_getfield(L, 3, "above");
-    const int64_t bytes = lua_isnil(L, -1) ? 0 : script_to_bytes(L, lua_gettop(L));
-    lua_pop(L, 1);
-    return bytes < 0 ? 0 : (uint64_t)bytes;
+    (void)lua_getfield(L, 3, "gradient_norm");
+    h->norm = lua_toboolean(L, -1);
+    const char *wrong = h->above_bytes > 0 && h->event != SCRIPT_EVENT_ALLOC
+                            ? "above is an option of \"alloc\""
+                        : h->norm && h->event != SCRIPT_EVENT_STEP ? "gradient_norm is an option of \"step\""
+                                                                   : NULL;
+    if (wrong != NULL) {
+        (void)script_error(L, "hr.on: %s, had it with \"%s\"", wrong, script_event_rows[h->event].name);
+    }
+    lua_pop(L, 2);
 }
 
 int script_on(lua_State *L)
@@ -126,9 +133,10 @@ int script_on(lua_State *L)
         return 0;
     }
     luaL_checktype(L, 2, LUA_TFUNCTION);
-    const uint64_t above = above_option(L, event);
+    handler read = {.event = event};
+    read_options(L, &read);
     handler *h = lua_newuserdatauv(L, sizeof *h, 1);
-    *h = (handler){.event = event, .above_bytes = above};
+    *h = read;
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, -2, 1);
     luaL_setmetatable(L, handler_type);

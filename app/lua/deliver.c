@@ -146,12 +146,31 @@ static int raise_unknown_field(lua_State *L, script_event event, const char *nam
     return script_raise_unknown(L, what, name, names, count);
 }
 
+// Of the step under way.
+static void push_norm(lua_State *L)
+{
+    script *s = script_of(L);
+    hr_err err = {0};
+    double norm = 0;
+    script_begin_engine(s);
+    const hr_status status = hr_engine_gradient_norm(s->engine, &norm, &err);
+    script_end_engine(s);
+    if (status != HR_OK) {
+        (void)script_raise(L, &err);
+    }
+    script_push_real(L, norm);
+}
+
 // __index of an event's table: what does not apply is nil, what is of this moment is looked up while it lasts.
 static int get_missing(lua_State *L)
 {
     const script_event event = (script_event)lua_tointeger(L, lua_upvalueindex(1));
     const bool lasts = lua_toboolean(L, lua_upvalueindex(2));
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+    if (event == SCRIPT_EVENT_BEFORE_UPDATE && lasts && name != NULL && strcmp(name, "gradient_norm") == 0) {
+        push_norm(L);
+        return 1;
+    }
     if (name == NULL || has_field(script_event_rows[event].fields, name)) {
         lua_pushnil(L);
         return 1;
@@ -221,6 +240,7 @@ static void deliver_step(lua_State *L, const hr_event *event)
     set_real(L, "examples_per_second", (double)step->samples / seconds);
     set_bytes(L, "peak_in_use_bytes", step->peak_in_use_bytes);
     set_bytes(L, "floor_in_use_bytes", step->floor_in_use_bytes);
+    set_real(L, "gradient_norm", script_of(L)->gradient_norm);
     call(L, SCRIPT_EVENT_STEP, 0);
 }
 
@@ -426,6 +446,11 @@ void script_tell_update(void *context)
 {
     script *s = context;
     lua_State *L = s->driving;
+    hr_err err = {0};
+    s->gradient_norm = (double)NAN;
+    if (s->wants_norm && hr_engine_gradient_norm(s->engine, &s->gradient_norm, &err) != HR_OK) {
+        s->gradient_norm = (double)NAN; // a device that fails says so in the step itself
+    }
     if (!script_listens(s, SCRIPT_EVENT_BEFORE_UPDATE) || s->raised_in_step || !lua_checkstack(L, 4)) {
         return;
     }

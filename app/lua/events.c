@@ -16,6 +16,12 @@ static const lua_script_field step_number[] = {
     {"step", "integer", "number of the step, from 1 on"},
     {NULL, NULL, NULL},
 };
+static const lua_script_field before_update_fields[] = {
+    {"step", "integer", "number of the step, from 1 on"},
+    {"gradient_norm", "number|nil", "root of the sum of the squares of all gradients, unscaled and not clipped yet; computed when it is read, "
+     "while the callback runs. nil where nothing is computed, with optimizer.fused_backward, and where steps are captured"},
+    {NULL, NULL, NULL},
+};
 static const lua_script_field epoch_fields[] = {
     {"epoch", "integer", "epochs that have ended"},
     {"step", "integer", "training steps done"},
@@ -65,6 +71,7 @@ static const lua_script_field step_fields[] = {
     {"examples_per_second", "number|nil", "training samples a second"},
     {"peak_in_use_bytes", "hr.Bytes", "largest in use within the step"},
     {"floor_in_use_bytes", "hr.Bytes", "smallest in use within the step"},
+    {"gradient_norm", "number|nil", "that of before_update, where the option `gradient_norm` asks for it"},
     {NULL, NULL, NULL},
 };
 static const lua_script_field train_begin_fields[] = {
@@ -81,7 +88,7 @@ const script_event_row script_event_rows[SCRIPT_EVENT_COUNT] = {
     [SCRIPT_EVENT_ALLOC] = {"alloc", "memory was handed out: of each request of at least the option `above`, behind its step",
                             alloc_fields},
     [SCRIPT_EVENT_BEFORE_UPDATE] = {"before_update", "the gradients of a step are there and no weight has changed: to look, not to turn a knob",
-                                    step_number},
+                                    before_update_fields},
     [SCRIPT_EVENT_EPOCH] = {"epoch", "an epoch of data has ended, and what is held out was evaluated", epoch_fields},
     [SCRIPT_EVENT_EPOCH_BEGIN] = {"epoch_begin", "before the first step of an epoch", epoch_begin_fields},
     [SCRIPT_EVENT_EVALUATION] = {"evaluation", "what is held out was evaluated, at the end of an epoch or by hr.eval",

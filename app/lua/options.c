@@ -34,6 +34,7 @@ const lua_script_field script_model_options[] = {
 };
 const lua_script_field script_on_options[] = {
     {"above", "hr.Size", "of \"alloc\": the smallest request that is told of"},
+    {"gradient_norm", "boolean", "of \"step\": its table has the norm of the gradients, which is computed in every step then"},
     {NULL, NULL, NULL},
 };
 const lua_script_field script_plot_options[] = {
@@ -59,6 +60,11 @@ const lua_script_field script_run_options[] = {
     {NULL, NULL, NULL},
 };
 
+const lua_script_field script_weights_options[] = {
+    {"values", "boolean", "each has the list values: hr.set_weights takes such a one"},
+    {NULL, NULL, NULL},
+};
+
 static const struct {
     const char *function;
     const lua_script_field *options;
@@ -72,6 +78,7 @@ static const struct {
     {"replay", script_replay_options},
     {"run", script_run_options},
     {"sweep", script_sweep_options},
+    {"weights", script_weights_options},
 };
 // clang-format on
 

@@ -15,6 +15,7 @@ extern const lua_script_field script_plot_options[];
 extern const lua_script_field script_plan_options[];
 extern const lua_script_field script_replay_options[];
 extern const lua_script_field script_run_options[];
+extern const lua_script_field script_weights_options[];
 
 // What hr.FUNCTION takes beside knobs; a list without rows where that is nothing, or `function` NULL.
 const lua_script_field *script_options_of(const char *function);

@@ -132,6 +132,13 @@ static const script_api_row rows[] = {
      "writes the training, weights and all, to a file below ./headroom-out, and gives its path", NULL,
      "hr.preset \"demo\"\nhr.knobs.batch.size = 8\nhr.run{steps = 1}\nhr.save(\"first.safetensors\")",
      script_save},
+    {"set_weights", "name, values", "name: string, values: number|number[]", "",
+     "the elements of one weight become these numbers, row by row, or all of them this one number, from the next step on; what the "
+     "optimizer keeps beside it stays. On devices that compute", NULL,
+     "hr.preset \"demo\"\nhr.knobs.batch.size = 8\nhr.run{steps = 1}\nlocal w = hr.weights(\"dense_1/bias\", {values = true})[1]\n"
+     "for k, value in ipairs(w.values) do w.values[k] = value / 2 end\nhr.set_weights(w.name, w.values)\n"
+     "assert(hr.weights(w.name)[1].norm == w.norm / 2)",
+     script_set_weights},
     {"stop", "", "", "",
      "ends the run after the step whose callback calls it", NULL,
      DEMO "hr.on(\"step\", function(s) if s.step == 2 then hr.stop() end end)\n"
@@ -149,9 +156,9 @@ static const script_api_row rows[] = {
      "seconds since the recipe began", NULL,
      "local began = hr.time()\nhr.note((\"took %.3f s\"):format(hr.time() - began))",
      script_time},
-    {"weights", "part_of_a_name", "part?: string", "table[]",
+    {"weights", "part_of_a_name, {values = boolean}", "part?: string, options?: hr.weights.Options", "table[]",
      "the weights of the training, or those whose names have the part in them: name, shape, elements, norm, mean, least, most, "
-     "zeros, nonfinite, and a histogram of 16 equal parts from least to most", NULL,
+     "zeros, nonfinite, and a histogram of 16 equal parts from least to most; with values their elements, row by row", script_weights_options,
      "hr.preset \"demo\"\nhr.knobs.batch.size = 8\nhr.run{steps = 1}\n"
      "for _, w in ipairs(hr.weights(\"bias\")) do print(w.name, w.elements, w.norm) end",
      script_weights},

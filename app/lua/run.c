@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hr.plan and hr.run: a recipe's calls of the engine.
+#include <math.h>
 #include <string.h>
 
 #include "app/lua/script.h"
@@ -224,6 +225,7 @@ static void reset_run(lua_State *L)
     s->kept[0] = '\0';
     s->trained = s->wants_stop = s->epoch_ended = s->built = s->raised_in_step = false;
     s->begun_step = 0;
+    s->gradient_norm = (double)NAN;
     s->driving = L;
 }
 

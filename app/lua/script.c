@@ -86,6 +86,7 @@ void script_close(script *s)
     hr_engine_destroy(s->planner);
     hr_report_deinit(&s->report);
     hr_weight_stats_deinit(&s->weights);
+    hr_weight_values_deinit(&s->values);
     hr_model_layers_deinit(&s->layers);
     hr_replay_result_deinit(&s->replayed);
     hr_replay_close(s->replay);

@@ -111,6 +111,8 @@ typedef struct script {
     bool lost_events;     // there was no room for one
     uint32_t listens;     // bit k: somebody does to event k (events.h)
     uint64_t alloc_above; // the smallest allocation that one of them wants
+    bool wants_norm;      // a function of step wants the gradients' norm, and
+    double gradient_norm; // that of the last step; NaN: not known
     bool epoch_ended;     // and what comes after it is not known yet
     hr_event epoch;
     bool epoch_begins;         // with the next step
@@ -127,7 +129,8 @@ typedef struct script {
     hr_report report;          // being turned into a table
     hr_replay *replay;         // of the last hr.replay, and
     hr_replay_result replayed; // the run of it that is being turned into a table
-    hr_weight_stats weights;   // of the last hr.weights
+    hr_weight_stats weights;   // of the last hr.weights, and
+    hr_weight_values values;   // of one of them
     hr_model_layers layers;    // of the last hr.model
     char *picture;             // of the last hr.plot, owned
 } script;
@@ -318,6 +321,7 @@ int script_model(lua_State *L);
 
 // weights.c
 int script_weights(lua_State *L);
+int script_set_weights(lua_State *L);
 
 // sweep.c, compare.c, export.c, plot.c
 int script_sweep(lua_State *L);

@@ -4,6 +4,7 @@
 #include "headroom/event.h"
 
 #include "base/host_mem.h"
+#include "device/gradients.h"
 
 static void group_by_owner(bound *b)
 {
@@ -59,6 +60,7 @@ hr_status bound_init(bound *b, const program *p, hr_err *err)
     }
     group_by_owner(b);
     b->first_lasting = find_first_lasting(b);
+    b->ready_at = gradients_ready_at(p, &b->whole);
     return HR_OK;
 }
 

@@ -5,6 +5,7 @@
 #ifndef DEVICE_BOUND_H
 #define DEVICE_BOUND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "headroom/status.h"
@@ -23,6 +24,8 @@ typedef struct bound {
     uint32_t *shares; // tensors grouped by owner
     uint32_t *first_share;
     uint32_t first_lasting; // the first instruction that writes what outlives the step; HR_NO_ID: none does
+    uint32_t ready_at;      // the instruction before which the gradients are there (device/gradients.h)
+    bool whole;             // all of them
     uint8_t *host;          // of the program's tensors on the host
     timeline lanes;         // on simulated devices
     timeline before_round;  // where they were as the round began

@@ -12,6 +12,7 @@
 #include "device/bound.h"
 #include "device/cost.h"
 #include "device/first_step.h"
+#include "device/gradients.h"
 #include "device/packing.h"
 #include "memory/heap_snapshot.h"
 
@@ -48,6 +49,7 @@ struct executor {
     executor_oom oom;
     uint64_t floor_bytes, peak_bytes, simulated_ns;
     uint64_t step_begin_ns; // of the bus, on simulated devices
+    const bound *told;      // while before_update of its step runs
 };
 
 hr_status executor_create(const device_ops *device, void *device_context, allocator *heap, trace_bus *bus,
@@ -586,25 +588,25 @@ static void stand_at(const executor *x, uint32_t n)
     }
 }
 
-// Whether the update begins here, and was told.
-static bool tell_update(const instr *i, const step_io *io)
+static void tell_update(executor *x, const bound *b, const step_io *io)
 {
-    if (i->phase != HR_PHASE_UPDATE) {
-        return false;
+    if (io->before_update != NULL) {
+        x->told = b;
+        io->before_update(io->before_update_context);
+        x->told = NULL;
     }
-    io->before_update(io->before_update_context);
-    return true;
 }
 
 // *n is where it stopped when it fails.
 static hr_status run_all(executor *x, bound *b, uint32_t *n, step_io *io, hr_err *err)
 {
-    bool told = io->before_update == NULL;
     HR_TRY(begin_round(x, b, 0, io, err));
     for (; *n < b->p->instr_count; ++*n) {
         stand_at(x, *n);
         x->lasts = x->lasts || *n >= b->first_lasting;
-        told = told || tell_update(&b->p->instrs[*n], io);
+        if (*n == b->ready_at) {
+            tell_update(x, b, io);
+        }
         HR_TRY(run_one(x, b, n, io, err));
     }
     return x->device == NULL || x->device->end_step == NULL
@@ -664,6 +666,25 @@ uint64_t executor_address(const executor *x, const char *persistent_name)
 uint64_t executor_built_address(const executor *x, uint32_t id)
 {
     return x->residents.data[id].address;
+}
+
+bool executor_gradient(const executor *x, uint32_t *at, executor_tensor *out)
+{
+    const bound *b = x->told;
+    device_capture capture = {0};
+    if (b == NULL || !b->whole || b->kernels == NULL) {
+        return false;
+    }
+    if (x->device->captured != NULL) {
+        x->device->captured(b->kernels, &capture);
+    }
+    *at = *at < b->ready_at ? b->ready_at : *at;
+    const uint32_t id = capture.wanted ? HR_NO_ID : gradients_next(b->p, b->ready_at, at);
+    if (id == HR_NO_ID) {
+        return false;
+    }
+    *out = (executor_tensor){&b->p->tensors[id], (uint64_t)(uintptr_t)b->address[id]};
+    return true;
 }
 
 const ledger *executor_ledger(const executor *x)

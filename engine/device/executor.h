@@ -59,6 +59,15 @@ bool executor_step_lasts(const executor *x);
 uint64_t executor_address(const executor *x, const char *persistent_name); // 0 when absent
 // Of a persistent tensor of the program that was built, by its id.
 uint64_t executor_built_address(const executor *x, uint32_t id);
+
+// While before_update of a step runs: the next gradient that its updates will take, as the step stands. *at begins at 0. False: there are
+// no more, or none can be looked at: nothing is computed, an update follows each gradient at once, or the device captures its steps.
+typedef struct executor_tensor {
+    const tensor *t;
+    uint64_t address;
+} executor_tensor;
+bool executor_gradient(const executor *x, uint32_t *at, executor_tensor *out);
+
 const ledger *executor_ledger(const executor *x);
 void executor_reset_peak(executor *x);
 // Puts the peaks of an earlier ledger back: what ran since then (an evaluation) does not count.

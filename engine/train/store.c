@@ -275,6 +275,60 @@ void store_values(const stored_tensor *t, double *values)
     convert(values, HR_F64, t->data, t->dtype, elements);
 }
 
+// ---- one tensor at a time ---------------------------------------------------------------------------------------
+
+hr_status store_add_squares(const build *b, const tensor *t, uint64_t address, double *sum, hr_err *err)
+{
+    uint64_t elements = 0;
+    (void)shape_elements(&t->shape, &elements);
+    void *values = hr_calloc(t->bytes + 1, 1);
+    if (values == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to look at %s, needed %" PRIu64 " B", t->name, t->bytes);
+    }
+    const hr_status status = read_tensor(b, t, address, values, err);
+    for (uint64_t k = 0; k < elements && status == HR_OK; k++) {
+        const double value = types[t->dtype].read(values, k);
+        *sum += value * value;
+    }
+    hr_free(values);
+    return status;
+}
+
+static hr_status set_tensor(build *b, uint32_t id, const double *values, uint64_t count, hr_err *err)
+{
+    const tensor *t = &b->programs[BUILD_TRAIN]->tensors[id];
+    char shape[HR_SHAPE_TEXT_MAX];
+    uint64_t elements = 0;
+    (void)shape_elements(&t->shape, &elements);
+    if (!types[t->dtype].real) {
+        return HR_FAIL(err, STATE, "%s is held as whole numbers (%s), which are set by no one", t->name,
+                       dtype_name(t->dtype));
+    }
+    if (count != elements) {
+        return HR_FAIL(err, STATE, "%s needed %" PRIu64 " numbers (%s), had %" PRIu64, t->name, elements,
+                       shape_text(&t->shape, shape, sizeof shape), count);
+    }
+    void *bytes = hr_calloc(t->bytes + 1, 1);
+    if (bytes == NULL) {
+        return HR_FAIL(err, NOMEM, "no host memory to set %s, needed %" PRIu64 " B", t->name, t->bytes);
+    }
+    convert(bytes, t->dtype, values, HR_F64, elements);
+    const hr_status status = write_tensor(b, t, executor_built_address(b->x, id), bytes, err);
+    hr_free(bytes);
+    return status;
+}
+
+hr_status store_set_one(build *b, const char *name, const double *values, uint64_t count, hr_err *err)
+{
+    const program *p = b->programs[BUILD_TRAIN];
+    for (uint32_t k = 0; k < p->persistent_count; k++) {
+        if (is_kept(&p->tensors[k]) && strcmp(p->tensors[k].name, name) == 0) {
+            return set_tensor(b, k, values, count, err);
+        }
+    }
+    return HR_FAIL(err, STATE, "what is built has no %s", name);
+}
+
 // ---- filling --------------------------------------------------------------------------------------------------
 
 static bool is_average(const tensor *t)

@@ -43,6 +43,14 @@ double store_value(const stored_tensor *t, uint64_t k); // its k-th number
 // Its elements as float64.
 void store_values(const stored_tensor *t, double *values);
 
+// Adds the squares of the elements of `t`, which lies at `address`, to *sum. NOMEM and the device's errors.
+HR_MUST_CHECK hr_status store_add_squares(const build *b, const tensor *t, uint64_t address, double *sum,
+                                          hr_err *err);
+// The elements of a persistent tensor that is kept become `values`, rounded to its type. STATE error where the build has none of that
+// name that takes numbers, or it has not `count` elements.
+HR_MUST_CHECK hr_status store_set_one(build *b, const char *name, const double *values, uint64_t count,
+                                      hr_err *err);
+
 uint64_t store_bytes(const build *b); // of what store_take copies
 // Copies weights, state and optimizer slots out of a build, in canonical order; not those of a teacher.
 HR_MUST_CHECK hr_status store_take(store *s, const build *b, hr_err *err);

@@ -85,8 +85,8 @@ typedef struct hr_engine_options {
     // step is left there and has never been, unless it has changed already what training goes on from (running statistics).
     bool (*goes_on)(void *context, uint32_t done, uint32_t rounds);
     void *goes_on_context; // borrowed until destroy
-    // When a step's gradients are there and nothing has been updated; may be NULL, must not call the engine. Once a step,
-    // before the first instruction of phase update, which comes early with optimizer.fused_backward.
+    // When a step's gradients are there, of all rounds, unscaled and not clipped yet, and nothing has been updated; may be NULL, must
+    // not call the engine but for hr_engine_gradient_norm. Once a step; with optimizer.fused_backward when the first is there.
     void (*before_update)(void *context);
     void *before_update_context; // borrowed until destroy
 } hr_engine_options;
@@ -142,6 +142,11 @@ typedef struct hr_engine_now {
 void hr_engine_look(const hr_engine *engine, hr_engine_now *now);
 // Losses of the last training step, NaN before the first.
 double hr_engine_loss(const hr_engine *engine);
+
+// While before_update runs: the 2-norm of all gradients together, as the updates will take them, before optimizer.clip_norm. NaN where
+// it cannot be had: nothing is computed, optimizer.fused_backward, steps that are captured into a graph. Reads every gradient. NOMEM and
+// the device's errors.
+HR_MUST_CHECK hr_status hr_engine_gradient_norm(const hr_engine *engine, double *norm, hr_err *err);
 
 // The whole report of the current counter epoch; the caller deinits it. Works in every state.
 HR_MUST_CHECK hr_status hr_engine_report(hr_engine *engine, hr_report *report, hr_err *err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training's weights are like: norms, extremes, zeros and a histogram of each.
+// What a training's weights are like: norms, extremes, zeros and a histogram of each; and their elements, which can be set. On
+// devices that compute; engine's thread, between two advances.
 #ifndef HEADROOM_WEIGHT_STATS_H
 #define HEADROOM_WEIGHT_STATS_H
 
@@ -25,5 +26,20 @@ typedef struct hr_weight_stats {
 // device plan and before the first build.
 HR_MUST_CHECK hr_status hr_engine_weight_stats(const hr_engine *engine, hr_weight_stats *out, hr_err *err);
 void hr_weight_stats_deinit(hr_weight_stats *weights);
+
+// The elements of one weight, row by row.
+typedef struct hr_weight_values {
+    double *values;
+    uint64_t count;
+} hr_weight_values;
+// As above; also STATE, with the name that was meant, where no weight is called so. The caller deinits *out.
+HR_MUST_CHECK hr_status hr_engine_weight_values(const hr_engine *engine, const char *name,
+                                                hr_weight_values *out, hr_err *err);
+void hr_weight_values_deinit(hr_weight_values *values);
+// From the next step on training goes on from these elements, rounded to the weight's type; what the optimizer keeps beside it stays.
+// STATE as above, and of weights that are held as whole numbers (compress.lora_base) or have not as many elements. Nothing
+// has changed then.
+HR_MUST_CHECK hr_status hr_engine_set_weight(hr_engine *engine, const char *name, const double *values,
+                                             uint64_t count, hr_err *err);
 
 #endif

@@ -409,6 +409,7 @@
 
 ---@class hr.event.before_update: hr.Now
 ---@field step integer number of the step, from 1 on
+---@field gradient_norm number|nil root of the sum of the squares of all gradients, unscaled and not clipped yet; computed when it is read, while the callback runs. nil where nothing is computed, with optimizer.fused_backward, and where steps are captured
 
 ---@class hr.event.epoch: hr.Now
 ---@field epoch integer epochs that have ended
@@ -452,6 +453,7 @@
 ---@field examples_per_second number|nil training samples a second
 ---@field peak_in_use_bytes hr.Bytes largest in use within the step
 ---@field floor_in_use_bytes hr.Bytes smallest in use within the step
+---@field gradient_norm number|nil that of before_update, where the option `gradient_norm` asks for it
 
 ---@class hr.event.step_begin: hr.Now
 ---@field step integer number of the step, from 1 on
@@ -491,6 +493,7 @@ function Handler:off() end
 
 ---@class hr.on.Options
 ---@field above? hr.Size of "alloc": the smallest request that is told of
+---@field gradient_norm? boolean of "step": its table has the norm of the gradients, which is computed in every step then
 
 ---@class hr.plan.Options
 ---@field steps? integer that are planned; 3 without it, behind which nothing changes any more
@@ -515,6 +518,9 @@ function Handler:off() end
 
 ---@class hr.sweep.Options
 ---@field steps? integer that each combination is trained; only planned without it
+
+---@class hr.weights.Options
+---@field values? boolean each has the list values: hr.set_weights takes such a one
 
 ---@class hr
 hr = {}
@@ -649,6 +655,11 @@ function hr.run(options) end
 ---@return string
 function hr.save(path) end
 
+---the elements of one weight become these numbers, row by row, or all of them this one number, from the next step on; what the optimizer keeps beside it stays. On devices that compute
+---@param name string
+---@param values number|number[]
+function hr.set_weights(name, values) end
+
 ---ends the run after the step whose callback calls it
 function hr.stop() end
 
@@ -662,10 +673,11 @@ function hr.sweep(axes, options) end
 ---@return number
 function hr.time() end
 
----the weights of the training, or those whose names have the part in them: name, shape, elements, norm, mean, least, most, zeros, nonfinite, and a histogram of 16 equal parts from least to most
+---the weights of the training, or those whose names have the part in them: name, shape, elements, norm, mean, least, most, zeros, nonfinite, and a histogram of 16 equal parts from least to most; with values their elements, row by row
 ---@param part? string
+---@param options? hr.weights.Options
 ---@return table[]
-function hr.weights(part) end
+function hr.weights(part, options) end
 
 ---calls the function with these knobs and gives what it gives; afterwards, also after an error, all knobs are as before
 ---@param knobs table
