@@ -13,6 +13,7 @@
 
 #include "headroom/card.h"
 #include "headroom/devices.h"
+#include "headroom/files.h"
 #include "headroom/machine.h"
 #include "headroom/preset.h"
 #include "headroom/save.h"
@@ -126,8 +127,7 @@ static void look_at_presets(const char *label, const char *folder)
 static void look_at_folder(const char *label, const char *variable, const char *home_default)
 {
     char folder[PATH_MAX];
-    row(label,
-        state_xdg_folder(variable, home_default, folder, sizeof folder) ? folder : "no HOME: not used");
+    row(label, hr_file_xdg(variable, home_default, "", folder, sizeof folder) ? folder : "no HOME: not used");
 }
 
 static void say_autosave(const autosave_file *file)

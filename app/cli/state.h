@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// $XDG_<variable>/headroom or $HOME/<home_default>/headroom; false when neither is set or it is too long.
-bool state_xdg_folder(const char *variable, const char *home_default, char *path, size_t size);
 // The workbench's file (app/tui/shell/remember.h): $XDG_STATE_HOME/headroom/workbench.
 bool state_workbench_path(char *path, size_t size);
 // Of the lessons that were done: $XDG_STATE_HOME/headroom/lessons.

@@ -187,14 +187,16 @@ static int watch(const cli_args *args)
     hr_err err = {0};
     hr_preset *preset = NULL;
     hr_knobs knobs;
-    char state[PATH_MAX];
+    char state[PATH_MAX], lessons[PATH_MAX];
     bool remembers = state_workbench_path(state, sizeof state);
+    bool learns = state_lessons_path(lessons, sizeof lessons);
     tui_options options = {.ascii = cli_given(args, APP_ASCII),
                            .no_color = cli_given(args, APP_NO_COLOR),
                            .mouse = !cli_given(args, APP_NO_MOUSE),
                            .theme = args->value[APP_THEME],
                            .watched = args->words[0],
-                           .state_path = remembers ? state : NULL};
+                           .state_path = remembers ? state : NULL,
+                           .lessons_path = learns ? lessons : NULL};
     if (check_trace(args->words[0], &err) != HR_OK ||
         open_subject(args->words[0], &preset, &knobs, &options.unknown, &err) != HR_OK) {
         return say_error(&err, false);

@@ -86,8 +86,9 @@ static hr_status open_last(const cli_args *args, cli_subject *subject, hr_err *e
 
 static int open_workbench(const cli_args *args, const cli_subject *subject)
 {
-    char state[PATH_MAX];
+    char state[PATH_MAX], lessons[PATH_MAX];
     bool remembers = state_workbench_path(state, sizeof state);
+    bool learns = state_lessons_path(lessons, sizeof lessons);
     tui_options options = {.ascii = cli_given(args, APP_ASCII),
                            .no_color = cli_given(args, APP_NO_COLOR),
                            .mouse = !cli_given(args, APP_NO_MOUSE),
@@ -95,7 +96,8 @@ static int open_workbench(const cli_args *args, const cli_subject *subject)
                            .guest = &lua_script_guest,
                            .recipe = args->value[APP_RECIPE],
                            .asked = args->words[0] != NULL,
-                           .state_path = remembers ? state : NULL};
+                           .state_path = remembers ? state : NULL,
+                           .lessons_path = learns ? lessons : NULL};
     return tui_run(subject->preset, &subject->knobs, &options);
 }
 

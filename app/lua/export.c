@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // hr.export: a value of the recipe as a file below ./headroom-out, in the form that the name ends in. The text is collected in
 // a list of Lua, so that nothing is open when Lua raises.
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "headroom/files.h"
 
 #include "app/lua/json.h"
 #include "app/lua/script.h"
@@ -196,51 +194,6 @@ static void add_csv(lua_State *L)
 
 // ---- the file -------------------------------------------------------------------------------------------------------
 
-// A new file beside `path`, under a name that was nobody's, in the mode that any new file gets.
-static FILE *open_beside(const char *path, char beside[SCRIPT_PATH_MAX + 8])
-{
-    (void)snprintf(beside, SCRIPT_PATH_MAX + 8, "%s.XXXXXX", path);
-    const int fd = mkstemp(beside);
-    if (fd < 0) {
-        return NULL;
-    }
-    const mode_t mask = umask(0);
-    (void)umask(mask);
-    FILE *file = fchmod(fd, 0666 & ~mask) == 0 ? fdopen(fd, "wb") : NULL;
-    if (file == NULL) {
-        (void)close(fd);
-        (void)unlink(beside);
-    }
-    return file;
-}
-
-// Writes what is there at once and takes its name then, when it is on the disk. Nothing in it raises.
-static hr_status write_pieces(lua_State *L, const char *path, hr_err *err)
-{
-    char beside[SCRIPT_PATH_MAX + 8];
-    FILE *file = open_beside(path, beside);
-    if (file == NULL) {
-        return HR_FAIL(err, WRITE, "%s: %s", path, strerror(errno));
-    }
-    const lua_Integer count = (lua_Integer)lua_rawlen(L, PIECES);
-    for (lua_Integer k = 1; k <= count; k++) {
-        size_t length = 0;
-        lua_rawgeti(L, PIECES, k);
-        const char *text = lua_tolstring(L, -1, &length);
-        (void)fwrite(text, 1, length, file);
-        lua_pop(L, 1);
-    }
-    const bool failed = ferror(file) != 0 || fflush(file) != 0 || fsync(fileno(file)) != 0;
-    const int reason = errno; // closing may set another
-    const bool closed = fclose(file) == 0;
-    if (failed || !closed || rename(beside, path) != 0) {
-        const hr_status status = HR_FAIL(err, WRITE, "%s: %s", path, strerror(failed ? reason : errno));
-        (void)unlink(beside);
-        return status;
-    }
-    return HR_OK;
-}
-
 static void add_value(lua_State *L, const char *path)
 {
     if (ends_in(path, ".csv")) {
@@ -262,6 +215,13 @@ static void add_value(lua_State *L, const char *path)
     }
 }
 
+// What lies below ./headroom-out is the recipe's own; of what was typed it replaces nothing.
+static hr_file_rule rule_for(const char *path)
+{
+    static const char own[] = SCRIPT_OUT_FOLDER "/";
+    return strncmp(path, own, sizeof own - 1) == 0 ? HR_FILE_REPLACES : HR_FILE_NEW;
+}
+
 int script_export(lua_State *L)
 {
     const char *name = luaL_checkstring(L, PATH_ARGUMENT);
@@ -276,8 +236,10 @@ int script_export(lua_State *L)
     script_check_options(L, OPTIONS_ARGUMENT, "export");
     lua_newtable(L);
     add_value(L, name);
+    size_t length = 0;
+    const char *text = script_push_pieces(L, PIECES, &length);
     if (script_writable_path(script_of(L), name, path, &err) != HR_OK ||
-        write_pieces(L, path, &err) != HR_OK) {
+        hr_file_write(path, text, length, rule_for(path), &err) != HR_OK) {
         return script_raise(L, &err);
     }
     lua_pushstring(L, path);

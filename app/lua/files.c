@@ -10,8 +10,6 @@
 
 #include "app/lua/script.h"
 
-#define OUT_FOLDER "headroom-out"
-
 enum { SOURCES_MAX = 64 };
 
 static const char module_key[] = "headroom.modules"; // in the registry: name → what require gave back
@@ -201,17 +199,17 @@ static hr_status join(const char *folder, const char *path, char out[SCRIPT_PATH
 
 static hr_status join_out(const char *path, char out[SCRIPT_PATH_MAX], hr_err *err)
 {
-    static const char prefix[] = OUT_FOLDER "/";
+    static const char prefix[] = SCRIPT_OUT_FOLDER "/";
     const bool has_prefix = strncmp(path, prefix, sizeof prefix - 1) == 0;
-    return join(has_prefix ? "." : OUT_FOLDER, path, out, err);
+    return join(has_prefix ? "." : SCRIPT_OUT_FOLDER, path, out, err);
 }
 
 // What a recipe wrote under this name.
 static bool was_written(const char *path, char out[SCRIPT_PATH_MAX])
 {
     struct stat info;
-    return join_out(path, out, NULL) == HR_OK && lstat(OUT_FOLDER, &info) == 0 && S_ISDIR(info.st_mode) &&
-           access(out, F_OK) == 0 && lies_below(out, OUT_FOLDER);
+    return join_out(path, out, NULL) == HR_OK && lstat(SCRIPT_OUT_FOLDER, &info) == 0 &&
+           S_ISDIR(info.st_mode) && access(out, F_OK) == 0 && lies_below(out, SCRIPT_OUT_FOLDER);
 }
 
 hr_status script_readable_path(const script *s, const char *path, char out[SCRIPT_PATH_MAX], hr_err *err)
@@ -239,11 +237,11 @@ hr_status script_check_below(const script *s, const char *path, hr_err *err)
 static hr_status make_out_folder(hr_err *err)
 {
     struct stat info;
-    if (mkdir(OUT_FOLDER, 0777) != 0 && errno != EEXIST) {
-        return HR_FAIL(err, WRITE, "%s: %s", OUT_FOLDER, strerror(errno));
+    if (mkdir(SCRIPT_OUT_FOLDER, 0777) != 0 && errno != EEXIST) {
+        return HR_FAIL(err, WRITE, "%s: %s", SCRIPT_OUT_FOLDER, strerror(errno));
     }
-    if (lstat(OUT_FOLDER, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        return HR_FAIL(err, WRITE, "%s: needed a folder, had something else", OUT_FOLDER);
+    if (lstat(SCRIPT_OUT_FOLDER, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        return HR_FAIL(err, WRITE, "%s: needed a folder, had something else", SCRIPT_OUT_FOLDER);
     }
     return HR_OK;
 }
@@ -254,14 +252,15 @@ hr_status script_writable_path(const script *s, const char *path, char out[SCRIP
         return join(".", path, out, err);
     }
     if (climbs(path)) {
-        return refuse(path, "./" OUT_FOLDER, err);
+        return refuse(path, "./" SCRIPT_OUT_FOLDER, err);
     }
     HR_TRY(join_out(path, out, err));
     HR_TRY(make_out_folder(err));
     char folder[SCRIPT_PATH_MAX];
     (void)snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(out, '/') - out), out);
-    return lies_below(folder, OUT_FOLDER) && lies_below(out, OUT_FOLDER) ? HR_OK
-                                                                         : refuse(path, "./" OUT_FOLDER, err);
+    return lies_below(folder, SCRIPT_OUT_FOLDER) && lies_below(out, SCRIPT_OUT_FOLDER)
+               ? HR_OK
+               : refuse(path, "./" SCRIPT_OUT_FOLDER, err);
 }
 
 // ---- require ------------------------------------------------------------------------------------------------------

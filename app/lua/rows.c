@@ -48,8 +48,8 @@ static const script_api_row rows[] = {
      "assert(hr.explain(\"growth_boundary\").cause == \"fragmentation\")",
      script_explain},
     {"export", "path, value, {columns = list of names}", "path: string, value: any, options?: hr.export.Options", "string",
-     "writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, and "
-     "gives the path", script_export_options,
+     "writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, where "
+     "a file of that name gives way, and gives the path", script_export_options,
      DEMO "hr.export(\"sizes.csv\", hr.sweep{[\"batch.size\"] = {32, 64}})\nhr.export(\"plan.json\", hr.plan())",
      script_export},
     {"fit", "{keep = \"batch,precision\", knob = value, …}", "options?: hr.fit.Options", "table",

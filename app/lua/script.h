@@ -243,6 +243,7 @@ HR_MUST_CHECK hr_status script_writable_path(const script *s, const char *path, 
 // Whether a path that the engine would use as it is lies below the recipe's folder or was typed.
 HR_MUST_CHECK hr_status script_check_below(const script *s, const char *path, hr_err *err);
 int script_require(lua_State *L);
+#define SCRIPT_OUT_FOLDER "headroom-out" // of the current folder
 
 // ---- sandbox.c: the environment ---------------------------------------------------------------------------------
 

@@ -329,6 +329,7 @@ struct file_writer {
     int failure; // errno of the first write that failed; 0: none. It stays, so that a gap is never committed
     unsigned number; // in the name of the temporary
     bool stands;     // under its own name, whole
+    bool keeps;      // what stands under its name
     size_t buffered;
     char target[PATH_MAX];    // with links resolved, so that a link stays one
     char temporary[PATH_MAX]; // in the folder of target
@@ -474,8 +475,32 @@ hr_status file_writer_open(const char *path, file_writer **out, hr_err *err)
     return HR_OK;
 }
 
+static hr_status refuse_other(const char *path, hr_err *err)
+{
+    (void)HR_FAIL(err, WRITE, "%s: is there already, and stays as it is", path);
+    hr_err_try(err, "another file name");
+    return HR_WRITE;
+}
+
+hr_status file_writer_keep_others(file_writer *w, hr_err *err)
+{
+    struct stat there;
+    w->keeps = true;
+    return lstat(w->target, &there) == 0 ? refuse_other(w->target, err) : HR_OK;
+}
+
+hr_status file_writer_make_private(file_writer *w, hr_err *err)
+{
+    return w->mode != 0 || fchmod(w->fd, S_IRUSR | S_IWUSR) == 0
+               ? HR_OK
+               : HR_FAIL(err, WRITE, "%s: cannot be made private: %s", w->target, strerror(errno));
+}
+
 static hr_status write_failed(const file_writer *w, hr_err *err)
 {
+    if (w->keeps && w->failure == EEXIST) {
+        return refuse_other(w->target, err);
+    }
     (void)HR_FAIL(err, WRITE, "%s: cannot be written: %s", w->target, strerror(w->failure));
     return refuse_target(w->target, w->failure, err);
 }
@@ -501,9 +526,26 @@ static bool write_whole(file_writer *w)
     return flush_buffer(w) && keep_failure(w, !must_fail() && fsync(w->fd) == 0);
 }
 
+// A link replaces nothing; not every file system has them.
+static bool give_name(const file_writer *w)
+{
+    if (!w->keeps) {
+        return rename(w->temporary, w->target) == 0;
+    }
+    if (link(w->temporary, w->target) == 0) {
+        (void)unlink(w->temporary);
+        return true;
+    }
+    if (errno == EEXIST || access(w->target, F_OK) == 0) {
+        errno = EEXIST;
+        return false;
+    }
+    return rename(w->temporary, w->target) == 0;
+}
+
 static bool take_place(file_writer *w)
 {
-    w->stands = keep_failure(w, !must_fail() && rename(w->temporary, w->target) == 0);
+    w->stands = keep_failure(w, !must_fail() && give_name(w));
     return w->stands;
 }
 
@@ -558,6 +600,23 @@ void file_writer_abandon(file_writer *w)
         close(w->folder_fd);
     }
     hr_free(w);
+}
+
+// ---- in one go ------------------------------------------------------------------------------------------------
+
+hr_status hr_file_write(const char *path, const void *data, size_t bytes, hr_file_rule rule, hr_err *err)
+{
+    file_writer *w = NULL;
+    HR_TRY(file_writer_open(path, &w, err));
+    hr_status status = rule == HR_FILE_NEW       ? file_writer_keep_others(w, err)
+                       : rule == HR_FILE_PRIVATE ? file_writer_make_private(w, err)
+                                                 : HR_OK;
+    status = status == HR_OK ? file_writer_add(w, data, bytes, err) : status;
+    if (status != HR_OK) {
+        file_writer_abandon(w);
+        return status;
+    }
+    return file_writer_commit(w, err);
 }
 
 // ---- two files that belong together ---------------------------------------------------------------------------
@@ -628,7 +687,7 @@ hr_status file_writer_commit_both(file_writer *first, file_writer *second, hr_er
 
 // ---- folders of the person ------------------------------------------------------------------------------------
 
-bool file_xdg(const char *variable, const char *home_default, const char *leaf, char *path, size_t size)
+bool hr_file_xdg(const char *variable, const char *home_default, const char *leaf, char *path, size_t size)
 {
     path[0] = '\0';
     const char *slash = leaf[0] == '\0' ? "" : "/";
@@ -650,7 +709,7 @@ bool file_xdg(const char *variable, const char *home_default, const char *leaf, 
     return true;
 }
 
-bool file_make_folder_of(const char *path)
+bool hr_file_make_folders(const char *path)
 {
     char folder[PATH_MAX];
     if (!text_copy(folder, sizeof folder, path)) {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "headroom/files.h"
 #include "headroom/status.h"
 
 // The caller frees *data with hr_free; it is NUL-terminated beyond *bytes. READ error when missing or larger
@@ -46,19 +47,16 @@ HR_MUST_CHECK hr_status file_writer_commit(file_writer *w, hr_err *err);
 // also when the process is killed. Frees both in every case.
 HR_MUST_CHECK hr_status file_writer_commit_both(file_writer *first, file_writer *second, hr_err *err);
 void file_writer_abandon(file_writer *w); // NULL is fine
+// Before the commit: nothing is replaced, and the commit fails where something stands by then.
+HR_MUST_CHECK hr_status file_writer_keep_others(file_writer *w, hr_err *err);
+// Before the first add: where no file is replaced the new one is this user's alone.
+HR_MUST_CHECK hr_status file_writer_make_private(file_writer *w, hr_err *err);
 // What processes that were killed while they wrote `path` have left beside it: files of that name and this user that nobody
 // is writing. A writer looks for them as it opens.
 //
 //   PATH.PID-N.headroom.tmp ──rename──▶ PATH     locked (flock) by who writes it, as long as it lives; where the file
 //                                                system knows no locks, nothing is removed
 void file_remove_leftovers(const char *path);
-
-// XDG base directories with their defaults; "" when HOME is unset too. `leaf` is appended below headroom/.
-// Nothing is created.
-bool file_xdg(const char *variable, const char *home_default, const char *leaf, char *path, size_t size);
-
-// Makes the folders above `path` that are missing, for this user alone. False when one cannot be made.
-bool file_make_folder_of(const char *path);
 
 uint64_t file_fail_at(uint64_t nth); // as hr_host_mem_fail_at, over open, read, write, fsync, rename
 void file_fail_with(int failure);    // its errno; EIO without

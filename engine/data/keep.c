@@ -123,8 +123,8 @@ static hr_status open_cache(const hr_knobs *knobs, uint64_t raw_bytes, const dat
         cache_plan_of(k->map.source, raw_bytes, &k->map.to, k->plan.cache_made, is_in_file(knobs));
     plan.folder = hr_knob_text(knobs, HR_KNOB_PIPELINE_CACHE_PATH);
     if (plan.in_file && plan.folder[0] == '\0') {
-        if (!file_xdg("XDG_CACHE_HOME", ".cache", "samples", folder, sizeof folder) ||
-            !file_make_folder_of(folder)) {
+        if (!hr_file_xdg("XDG_CACHE_HOME", ".cache", "samples", folder, sizeof folder) ||
+            !hr_file_make_folders(folder)) {
             const hr_status status =
                 HR_FAIL(err, WRITE, "the cache's file: needed a folder in XDG_CACHE_HOME or HOME, had none");
             hr_err_try(err, "-s pipeline.cache_path=FOLDER");

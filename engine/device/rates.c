@@ -87,7 +87,7 @@ static const char magic[16] = "headroom.rates2";
 
 bool rates_path(char *path, size_t size)
 {
-    return file_xdg("XDG_CACHE_HOME", ".cache", "calibration", path, size);
+    return hr_file_xdg("XDG_CACHE_HOME", ".cache", "calibration", path, size);
 }
 
 // Above what any machine needs, and far below what would overflow a sum of nanoseconds.
@@ -201,7 +201,7 @@ bool rates_save(const char *path, uint64_t key, const cost_rates *r)
         return false;
     }
     records[0] = (rates_record){.key = key, .rates = *r};
-    if (file_make_folder_of(path) && file_writer_open(path, &w, NULL) == HR_OK) {
+    if (hr_file_make_folders(path) && file_writer_open(path, &w, NULL) == HR_OK) {
         written = write_records(w, records, count) == HR_OK;
         if (written) {
             written = file_writer_commit(w, NULL) == HR_OK;

@@ -340,8 +340,8 @@ static hr_status calibrate_alone(calibration_task *task, hr_calibration *out, hr
 {
     char part[HR_CALIBRATION_PATH_MAX], lock[HR_CALIBRATION_PATH_MAX];
     int fd = -1;
-    if (file_xdg("XDG_CACHE_HOME", ".cache", "calibration.part", part, sizeof part) &&
-        file_xdg("XDG_CACHE_HOME", ".cache", "calibration.lock", lock, sizeof lock)) {
+    if (hr_file_xdg("XDG_CACHE_HOME", ".cache", "calibration.part", part, sizeof part) &&
+        hr_file_xdg("XDG_CACHE_HOME", ".cache", "calibration.lock", lock, sizeof lock)) {
         task->part = part;
         HR_TRY(calibration_lock(lock, &fd, err));
     }

@@ -131,7 +131,7 @@ static hr_status write_part(file_writer *w, uint64_t key, const calibration_part
 bool calibration_part_save(const char *path, uint64_t key, const calibration_part *part)
 {
     file_writer *w = NULL;
-    if (!file_make_folder_of(path) || file_writer_open(path, &w, NULL) != HR_OK) {
+    if (!hr_file_make_folders(path) || file_writer_open(path, &w, NULL) != HR_OK) {
         return false;
     }
     if (write_part(w, key, part) != HR_OK) {
@@ -156,7 +156,7 @@ void calibration_part_deinit(calibration_part *part)
 
 hr_status calibration_lock(const char *path, int *fd, hr_err *err)
 {
-    *fd = file_make_folder_of(path) ? open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    *fd = hr_file_make_folders(path) ? open(path, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
     if (*fd < 0 || flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
         return HR_OK;
     }

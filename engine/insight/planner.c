@@ -441,7 +441,7 @@ hr_status planner_other_param(const hr_planner *planner, const hr_knobs *from, c
 
 static bool answers_path(char *path, size_t size)
 {
-    return file_xdg("XDG_CACHE_HOME", ".cache", "workspaces", path, size);
+    return hr_file_xdg("XDG_CACHE_HOME", ".cache", "workspaces", path, size);
 }
 
 static void load_answers(void)

@@ -64,7 +64,7 @@ static bool is_there(const char *path)
 static void write_all(const char *path, const text *content)
 {
     file_writer *writer = NULL;
-    if (!content->failed && file_make_folder_of(path) && file_writer_open(path, &writer, NULL) == HR_OK) {
+    if (!content->failed && hr_file_make_folders(path) && file_writer_open(path, &writer, NULL) == HR_OK) {
         if (file_writer_add(writer, content->data, content->length, NULL) == HR_OK) {
             (void)!file_writer_commit(writer, NULL);
         } else {

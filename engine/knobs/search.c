@@ -146,7 +146,7 @@ static void find_roots(search_roots *roots, const char *leaf, const char *in_che
     char home[SEARCH_PATH_MAX];
     const char *data = getenv("HEADROOM_DATA");
     roots->count = 0;
-    if (file_xdg("XDG_DATA_HOME", ".local/share", leaf, home, sizeof home)) {
+    if (hr_file_xdg("XDG_DATA_HOME", ".local/share", leaf, home, sizeof home)) {
         add_root(roots, home, "");
     }
     if (data != NULL && data[0] != '\0') {

@@ -283,7 +283,7 @@ bool target_memo_save(const char *path)
     memo_record *records = take_unsaved(&count);
     file_writer *w = NULL;
     bool written = false;
-    if (records != NULL && file_make_folder_of(path) && file_writer_open(path, &w, NULL) == HR_OK) {
+    if (records != NULL && hr_file_make_folders(path) && file_writer_open(path, &w, NULL) == HR_OK) {
         written = write_records(w, records, count, NULL) == HR_OK;
         if (written) {
             written = file_writer_commit(w, NULL) == HR_OK;

@@ -54,13 +54,13 @@ static hr_status write_new(const char *name, const char *ending, const char *wor
     char leaf[LEAF_MAX], path[HR_CARD_PATH_MAX];
     file_writer *w = NULL;
     (void)snprintf(leaf, sizeof leaf, "presets/cards/%s.%s", name, ending);
-    if (!file_xdg("XDG_DATA_HOME", ".local/share", leaf, path, sizeof path)) {
+    if (!hr_file_xdg("XDG_DATA_HOME", ".local/share", leaf, path, sizeof path)) {
         return HR_FAIL(err, WRITE, "there is no data folder: HOME is not set");
     }
     if (access(path, F_OK) == 0) {
         return HR_OK; // the user's
     }
-    (void)file_make_folder_of(path);
+    (void)hr_file_make_folders(path);
     HR_TRY(file_writer_open(path, &w, err));
     const hr_status status = file_writer_add(w, words, strlen(words), err);
     if (status != HR_OK) {

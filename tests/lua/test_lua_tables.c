@@ -4,6 +4,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "lua/recipe_run.h"
 
 #define PLAN  "hr.preset 'demo'\nhr.knobs.device.kind = 'plan'\n"
@@ -179,6 +180,59 @@ START_TEST(a_link_beside_a_file_leads_nowhere)
 }
 END_TEST
 
+// Below ./headroom-out a file gives way, whole or not at all; one that was typed is the person's.
+START_TEST(a_file_of_the_person_is_not_replaced)
+{
+    char word[] = "mine.txt", *typed[] = {word};
+    recipe_run r;
+    recipe_make(&r);
+    static const char text_of[] = "hr.export('a.txt', 'one') hr.export('a.txt', 'new')\n"
+                                  "hr.export(hr.args[1], 'new')";
+    recipe_put(&r, "recipe.lua", text_of, sizeof text_of - 1);
+    ck_assert_int_eq(chdir(r.folder), 0);
+    recipe_start(&r, 1, typed, &test_limits);
+    ck_assert_msg(r.code == 0, "%s", r.notes);
+    char *mine = file_text("mine.txt"), *text = file_text("headroom-out/a.txt");
+    ck_assert_str_eq(mine, "new");
+    ck_assert_str_eq(text, "new");
+    free(mine);
+    free(text);
+    recipe_put(&r, "mine.txt", "old", 3);
+    recipe_start(&r, 1, typed, &test_limits);
+    ck_assert_int_ne(r.code, 0);
+    ck_assert_ptr_nonnull(strstr(r.notes, "mine.txt: is there already, and stays as it is"));
+    mine = file_text("mine.txt");
+    ck_assert_str_eq(mine, "old");
+    free(mine);
+    recipe_drop(&r);
+}
+END_TEST
+
+// The folder with the file, as each of the calls that write it fails once.
+START_TEST(an_export_that_fails_leaves_what_was_there)
+{
+    recipe_run r;
+    recipe_make(&r);
+    recipe_put(&r, "recipe.lua", "hr.export('a.txt', 'new')", 25);
+    ck_assert_int_eq(chdir(r.folder), 0);
+    ck_assert_int_eq(mkdir("headroom-out", 0777), 0);
+    bool whole = false;
+    for (uint64_t nth = 1; !whole; nth++) {
+        recipe_put(&r, "headroom-out/a.txt", "old", 3);
+        file_fail_at(nth);
+        recipe_start(&r, 0, NULL, &test_limits);
+        whole = file_fail_at(0) < nth;
+        char *text = file_text("headroom-out/a.txt");
+        ck_assert_str_eq(text, r.code == 0 ? "new" : "old");
+        ck_assert_msg(r.code == 0 || strstr(r.notes, "headroom-out/a.txt") != NULL, "%s", r.notes);
+        ck_assert_int_eq(system("test $(ls -A headroom-out | wc -l) = 1"), 0);
+        ck_assert(!whole || (r.code == 0 && nth > 4));
+        free(text);
+    }
+    recipe_drop(&r);
+}
+END_TEST
+
 START_TEST(what_cannot_be_written_is_refused)
 {
     static const struct {
@@ -200,12 +254,13 @@ START_TEST(what_cannot_be_written_is_refused)
          "{'plan.memory.peak'}})",
          "no field of a result is called 'peak' here"},
         {"hr.export('x.csv', {{a = {1}}}, {columns = {'a'}})", "column 'a' needs plain values, had a table"},
-        {"hr.export('x.json', print)", "JSON has no function"},
+        {"hr.export('x.json', print)", "hr.export: a function cannot be written"},
         {"hr.export('x.json', {[{}] = 1})", "a table has a table as key"},
         {"hr.export('x.json', {{1, 2, name = 'x'}})", "a list of 2 and has the key 'name', too"},
         {"local t = {} t.t = t hr.export('x.json', t)", "tables lie in each other more than 16 deep"},
         {"hr.export('x.json')", "value expected"},
-        {"hr.export('none/x.json', 1)", "headroom-out/none/x.json: No such file"},
+        {"hr.export('none/x.json', 1)",
+         "headroom-out/none/x.json: its folder cannot be opened: No such file"},
         {"hr.export('x.svg', {})", "a .svg is made of a plot or of a text"},
         {"hr.export('x.csv', {{a = 1}}, {colums = {'a'}})", "did you mean 'columns'?"},
         {"hr.plot{x = {1}, y = {1}, title = {}}", "title needs a text, had a table"},
@@ -289,6 +344,8 @@ int main(void)
     tcase_add_test(tc, a_table_is_a_csv);
     tcase_add_test(tc, a_value_is_json);
     tcase_add_test(tc, a_link_beside_a_file_leads_nowhere);
+    tcase_add_test(tc, a_file_of_the_person_is_not_replaced);
+    tcase_add_test(tc, an_export_that_fails_leaves_what_was_there);
     tcase_add_test(tc, what_cannot_be_written_is_refused);
     tcase_add_test(tc, a_plot_is_drawn_in_letters_and_as_svg);
     tcase_add_test(tc, weights_have_norms_and_histograms);

@@ -58,7 +58,7 @@ static void teardown(void)
 
 static void write_words(const char *to, const char *words)
 {
-    (void)file_make_folder_of(to);
+    (void)hr_file_make_folders(to);
     FILE *file = fopen(to, "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs(words, file), 0);

@@ -330,6 +330,41 @@ START_TEST(every_failing_operation_leaves_one_whole_file)
 }
 END_TEST
 
+// In one go. What stands there gives way or stays as the rule says, also when any of the calls fails.
+START_TEST(a_text_is_written_by_its_rule)
+{
+    static const hr_file_rule rules[] = {HR_FILE_NEW, HR_FILE_REPLACES, HR_FILE_PRIVATE};
+    const hr_file_rule rule = rules[_i / 2];
+    const bool stands = _i % 2 == 1;
+    struct stat there;
+    hr_err err;
+    for (uint64_t nth = 1;; nth++) {
+        (void)unlink(path);
+        if (stands) {
+            ck_assert_int_eq(write_file(path, "old", 3, &err), HR_OK);
+        }
+        file_fail_at(nth);
+        const hr_status status = hr_file_write(path, "new", 3, rule, &err);
+        const uint64_t seen = file_fail_at(0);
+        ck_assert_uint_eq(files_in_folder(), stands || status == HR_OK);
+        if (status != HR_OK) {
+            ck_assert_int_eq(status, HR_WRITE);
+            ck_assert_int_eq(stands ? 0 : -1, access(path, F_OK));
+        }
+        if (stands || status == HR_OK) {
+            assert_content(path, status == HR_OK ? "new" : "old", 3);
+        }
+        if (seen < nth) {
+            ck_assert_int_eq(status == HR_OK, !stands || rule != HR_FILE_NEW);
+            break;
+        }
+    }
+    ck_assert(rule != HR_FILE_NEW || !stands || strstr(err.sentence, "is there already, and stays") != NULL);
+    ck_assert_int_eq(stat(path, &there), 0);
+    ck_assert(rule != HR_FILE_PRIVATE || stands || (there.st_mode & 0777) == 0600);
+}
+END_TEST
+
 static hr_status write_pair(const char *first, const char *second, const char *content, hr_err *err)
 {
     file_writer *a = NULL, *b = NULL;
@@ -517,18 +552,18 @@ START_TEST(base_directories_follow_the_specification)
     char to[128];
     setenv("HOME", "/home/someone", 1);
     setenv("XDG_DATA_HOME", "/data", 1);
-    ck_assert(file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
+    ck_assert(hr_file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
     ck_assert_str_eq(to, "/data/headroom/presets");
     setenv("XDG_DATA_HOME", "relative", 1); // ignored by the specification
-    ck_assert(file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
+    ck_assert(hr_file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
     ck_assert_str_eq(to, "/home/someone/.local/share/headroom/presets");
     unsetenv("XDG_DATA_HOME");
-    ck_assert(file_xdg("XDG_DATA_HOME", ".local/share", "", to, sizeof to));
+    ck_assert(hr_file_xdg("XDG_DATA_HOME", ".local/share", "", to, sizeof to));
     ck_assert_str_eq(to, "/home/someone/.local/share/headroom");
-    ck_assert(!file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, 20));
+    ck_assert(!hr_file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, 20));
     ck_assert_str_eq(to, "");
     unsetenv("HOME");
-    ck_assert(!file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
+    ck_assert(!hr_file_xdg("XDG_DATA_HOME", ".local/share", "presets", to, sizeof to));
     ck_assert_str_eq(to, "");
 }
 END_TEST
@@ -600,6 +635,7 @@ int main(void)
     tcase_add_test(tests, pipe_among_files_is_refused_without_waiting);
     tcase_add_test(tests, pipe_that_a_shell_hands_over_is_read);
     tcase_add_test(tests, every_failing_operation_leaves_one_whole_file);
+    tcase_add_loop_test(tests, a_text_is_written_by_its_rule, 0, 6);
     tcase_add_loop_test(tests, of_a_pair_both_are_new_or_both_old, 0, 4);
     tcase_add_test(tests, lost_piece_is_never_committed);
     tcase_add_test(tests, every_failing_read_and_allocation_is_reported);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/tui/base/folders.h"
+#include "headroom/files.h"
 
 enum { HOST_MAX = 65, PREFIX_MAX = HOST_MAX + 16 };
 
@@ -192,7 +192,7 @@ void autosave_name(const char *state_path, char *path, size_t size)
         path[0] = '\0';
         return;
     }
-    folders_make_above(path);
+    (void)hr_file_make_folders(path);
     give_away(folder, prefix, path);
     remove_broken(folder, prefix);
 }

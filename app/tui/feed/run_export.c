@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/feed/run_export.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "headroom/files.h"
 #include "headroom/json.h"
 
 #include "app/tui/feed/knob_edit.h"
 
-enum { EXACT_DIGITS = 17, PAIRS_MAX = 4096, PATH_SIZE = 4096 };
+enum { EXACT_DIGITS = 17, PAIRS_MAX = 4096 };
 
 // Bytes and counts are whole; other numbers read back as they were.
 static void put_number(FILE *out, double value, const char *unknown)
@@ -141,29 +139,26 @@ static bool ends_with(const char *text, const char *end)
     return length > size && strcmp(text + length - size, end) == 0;
 }
 
-static bool write_all(const run_log *log, int fd, bool json)
+// The whole file; the caller frees it. NULL: host memory was short.
+static char *export_text(const run_log *log, bool json, size_t *length)
 {
-    FILE *out = fdopen(fd, "w");
+    char *text = NULL;
+    FILE *out = open_memstream(&text, length);
     if (out == NULL) {
-        close(fd);
-        return false;
+        return NULL;
     }
-    bool written = json ? run_export_json(log, out) : run_export_csv(log, out);
-    written = fflush(out) == 0 && written && fsync(fileno(out)) == 0;
-    return fclose(out) == 0 && written;
-}
-
-// A folder, a device or a link is never replaced.
-static bool put_in_place(const char *beside, const char *path, bool replaces)
-{
-    struct stat there;
-    const bool is_file = lstat(path, &there) == 0 && S_ISREG(there.st_mode);
-    return replaces && is_file ? rename(beside, path) == 0 : link(beside, path) == 0; // link replaces nothing
+    bool whole = json ? run_export_json(log, out) : run_export_csv(log, out);
+    whole = fclose(out) == 0 && whole;
+    if (!whole) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 hr_status run_export(const run_log *log, const char *path, bool replaces, hr_err *err)
 {
-    char beside[PATH_SIZE];
+    size_t length = 0;
     bool json = ends_with(path, ".json");
     if (!json && !ends_with(path, ".csv")) {
         hr_status status =
@@ -171,18 +166,12 @@ hr_status run_export(const run_log *log, const char *path, bool replaces, hr_err
         hr_err_try(err, ":export-runs runs.csv");
         return status;
     }
-    if (snprintf(beside, sizeof beside, "%s.%ld.part", path, (long)getpid()) >= (int)sizeof beside) {
-        return HR_FAIL(err, WRITE, "%.200s…: the name is too long", path);
+    char *text = export_text(log, json, &length);
+    if (text == NULL) {
+        return HR_FAIL(err, NOMEM, "%.300s: no host memory to write it", path);
     }
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool written = fd >= 0 && write_all(log, fd, json) && put_in_place(beside, path, replaces);
-    int why = errno;
-    (void)unlink(beside);
-    if (!written) {
-        hr_status status = HR_FAIL(err, WRITE, "%.300s: %s", path,
-                                   why == EEXIST ? "is there already, and stays as it is" : strerror(why));
-        hr_err_try(err, "another file name");
-        return status;
-    }
-    return HR_OK;
+    const hr_status status =
+        hr_file_write(path, text, length, replaces ? HR_FILE_REPLACES : HR_FILE_NEW, err);
+    free(text);
+    return status;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tui/shell/remember.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/tui/base/folders.h"
+#include "headroom/files.h"
+
 #include "app/tui/shell/act.h"
 #include "app/tui/shell/panes.h"
 #include "app/tui/shell/remember_turned.h"
@@ -40,39 +40,10 @@ static char *read_file(const char *path)
     return text;
 }
 
-static bool write_all(int file, const char *text)
-{
-    size_t left = strlen(text);
-    while (left > 0) {
-        ssize_t written = write(file, text, left);
-        if (written < 0 && errno != EINTR) {
-            return false;
-        }
-        text += written > 0 ? written : 0;
-        left -= written > 0 ? (size_t)written : 0;
-    }
-    return true;
-}
-
 static bool replace_file(const char *path, const char *text)
 {
-    char fresh[PATH_MAX];
-    int length = snprintf(fresh, sizeof fresh, "%s.%ld.new", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof fresh) {
-        return false;
-    }
-    folders_make_above(path);
-    int file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0) {
-        return false;
-    }
-    bool written = write_all(file, text) && fsync(file) == 0;
-    written = close(file) == 0 && written;
-    if (!written || rename(fresh, path) != 0) {
-        (void)unlink(fresh);
-        return false;
-    }
-    return true;
+    (void)hr_file_make_folders(path);
+    return hr_file_write(path, text, strlen(text), HR_FILE_PRIVATE, NULL) == HR_OK;
 }
 
 // ---- what it says ---------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ static void look(app *a, const tui_options *options)
     a->remembered.path =
         a->feed.watched == NULL ? options->state_path : NULL; // its preset is not the last of ours
     autosave_name(options->state_path, a->feed.autosave, sizeof a->feed.autosave);
-    learn_remember(&a->learn, a->remembered.path);
+    learn_remember(&a->learn, a->feed.watched == NULL ? options->lessons_path : NULL);
     if (options->state_path != NULL) {
         remember_read(a, options->state_path, given);
     }

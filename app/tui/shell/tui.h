@@ -19,9 +19,10 @@ typedef struct tui_options {
         *watched; // socket or trace of another training (headroom/session.h); NULL: it trains one of its own
     bool unknown; // what is watched has not said what it is: preset and knobs stand for nothing
     bool asked;   // a person named the preset
-    const hr_guest_ops *guest;  // Lua beside the engine; NULL: none
-    const char *recipe;         // a file that begins with the training; NULL: none
-    const char *state_path; // file of what is remembered (remember.h); NULL: nothing is
+    const hr_guest_ops *guest; // Lua beside the engine; NULL: none
+    const char *recipe;        // a file that begins with the training; NULL: none
+    const char *state_path;    // file of what is remembered (remember.h); NULL: nothing is
+    const char *lessons_path;  // of the lessons that were done; NULL: none are remembered
 } tui_options;
 
 typedef struct tui_script {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The screen as text, with and without colours, and as a file.
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "headroom/files.h"
 
 #include "app/tui/term/paint.h"
 
@@ -165,36 +166,21 @@ static bool write_kind(const theme *t, kind k, FILE *out)
     return paint_dump(out) && fputs(PAINT_TEXT_MARK, out) >= 0;
 }
 
-// Leaves no file behind when it fails; errno says why.
-static bool write_temporary(const theme *t, kind k, const char *path)
+// The whole file; the caller frees it. NULL: host memory was short.
+static char *screen_text(const theme *t, kind k, size_t *length)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        return false;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, length);
+    if (out == NULL) {
+        return NULL;
     }
-    FILE *out = fdopen(fd, "w");
-    errno = 0;
-    bool written = out != NULL && write_kind(t, k, out) && fflush(out) == 0 && fsync(fd) == 0;
-    int why = errno == 0 ? ENOMEM : errno;
-    bool closed = out != NULL ? fclose(out) == 0 : close(fd) == 0;
-    if (!written || !closed) {
-        why = written ? errno : why;
-        (void)unlink(path);
-        errno = why;
+    bool whole = write_kind(t, k, out);
+    whole = fclose(out) == 0 && whole;
+    if (!whole) {
+        free(text);
+        return NULL;
     }
-    return written && closed;
-}
-
-// Where nothing stood, nothing that came meanwhile is replaced either; not every file system has links.
-static bool put_in_place(const char *temporary, const char *path, bool exists)
-{
-    if (exists) {
-        return rename(temporary, path) == 0;
-    }
-    if (link(temporary, path) == 0) {
-        return unlink(temporary) == 0;
-    }
-    return errno != EEXIST && rename(temporary, path) == 0;
+    return text;
 }
 
 hr_status paint_save(const theme *t, const char *path, bool replaces, hr_err *err)
@@ -207,18 +193,12 @@ hr_status paint_save(const theme *t, const char *path, bool replaces, hr_err *er
     }
     bool exists;
     HR_TRY(look_at(path, k, replaces, &exists, err));
-    char temporary[PATH_MAX];
-    int length = snprintf(temporary, sizeof temporary, "%s.%ld.new", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof temporary) {
-        return HR_FAIL(err, WRITE, "%.200s: the name is too long", path);
+    size_t length = 0;
+    char *text = screen_text(t, k, &length);
+    if (text == NULL) {
+        return HR_FAIL(err, NOMEM, "%s: no host memory to write it", path);
     }
-    bool written = write_temporary(t, k, temporary);
-    if (written && put_in_place(temporary, path, exists)) {
-        return HR_OK;
-    }
-    int why = errno;
-    if (written) {
-        (void)unlink(temporary);
-    }
-    return HR_FAIL(err, WRITE, "%s: %s", path, strerror(why));
+    const hr_status status = hr_file_write(path, text, length, exists ? HR_FILE_REPLACES : HR_FILE_NEW, err);
+    free(text);
+    return status;
 }

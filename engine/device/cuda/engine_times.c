@@ -74,7 +74,7 @@ bool engine_times_path(const engine_times_of *of, char path[ENGINE_TIMES_PATH_MA
     char leaf[LEAF_MAX], below[LEAF_MAX + sizeof "presets/cards/"];
     leaf_of(of, leaf);
     (void)snprintf(below, sizeof below, "presets/cards/%s", leaf);
-    return file_xdg("XDG_DATA_HOME", ".local/share", below, path, ENGINE_TIMES_PATH_MAX);
+    return hr_file_xdg("XDG_DATA_HOME", ".local/share", below, path, ENGINE_TIMES_PATH_MAX);
 }
 
 static bool path_beside(const engine_times_of *of, const char *properties_path,
@@ -289,7 +289,7 @@ static void append_all(text *to, const engine_times *t)
 static hr_status write_file(const char *path, const text *words, hr_err *err)
 {
     file_writer *w = NULL;
-    (void)file_make_folder_of(path);
+    (void)hr_file_make_folders(path);
     HR_TRY(file_writer_open(path, &w, err));
     const hr_status status = file_writer_add(w, words->data, words->length, err);
     if (status != HR_OK) {

@@ -564,7 +564,7 @@ function hr.expect(condition, message) end
 ---@return table
 function hr.explain(trace, options) end
 
----writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, and gives the path
+---writes a list of tables as .csv, any value as .json, a plot as .svg, a text as .txt or .md, below ./headroom-out, where a file of that name gives way, and gives the path
 ---@param path string
 ---@param value any
 ---@param options? hr.export.Options

@@ -82,8 +82,8 @@ void learn_close(learn_state *s);
 
 const hr_preset_entry *learn_situation(const learn_state *s); // the selected one; NULL: there is none
 
-// Beside the workbench's own file; NULL: nothing is remembered.
-void learn_remember(learn_state *s, const char *workbench_path);
+// The file of progress; NULL: nothing is remembered.
+void learn_remember(learn_state *s, const char *path);
 
 // ---- lessons_kept.c, lesson_work.c, lesson_text.c -----------------------------------------------------------------------
 

@@ -6,13 +6,11 @@
 
 #include "app/tui/screens/learn/learn.h"
 
-void learn_remember(learn_state *s, const char *workbench_path)
+void learn_remember(learn_state *s, const char *path)
 {
-    const char *slash = workbench_path == NULL ? NULL : strrchr(workbench_path, '/');
-    const size_t length = slash == NULL ? 0 : (size_t)(slash + 1 - workbench_path);
     s->lessons_path[0] = '\0';
-    if (slash != NULL && length + sizeof "lessons" <= sizeof s->lessons_path) {
-        (void)snprintf(s->lessons_path, sizeof s->lessons_path, "%.*slessons", (int)length, workbench_path);
+    if (path != NULL && strlen(path) < sizeof s->lessons_path) {
+        (void)snprintf(s->lessons_path, sizeof s->lessons_path, "%s", path);
     }
 }
 
