@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/lua/described.h"
+#include "app/lua/fields.h"
 #include "app/lua/script.h"
 
 static const char difference_type[] = "hr.difference";
@@ -26,6 +27,8 @@ static bool is_equal(lua_State *L)
     return number_of(L, -2, &a) && number_of(L, -1, &b) ? a == b : lua_rawequal(L, -2, -1);
 }
 
+static const char *const row_names[] = {"name", "a", "b", "change", NULL};
+
 // Stack: …, a, b: values of the field `name`. Adds a row to the list at 3 where they differ; takes them away.
 static void add_row(lua_State *L, const char *name)
 {
@@ -45,6 +48,7 @@ static void add_row(lua_State *L, const char *name)
         lua_pushnumber(L, b / a - 1);
         lua_setfield(L, -2, "change");
     }
+    script_guard_names(L, NULL, row_names);
     lua_rawseti(L, 3, (lua_Integer)lua_rawlen(L, 3) + 1);
 }
 

@@ -10,6 +10,8 @@
 
 #include "app/lua/script.h"
 
+enum { NAMES_MAX = 64 };
+
 void script_push_count(lua_State *L, uint64_t count)
 {
     if (count <= INT64_MAX) {
@@ -76,30 +78,35 @@ void script_push_by_category(lua_State *L, const uint64_t *by_category)
 
 // ---- names ------------------------------------------------------------------------------------------------------------
 
-static int raise_unknown_field(lua_State *L, const hr_field *fields, const char *name)
+// Names of the rows, then of `more`, which may be NULL.
+static size_t names_of(const hr_field *fields, const char *const *more, const char *names[NAMES_MAX])
 {
-    enum { NAMES_MAX = 64 };
-    const char *names[NAMES_MAX];
     size_t count = 0;
-    for (const hr_field *f = fields; !hr_field_is_end(f) && count < NAMES_MAX; f++) {
+    for (const hr_field *f = fields; f != NULL && !hr_field_is_end(f) && count < NAMES_MAX; f++) {
         if (f->name != NULL) {
             names[count++] = f->name;
         }
     }
-    return script_raise_unknown(L, "no field of a result is called '%s' here", name, names, count);
+    for (; more != NULL && *more != NULL && count < NAMES_MAX; more++) {
+        names[count++] = *more;
+    }
+    return count;
 }
 
 // __index of a result: what does not apply is nil, what it never has is a mistake.
 static int get_missing(lua_State *L)
 {
     const hr_field *fields = lua_touserdata(L, lua_upvalueindex(1));
+    const char *const *more = lua_touserdata(L, lua_upvalueindex(2));
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
-    const hr_field *f = fields;
-    while (name != NULL && !hr_field_is_end(f) && (f->name == NULL || strcmp(f->name, name) != 0)) {
-        f++;
+    const char *names[NAMES_MAX];
+    const size_t count = name == NULL ? 0 : names_of(fields, more, names);
+    size_t k = 0;
+    while (k < count && strcmp(names[k], name) != 0) {
+        k++;
     }
-    if (name != NULL && hr_field_is_end(f)) {
-        return raise_unknown_field(L, fields, name);
+    if (name != NULL && k == count) {
+        return script_raise_unknown(L, "no field of a result is called '%s' here", name, names, count);
     }
     lua_pushnil(L);
     return 1;
@@ -119,14 +126,21 @@ bool script_push_guard(lua_State *L, const void *key, const char *type)
     return true;
 }
 
-void script_guard_fields(lua_State *L, const hr_field *fields)
+void script_guard_names(lua_State *L, const hr_field *fields, const char *const *more)
 {
-    if (script_push_guard(L, fields, "hr.result")) {
+    const void *key = more != NULL ? (const void *)more : fields;
+    if (script_push_guard(L, key, "hr.result")) {
         lua_pushlightuserdata(L, (void *)(uintptr_t)fields);
-        lua_pushcclosure(L, get_missing, 1);
+        lua_pushlightuserdata(L, (void *)(uintptr_t)more);
+        lua_pushcclosure(L, get_missing, 2);
         lua_setfield(L, -2, "__index");
     }
     lua_setmetatable(L, -2);
+}
+
+void script_guard_fields(lua_State *L, const hr_field *fields)
+{
+    script_guard_names(L, fields, NULL);
 }
 
 // ---- values -----------------------------------------------------------------------------------------------------------
@@ -215,6 +229,7 @@ void script_set_list(lua_State *L, const char *name, const hr_field *fields, con
     for (size_t k = 0; k < count; k++) {
         lua_newtable(L);
         script_set_fields(L, fields, (const char *)first + k * stride, NULL);
+        script_guard_fields(L, fields);
         lua_rawseti(L, -2, (lua_Integer)k + 1);
     }
     lua_setfield(L, -2, name);

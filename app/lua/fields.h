@@ -18,6 +18,8 @@ void script_push_by_category(lua_State *L, const uint64_t *by_category);
 void script_set_fields(lua_State *L, const hr_field *fields, const void *record, const hr_report *report);
 // Reading a name that no row of `fields` has from the table on top of the stack is an error at the recipe's line.
 void script_guard_fields(lua_State *L, const hr_field *fields);
+// The same, where the table has names beside the rows, or no rows: `more` ends with NULL and stays where it is.
+void script_guard_names(lua_State *L, const hr_field *fields, const char *const *more);
 // Pushes the metatable that is kept under `key`, for tables whose names are fixed. True: it is new, and the caller gives it
 // __index.
 bool script_push_guard(lua_State *L, const void *key, const char *type);

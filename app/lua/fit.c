@@ -51,6 +51,8 @@ static void set_way(lua_State *L, const char *name, const hr_fit_way *w)
     }
 }
 
+static const char *const ways[] = {"fastest", "fastest_same", NULL};
+
 int script_fit(lua_State *L)
 {
     hr_knobs knobs;
@@ -63,5 +65,6 @@ int script_fit(lua_State *L)
     script_set_fields(L, hr_fit_fields(), found, NULL);
     set_way(L, "fastest", hr_fit_fastest(found, true));
     set_way(L, "fastest_same", hr_fit_fastest(found, false));
+    script_guard_names(L, hr_fit_fields(), ways);
     return 1;
 }

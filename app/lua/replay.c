@@ -74,6 +74,15 @@ static void set_cause(lua_State *L, const hr_heap *heap)
     }
 }
 
+// Beside the rows of each table.
+static const char *const cause_names[] = {"cause", "sentence", NULL};
+static const char *const trace_names[] = {"file", "format", "recorded", NULL};
+static const char *const memory_names[] = {"at_peak", NULL};
+static const char *const pin_names[] = {"name", NULL};
+static const char *const result_names[] = {"memory", "devices",  "failures",   "holes",
+                                           "cause",  "sentence", "statistics", NULL};
+static const char *const replay_names[] = {"trace", "allocators", NULL};
+
 static void push_trace(lua_State *L, const char *name, const hr_replay *replay)
 {
     const hr_replay_about *about = hr_replay_get_about(replay);
@@ -86,7 +95,9 @@ static void push_trace(lua_State *L, const char *name, const hr_replay *replay)
     lua_newtable(L);
     script_set_fields(L, recorded_fields, about, NULL);
     set_cause(L, hr_replay_recorded_heap(replay));
+    script_guard_names(L, recorded_fields, cause_names);
     lua_setfield(L, -2, "recorded");
+    script_guard_names(L, about_fields, trace_names);
 }
 
 // Fields `memory` and, where there are several, `devices` of the table on top of the stack.
@@ -98,6 +109,7 @@ static void set_memory(lua_State *L, const hr_replay_result *r)
     script_push_count(L, r->memory.peak_event);
     lua_setfield(L, -2, "event");
     lua_setfield(L, -2, "at_peak");
+    script_guard_names(L, memory_fields, memory_names);
     lua_setfield(L, -2, "memory");
     if (r->device_count > 1) {
         script_set_list(L, "devices", memory_fields, r->devices, sizeof *r->devices, r->device_count);
@@ -122,6 +134,7 @@ static void set_pin(lua_State *L, const char *key, const hr_heap_pin *pin)
         lua_pushstring(L, pin->name);
         lua_setfield(L, -2, "name");
     }
+    script_guard_names(L, pin_fields, pin_names);
     lua_setfield(L, -2, key);
 }
 
@@ -166,6 +179,7 @@ static void push_result(lua_State *L, const hr_replay_result *r)
     set_holes(L, r->failure_heap);
     set_cause(L, r->failure_heap);
     set_statistics(L, r);
+    script_guard_names(L, result_fields, result_names);
 }
 
 // ---- options --------------------------------------------------------------------------------------------------------
@@ -371,5 +385,6 @@ int script_replay(lua_State *L)
         run_named(L, &turned);
     }
     lua_setfield(L, -2, "allocators");
+    script_guard_names(L, NULL, replay_names);
     return 1;
 }

@@ -189,6 +189,8 @@ static void evaluate(lua_State *L)
     }
 }
 
+static const char *const evaluation_names[] = {"eval_loss", "eval_accuracy", "samples", NULL};
+
 int script_eval(lua_State *L)
 {
     script *s = script_of(L);
@@ -216,5 +218,6 @@ int script_eval(lua_State *L)
     lua_setfield(L, -2, "eval_accuracy");
     script_push_count(L, evaluation.samples);
     lua_setfield(L, -2, "samples");
+    script_guard_names(L, NULL, evaluation_names);
     return 1;
 }

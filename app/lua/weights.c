@@ -40,6 +40,8 @@ static void push_values(lua_State *L, const char *name)
     hr_weight_values_deinit(&s->values);
 }
 
+static const char *const more[] = {"histogram", "values", NULL};
+
 static void push_weight(lua_State *L, const hr_weight *w, bool values)
 {
     lua_createtable(L, 0, 12);
@@ -54,6 +56,7 @@ static void push_weight(lua_State *L, const hr_weight *w, bool values)
         push_values(L, w->name);
         lua_setfield(L, -2, "values");
     }
+    script_guard_names(L, weight_fields, more);
 }
 
 static void check_training(lua_State *L)

@@ -114,6 +114,38 @@ START_TEST(before_update_comes_behind_the_last_round)
 }
 END_TEST
 
+// What no table of ours has is a mistake, wherever it came from.
+START_TEST(a_mistyped_field_of_any_answer_is_an_error)
+{
+    static const struct {
+        const char *value, *says;
+    } wrong[] = {
+        {"hr.weights()[1].nrom", "'nrom' here — did you mean 'norm'?"},
+        {"hr.eval().eval_los", "'eval_los' here — did you mean 'eval_loss'?"},
+        {"hr.fit{keep = 'batch,precision'}.fastets", "'fastets' here — did you mean 'fastest'?"},
+        {"hr.replay('growth_boundary').trace.fromat", "'fromat' here — did you mean 'format'?"},
+        {"hr.replay('growth_boundary').allocators[1].failures[1].requested", "'requested' here"},
+        {"hr.replay('growth_boundary').allocators[1].memory.peak", "'peak' here"},
+        {"hr.explain('growth_boundary').cuase", "'cuase' here — did you mean 'cause'?"},
+        {"hr.compare(hr.plan(), hr.plan{batch = {size = 1}})[1].chagne", "did you mean 'change'?"},
+        {"hr.model().figures[1].parmeters", "did you mean 'parameters'?"},
+        {"hr.sweep{['batch.size'] = {1}}[1].peak_in_us", "did you mean 'peak_in_use_bytes'?"},
+        {"hr.plan().memory.peak", "'peak' here"},
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "hr.preset 'demo'\nhr.run{steps = 1, batch = {size = 100}}\nprint(%s)\n",
+                       wrong[k].value);
+        recipe_expect_failure(text, 3, wrong[k].says);
+    }
+    recipe_expect_fine("hr.preset 'demo'\nhr.run{steps = 1, batch = {size = 100}}\n"
+                       "assert(hr.weights()[1].values == nil)\n"
+                       "local r = hr.replay('growth_boundary')\n"
+                       "assert(r.allocators[1].devices == nil and r.allocators[1][7] == nil)\n");
+}
+END_TEST
+
 // ---- setting weights ------------------------------------------------------------------------------------------------
 
 static const char *const devices[] = {"reference", "cpu"};
@@ -192,6 +224,7 @@ static Suite *make_suite(void)
     tcase_add_test(tc, the_norm_is_taken_before_clipping);
     tcase_add_test(tc, who_asks_changes_nothing);
     tcase_add_test(tc, before_update_comes_behind_the_last_round);
+    tcase_add_test(tc, a_mistyped_field_of_any_answer_is_an_error);
     tcase_add_loop_test(tc, the_next_step_goes_on_from_what_was_set, 0, 2);
     tcase_add_test(tc, what_cannot_be_set_is_refused);
     suite_add_tcase(suite, tc);
