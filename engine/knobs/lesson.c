@@ -168,6 +168,7 @@ typedef enum value_kind {
     VALUE_UNLOCKED,
     VALUE_PAGES,
     VALUE_LESS,
+    VALUE_CLAIMS,
     VALUE_RUNS,
     VALUE_GOALS,
     VALUE_QUESTIONS,
@@ -193,6 +194,7 @@ static const lesson_key lesson_keys[] = {
     {"batch", VALUE_COUNT, AT(batch), 1 << 20, true},
     {"par", VALUE_COUNT, AT(par), 16, false},
     {"runs", VALUE_RUNS, 0, 0, true}, // before all that may speak of them
+    {"claims", VALUE_CLAIMS, AT(claims), 0, true},
     {"fails", VALUE_CONDITIONS, AT(fails), 0, false},
     {"facts", VALUE_CONDITIONS, AT(facts), 0, true},
     {"unlocked", VALUE_UNLOCKED, AT(unlocked), 0, false},
@@ -234,6 +236,9 @@ static void take_key(lesson_reading *r, const lesson_key *row, const yaml_node *
         break;
     case VALUE_LESS:
         lesson_take_less(r, node, place);
+        break;
+    case VALUE_CLAIMS:
+        lesson_take_claims(r, node, place);
         break;
     case VALUE_RUNS:
         take_runs(r, node);

@@ -33,12 +33,18 @@ hr_status hr_lesson_knobs(const hr_lesson *lesson, const char *pairs, hr_knobs *
 
 void hr_lesson_see(hr_lesson_events *events, const hr_event *event, bool computes)
 {
+    const bool changes = event->kind == HR_EVENT_ALLOC || event->kind == HR_EVENT_FREE;
+    if (changes && event->phase == HR_PHASE_UPDATE && event->u.memory.in_use_bytes > events->updating_bytes) {
+        events->updating_bytes = event->u.memory.in_use_bytes;
+    }
     if (event->kind == HR_EVENT_ALLOC) {
         events->since_step++;
     } else if (event->kind == HR_EVENT_STEP) {
         const hr_event_step *step = &event->u.step;
         events->allocations = events->since_step;
         events->since_step = 0;
+        events->update_bytes = events->updating_bytes;
+        events->updating_bytes = 0;
         events->first_floor_bytes = events->steps == 0 ? step->floor_in_use_bytes : events->first_floor_bytes;
         events->last_floor_bytes = step->floor_in_use_bytes;
         events->steps++;

@@ -216,6 +216,8 @@ static bool read_event(const hr_lesson_seen *seen, const char *name, hr_lesson_v
         *out = whole_value(HR_LESSON_COUNT, e->steps);
     } else if (strcmp(name, "allocations") == 0) {
         *out = whole_value(HR_LESSON_COUNT, e->allocations);
+    } else if (strcmp(name, "update_bytes") == 0) {
+        *out = whole_value(HR_LESSON_BYTES, e->update_bytes);
     } else if (strcmp(name, "lost_loss") == 0) {
         *out = whole_value(HR_LESSON_COUNT, e->lost_loss);
     } else if (strcmp(name, "growth_bytes") == 0) {

@@ -216,6 +216,19 @@ void lesson_take_less(lesson_reading *r, const yaml_node *node, hr_lesson_texts 
     }
 }
 
+void lesson_take_claims(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out)
+{
+    int64_t number = 0;
+    lesson_take_texts(r, node, out);
+    for (const yaml_node *child = node->child; child != NULL && node->kind == YAML_SEQUENCE;
+         child = child->next) {
+        if (child->kind == YAML_SCALAR && (!text_to_int(child->text, &number) || number < 1)) {
+            yaml_problem(r->file, child->line, child->column, "a claim is named by its number, had '%s'",
+                         child->text);
+        }
+    }
+}
+
 void lesson_report_unknown(lesson_reading *r, const yaml_node *node, const char *what,
                            const char *const *keys, size_t count)
 {

@@ -38,6 +38,7 @@ void lesson_take_pages(lesson_reading *r, const yaml_node *node, hr_lesson_texts
 void lesson_check_pairs(lesson_reading *r, const yaml_node *node);
 const char *lesson_take_pairs(lesson_reading *r, const yaml_node *node);
 void lesson_take_unlocked(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out);
+void lesson_take_claims(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out);
 void lesson_take_less(lesson_reading *r, const yaml_node *node, hr_lesson_texts *out);
 // `node` has a key that is none of `keys`, with the nearest of them.
 void lesson_report_unknown(lesson_reading *r, const yaml_node *node, const char *what,

@@ -95,6 +95,7 @@ START_TEST(what_is_wrong_with_a_lesson_is_said_at_its_place)
     expect_problem("{half.memory.peak_in_use_bytes}", "{quarter.memory.peak_in_use_bytes}", "quarter.memory");
     expect_problem("|6}", "|six}", "a page quotes as {PATH}");
     expect_problem("[a, b, c]", "[a, b]", "'hints' needs 3");
+    expect_problem("par: 1\n", "par: 1\nclaims: [1, two]\n", "a claim is named by its number, had 'two'");
     expect_problem("execution.mode,", "execution.mod,", "did you mean 'execution.mode'?");
     expect_problem("preset: demo", "preset: demoo", "demoo");
     expect_problem("after: [done]", "after: []", "'after' is empty");
@@ -504,6 +505,63 @@ START_TEST(short_memory_is_a_status)
 }
 END_TEST
 
+// ---- the course as it ships -----------------------------------------------------------------------------------
+
+enum { CLAIMS = 34, CLAIMS_PROMISED = 30, QUOTE_WORDS_MAX = 25 };
+
+// Words between the first two '"'; 0: nothing is quoted.
+static unsigned quoted_words(const char *text)
+{
+    const char *at = strchr(text, '"'), *end = at == NULL ? NULL : strchr(at + 1, '"');
+    unsigned words = 0;
+    for (; end != NULL && ++at < end;) {
+        words += at[0] != ' ' && at[0] != '\n' && (at[-1] == ' ' || at[-1] == '\n' || at[-1] == '"');
+    }
+    return words;
+}
+
+static unsigned words_of_quote(const hr_lesson_about *about)
+{
+    unsigned most = 0;
+    for (uint32_t k = 0; k < about->pages.count; k++) {
+        const unsigned words = quoted_words(about->pages.data[k].text);
+        most = words > most ? words : most;
+    }
+    for (uint32_t k = 0; k < about->question_count; k++) {
+        const unsigned words = quoted_words(about->questions[k].question);
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
+// Of the 34 claims of the articles at least 30 are experiments, each with the sentence that it is about, in at most 25 words.
+START_TEST(the_course_tries_what_the_articles_claim)
+{
+    hr_lesson_entry *entries = NULL;
+    size_t count = 0;
+    unsigned tried = 0;
+    bool is_tried[CLAIMS + 1] = {false};
+    ck_assert_int_eq(hr_lesson_list(&entries, &count, NULL), HR_OK);
+    for (size_t k = 0; k < count; k++) {
+        hr_lesson *lesson = NULL;
+        ck_assert_int_eq(hr_lesson_open(entries[k].name, &lesson, NULL, NULL), HR_OK);
+        const hr_lesson_about *about = hr_lesson_tell(lesson);
+        for (uint32_t n = 0; n < about->claims.count; n++) {
+            const long claim = strtol(about->claims.data[n].text, NULL, 10);
+            ck_assert_msg(claim >= 1 && claim <= CLAIMS, "%s: claim %ld", about->name, claim);
+            tried += !is_tried[claim];
+            is_tried[claim] = true;
+        }
+        const unsigned words = words_of_quote(about);
+        ck_assert_msg(about->claims.count == 0 || (words >= 3 && words <= QUOTE_WORDS_MAX), "%s: %u words",
+                      about->name, words);
+        hr_lesson_close(lesson);
+    }
+    hr_lesson_list_free(entries);
+    ck_assert_uint_ge(tried, CLAIMS_PROMISED);
+}
+END_TEST
+
 static hr_status begin_and_try(const hr_lesson *lesson, hr_err *err)
 {
     hr_lesson_table *table = NULL;
@@ -591,6 +649,7 @@ int main(void)
     tcase_add_test(tests, what_may_not_be_turned_is_known_before_it_is_played);
     tcase_add_test(tests, what_is_played_beside_is_what_is_played);
     tcase_add_test(tests, what_is_refused_beside_is_said);
+    tcase_add_test(tests, the_course_tries_what_the_articles_claim);
     tcase_add_test(tests, a_run_of_a_lesson_saves_nothing);
     tcase_add_test(tests, progress_is_remembered_lesson_by_lesson);
     tcase_add_test(tests, more_questions_than_are_asked_are_refused);

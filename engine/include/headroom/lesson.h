@@ -64,6 +64,7 @@ typedef struct hr_lesson_about {
     uint32_t batch;           // samples an update has to see; 0: as many as at the start
     uint32_t par;             // knobs that the solution turns
     const char *solution;     // pairs
+    hr_lesson_texts claims;   // of an article: their numbers in the list that the lesson is one of
     hr_lesson_texts fails;    // conditions: true of the start
     hr_lesson_texts facts;    // conditions: what its text claims
     hr_lesson_texts unlocked; // keys or groups
@@ -106,6 +107,8 @@ typedef struct hr_lesson_events {
     uint64_t allocations; // of the last step
     uint64_t since_step;  // allocations, so far
     uint64_t first_floor_bytes, last_floor_bytes; // smallest in use, of the first and of the last step
+    uint64_t update_bytes;                        // most in use while weights are updated, of the last step
+    uint64_t updating_bytes;                      // the same of the step under way
     bool lost_loss;                               // a loss was no number
 } hr_lesson_events;
 // `computes`: steps have a loss.
