@@ -34,15 +34,16 @@ static double predicted(const rate_sample *s, const double factor[TERMS])
     return sum;
 }
 
-// Each sample weighs 1 / the square of what the last round said it takes: errors count by their share.
+// The weights of the least y / p + p / y, p what the last round said: twice too long counts as half. (By 1 / p^2 alone what scatters
+// is foretold too long, as errors below are cheap then: steps below a millisecond by a third.)
 static normal_equations gather(const rate_sample *samples, size_t count, const double factor[TERMS])
 {
     normal_equations n = {0};
     for (size_t i = 0; i < count; i++) {
         double x[TERMS];
         const double microseconds = samples[i].seconds * 1e6;
-        const double expected = factor == NULL ? microseconds : predicted(&samples[i], factor);
-        const double weight = 1 / fmax(expected * expected, 1e-6);
+        const double expected = factor == NULL ? microseconds : fmax(predicted(&samples[i], factor), 1e-3);
+        const double weight = (expected + microseconds) / (2 * expected * expected * microseconds);
         terms_of(&samples[i], x);
         for (int r = 0; r < TERMS; r++) {
             n.right[r] += weight * x[r] * microseconds;
@@ -173,7 +174,7 @@ static size_t pick_kind(fitter *f, uint64_t kind)
 }
 
 // Where only large ones were measured, they do not show what it costs to start: so one with nothing to do is beside them, which takes
-// what its family does.
+// what its family does, but no longer than one that has something to do.
 static void add_kind(fitter *f, uint64_t kind, cost_rates *out)
 {
     uint64_t at = 0;
@@ -186,7 +187,10 @@ static void add_kind(fitter *f, uint64_t kind, cost_rates *out)
     const size_t picked = pick_kind(f, kind);
     if (picked > 0) {
         const rate_sample *like = &f->some[0];
-        const double start_seconds = out->of[like->family][like->width].start_seconds;
+        double start_seconds = out->of[like->family][like->width].start_seconds;
+        for (size_t i = 0; i < picked; i++) {
+            start_seconds = fmin(start_seconds, f->some[i].seconds);
+        }
         f->some[picked] = (rate_sample){.seconds = fmax(start_seconds, LEAST_START_SECONDS)};
         memmove(&out->kinds[at + 1], &out->kinds[at], (out->kind_count - at) * sizeof *out->kinds);
         out->kinds[at] = (kind_rate){.kind = kind, .rate = rate_fit(f->some, picked + 1)};

@@ -17,9 +17,9 @@ typedef struct rate_sample {
     uint64_t program; // of which it is an instruction
 } rate_sample;
 
-// start, per FLOP and per byte, none negative, for all of the samples; all zero when there are none. Least squares of the relative
-// errors, so that neither the many small instructions nor the few large ones are forgotten: a step of small ones is foretold as well
-// as one of large ones. (Weighted to keep the sum, half of the steps of tiny models were within 16 %, and by this within 14.)
+// start, per FLOP and per byte, none negative, for all of the samples; all zero when there are none. Errors count by their factor, so that
+// neither the many small instructions nor the few large ones are forgotten, either way alike, so that what scatters is foretold in its
+// middle.
 cost_rate rate_fit(const rate_sample *samples, size_t count);
 
 // Families and kinds, of kinds those that two programs have; line and spread stay. `without` a program: as if it had not been run,

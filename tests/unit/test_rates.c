@@ -331,6 +331,48 @@ START_TEST(noisy_samples_are_explained_and_nothing_is_negative)
 }
 END_TEST
 
+// As often half as twice as long: neither what is short nor what is long has the say.
+START_TEST(what_scatters_is_foretold_in_its_middle)
+{
+    rate_sample samples[SAMPLES];
+    const cost_rate truth = {1e-6, 1e-11, 1e-10, 0};
+    uint64_t seed = 5;
+    double middle = 0;
+    draw_samples(samples, &truth, &seed, 0);
+    for (int k = 0; k < SAMPLES; k++) {
+        samples[k].family = COST_NORM;
+        samples[k].seconds *= k % 2 ? 2 : 0.5;
+    }
+    const cost_rate found = rate_fit(samples, SAMPLES);
+    for (int k = 0; k < SAMPLES; k++) {
+        const double planned = found.start_seconds + samples[k].flops * found.seconds_per_flop +
+                               samples[k].bytes * found.seconds_per_byte;
+        middle += log(planned / samples[k].seconds) / SAMPLES;
+    }
+    ck_assert_double_eq_tol(middle, 0, 0.05);
+}
+END_TEST
+
+// Of its family others start slowly.
+START_TEST(a_kernel_starts_no_later_than_its_fastest_sample_ends)
+{
+    rate_sample samples[SAMPLES];
+    static cost_rates found;
+    for (int k = 0; k < SAMPLES; k++) {
+        const bool is_quick = k >= SAMPLES / 2;
+        const double bytes = is_quick ? 1e4 * k : 100.0 * k;
+        samples[k] = (rate_sample){.seconds = (is_quick ? 1e-7 : 1e-5) + bytes * 2e-11,
+                                   .bytes = bytes,
+                                   .kinds = {.kernel = is_quick ? 2 : 1, .operation = is_quick ? 4 : 3},
+                                   .family = COST_EMBEDDING,
+                                   .program = (uint64_t)k};
+    }
+    ck_assert_int_eq(rate_fit_all(samples, SAMPLES, RATE_WITHOUT_NONE, &found, NULL), HR_OK);
+    ck_assert_double_lt(found.kinds[1].rate.start_seconds, samples[SAMPLES / 2].seconds);
+    ck_assert_double_ge(found.kinds[0].rate.start_seconds, 0.9e-5);
+}
+END_TEST
+
 // Two large ones lie on a line that begins far above what it costs to start.
 START_TEST(a_kernel_of_large_samples_starts_as_its_family_does)
 {
@@ -385,6 +427,8 @@ int main(void)
     tcase_add_test(all, rates_that_explain_the_samples_are_found_again);
     tcase_add_test(all, noisy_samples_are_explained_and_nothing_is_negative);
     tcase_add_test(all, a_kernel_of_large_samples_starts_as_its_family_does);
+    tcase_add_test(all, what_scatters_is_foretold_in_its_middle);
+    tcase_add_test(all, a_kernel_starts_no_later_than_its_fastest_sample_ends);
     tcase_add_test(all, no_samples_are_no_rate);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
