@@ -66,7 +66,8 @@
     X(OUT, 'o', "out", "FILE", "write it there; without it, only say what it would be")                      \
     X(FORCE, 0, "force", NULL, "replace whatever file is there")                                             \
     X(APPLY, 0, "apply", "N", "play it again with fix N of those that it names")                             \
-    X(BOOK, 0, "book", NULL, "the whole course as one document in Markdown")
+    X(BOOK, 0, "book", NULL, "the whole course as one document in Markdown")                                 \
+    X(INTERACTIVE, 'i', "interactive", NULL, "type Lua line by line, on a PRESET or without one")
 
 typedef enum app_option_id {
 #define X(id, letter, name, value, line) APP_##id,

@@ -18,6 +18,7 @@
 #include "app/cli/options.h"
 #include "app/cli/say.h"
 #include "app/command.h"
+#include "app/lua/console.h"
 #include "app/lua/lua_script.h"
 
 enum { PROGRAM_PATH_MAX = 4096 };
@@ -62,8 +63,8 @@ static const app_command commands[] = {
      OF_A_PRESET | APP_OPTION(SAVE) | APP_OPTION(STRIP) | APP_OPTION(QUANTIZE) | APP_OPTION(MERGE) |
          APP_OPTION(ADAPTERS) | APP_OPTION(RANKS) | APP_OPTION(OUT) | APP_OPTION(FORCE) | APP_OPTION(JSON),
      APP_PRESET_WORD, NULL, cli_export},
-    {"script", "RECIPE [ARGUMENTS]", "run a recipe in Lua: a FILE.lua, or one of ours by its name",
-     APP_OPTION(MARKDOWN) | APP_OPTION(STUB), APP_RECIPE_WORD, NULL, cli_script},
+    {"script", "RECIPE [ARGUMENTS] | -i [PRESET]", "run a recipe in Lua: a FILE.lua, or one of ours by its name; or type one",
+     APP_OPTION(INTERACTIVE) | APP_OPTION(MARKDOWN) | APP_OPTION(STUB), APP_RECIPE_WORD, NULL, cli_script},
     {"lesson", "[NAME | verify [NAME]]",
      "list the course, do a lesson, or verify that lessons keep what they promise; exit code 1 when one is left undone",
      APP_OPTION(BOOK), APP_LESSON_WORD, NULL, cli_lesson},
@@ -253,6 +254,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "@recipe") == 0) {
         speak_at_end(0, NULL);
         return say_done(lua_script_serve(argc - 2, argv + 2));
+    }
+    if (argc > 1 && strcmp(argv[1], "@console") == 0) {
+        speak_at_end(0, NULL);
+        return say_done(lua_console_serve(argc - 2, argv + 2));
     }
     if (argc > 1 && argv[1][0] == '@') { // a process of ours, spawned by another
         return hr_session_serve(argv[1] + 1, &lua_script_guest);

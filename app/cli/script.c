@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // script: a recipe in Lua. What follows it belongs to the recipe, options included.
+#include <limits.h>
 #include <string.h>
 
 #include "headroom/preset.h"
@@ -8,6 +9,8 @@
 #include "app/cli/options.h"
 #include "app/cli/recipes.h"
 #include "app/cli/say.h"
+#include "app/cli/state.h"
+#include "app/console/console.h"
 #include "app/lua/lua_script.h"
 
 // Of one of ours, which does not read it itself.
@@ -27,8 +30,31 @@ static bool print_wanted(const cli_args *args)
     return cli_given(args, APP_STUB) || cli_given(args, APP_MARKDOWN);
 }
 
+static bool asks_for_console(const char *word)
+{
+    return strcmp(word, "-i") == 0 || strcmp(word, "--interactive") == 0;
+}
+
+static int talk(int argc, char **argv)
+{
+    cli_args args;
+    hr_err err;
+    char history[PATH_MAX];
+    const cli_next next = cli_parse(argc, argv, 1, &args, &err);
+    if (next != CLI_GO_ON) {
+        return next == CLI_DONE ? 0 : say_error(&err, false);
+    }
+    if (!state_console_path(history, sizeof history)) {
+        history[0] = '\0';
+    }
+    return console_main(args.words[0], history);
+}
+
 int cli_script(int argc, char **argv)
 {
+    if (argc > 1 && asks_for_console(argv[1])) {
+        return talk(argc, argv);
+    }
     cli_args args;
     hr_err err;
     char path[HR_RECIPE_PATH_MAX];

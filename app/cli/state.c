@@ -17,3 +17,8 @@ bool state_lessons_path(char *path, size_t size)
 {
     return state_path("lessons", path, size);
 }
+
+bool state_console_path(char *path, size_t size)
+{
+    return state_path("console", path, size);
+}

@@ -11,5 +11,7 @@
 bool state_workbench_path(char *path, size_t size);
 // Of the lessons that were done: $XDG_STATE_HOME/headroom/lessons.
 bool state_lessons_path(char *path, size_t size);
+// Of lines that were typed at a console: $XDG_STATE_HOME/headroom/console.
+bool state_console_path(char *path, size_t size);
 
 #endif

@@ -157,19 +157,32 @@ static void speak_lua(const char *hint, char out[SCRIPT_TEXT_MAX])
     }
 }
 
+// At a console.
+static const char *hint_for_typed(const script *s, const verdict *v)
+{
+    return s->stop == SCRIPT_INTERRUPTED ? "go on: variables and the training are as they were then"
+           : v->source != NULL && strcmp(v->source->name, SCRIPT_CONSOLE) == 0
+               ? "the arrow upwards brings the line back"
+               : NULL;
+}
+
 static void find_hint(const script *s, verdict *v)
 {
+    const char *typed = s->typed ? hint_for_typed(s, v) : NULL;
     if (v->from_engine) {
         speak_lua(s->raised.hint[0] != '\0' ? s->raised.hint : hr_status_try(v->status), v->hint);
         return;
     }
-    for (size_t k = 0; k < sizeof advice / sizeof *advice; k++) {
+    const bool stopped = typed != NULL && s->stop == SCRIPT_INTERRUPTED;
+    for (size_t k = 0; k < sizeof advice / sizeof *advice && !stopped; k++) {
         if (strstr(v->sentence, advice[k].in_sentence) != NULL) {
             (void)snprintf(v->hint, sizeof v->hint, "%s", advice[k].hint);
             return;
         }
     }
-    if (v->source != NULL) {
+    if (typed != NULL) {
+        (void)snprintf(v->hint, sizeof v->hint, "%s", typed);
+    } else if (v->source != NULL) {
         (void)snprintf(v->hint, sizeof v->hint, "correct line %d of %.900s and run it again", v->line,
                        v->source->name);
     } else {

@@ -5,10 +5,11 @@
 #ifndef APP_LUA_COMPLETE_H
 #define APP_LUA_COMPLETE_H
 
-#include <lua.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct lua_State;
 
 enum {
     SCRIPT_CANDIDATES_MAX = 512,
@@ -34,7 +35,8 @@ typedef struct script_completion {
 
 // The chunk is text[0, length), with earlier lines in it where it has several; the cursor is at most `length`. `L` is a state of
 // script_open in which nothing runs. Presets and files are looked for where the script may read them.
-void script_complete(lua_State *L, const char *text, size_t length, size_t cursor, script_completion *out);
+void script_complete(struct lua_State *L, const char *text, size_t length, size_t cursor,
+                     script_completion *out);
 
 static inline const char *script_candidate(const script_completion *c, uint32_t index)
 {

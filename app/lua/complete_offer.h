@@ -3,6 +3,8 @@
 #ifndef APP_LUA_COMPLETE_OFFER_H
 #define APP_LUA_COMPLETE_OFFER_H
 
+#include <lua.h>
+
 #include "headroom/knobs.h"
 
 #include "app/lua/complete.h"

@@ -5,6 +5,8 @@
 
 #include "app/lua/script.h"
 
+enum { HOOK_INSTRUCTIONS = 10000 };
+
 // Of this thread, so that a machine with other work does not stop a recipe.
 static uint64_t processor_ns(void)
 {
@@ -43,6 +45,19 @@ static script_stop reason_to_stop(const script *s)
     return script_lua_ns(s) > s->limits.lua_ns ? SCRIPT_TIME_IS_UP : SCRIPT_GOES_ON;
 }
 
+void script_arm_hook(lua_State *L)
+{
+    lua_sethook(L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+}
+
+void script_forget_stop(script *s)
+{
+    s->stop = SCRIPT_GOES_ON;
+    s->stop_text[0] = '\0';
+    s->running = s->L;
+    script_arm_hook(s->L);
+}
+
 static int raise_stop(lua_State *L, const script *s)
 {
     lua_pushstring(L, s->stop_text);
@@ -79,6 +94,9 @@ void script_hook(lua_State *L, lua_Debug *ar)
     if (s->stop == SCRIPT_GOES_ON) {
         script_stop why = reason_to_stop(s);
         if (why == SCRIPT_GOES_ON) {
+            if ((lua_gethookmask(L) & LUA_MASKLINE) != 0) { // of a coroutine that an earlier stop broke
+                script_arm_hook(L);
+            }
             return;
         }
         begin_stop(L, s, why);

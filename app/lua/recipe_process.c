@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process that a person started: it hands a recipe's process its limits and the person's signals, and has the last
 // word where that process cannot speak any more.
+#include "app/lua/recipe_process.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -13,7 +15,6 @@
 #include "headroom/child.h"
 
 #include "app/lua/lua_script.h"
-#include "app/lua/watch.h"
 
 enum {
     HINT_MS = 2000, // after the first signal: what it waits for
@@ -27,8 +28,7 @@ typedef struct watching {
     const char *file;
     const script_limits *limits;
     hr_child *child;
-    sigset_t asked_by, before; // the person's signals; the mask as it was
-    int signals;               // signalfd of them
+    recipe_signals signals;
     unsigned heard;
     bool hinted, killed;
 } watching;
@@ -48,37 +48,42 @@ static void choose_signals(sigset_t *set)
     }
 }
 
-// The child is born with them blocked, so that those of the terminal come to us alone; and SIGUSR1, until it listens.
-static hr_status begin_signals(watching *w, hr_err *err)
+hr_status recipe_signals_begin(recipe_signals *signals, hr_err *err)
 {
     sigset_t blocked;
-    choose_signals(&w->asked_by);
-    blocked = w->asked_by;
+    choose_signals(&signals->asked_by);
+    blocked = signals->asked_by;
     (void)sigaddset(&blocked, SIGUSR1);
-    (void)sigprocmask(SIG_BLOCK, &blocked, &w->before);
-    w->signals = signalfd(-1, &w->asked_by, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (w->signals < 0) {
+    (void)sigprocmask(SIG_BLOCK, &blocked, &signals->before);
+    signals->fd = signalfd(-1, &signals->asked_by, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals->fd < 0) {
         return HR_FAIL(err, STATE, "no descriptor for signals was to be had: %s", strerror(errno));
     }
     return HR_OK;
 }
 
-static void end_signals(watching *w)
+void recipe_signals_end(recipe_signals *signals)
 {
-    if (w->signals >= 0) {
-        (void)close(w->signals);
+    if (signals->fd >= 0) {
+        (void)close(signals->fd);
     }
-    (void)sigprocmask(SIG_SETMASK, &w->before, NULL);
+    (void)sigprocmask(SIG_SETMASK, &signals->before, NULL);
+}
+
+int recipe_signals_next(const recipe_signals *signals)
+{
+    struct signalfd_siginfo info;
+    return read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
 }
 
 // The first is handed on. A terminal that closes and a `timeout` say theirs twice; only a second Ctrl-C is meant.
 static void hear(watching *w)
 {
-    struct signalfd_siginfo info;
-    while (read(w->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    for (int number = recipe_signals_next(&w->signals); number != 0;
+         number = recipe_signals_next(&w->signals)) {
         if (w->heard++ == 0) {
-            hr_child_signal(w->child, SIGUSR1, (int)info.ssi_signo);
-        } else if (info.ssi_signo == SIGINT) {
+            hr_child_signal(w->child, SIGUSR1, number);
+        } else if (number == SIGINT) {
             w->killed = true;
             hr_child_kill(w->child);
         }
@@ -96,7 +101,7 @@ static void hint(watching *w)
 static void attend(watching *w)
 {
     struct pollfd fds[] = {{.fd = hr_child_socket(w->child), .events = POLLIN},
-                           {.fd = w->signals, .events = POLLIN}};
+                           {.fd = w->signals.fd, .events = POLLIN}};
     do {
         int ready = poll(fds, 2, w->heard > 0 && !w->hinted ? HINT_MS : -1);
         if (ready == 0) {
@@ -154,17 +159,21 @@ static void read_lines(script *s)
     }
 }
 
-static int report_hang(const watching *w, const script_hang *hang)
+int recipe_report_hang(int socket, const script_hang *hang, const script_limits *limits, bool typed)
 {
     const volatile sig_atomic_t number = hang->interrupted;
-    script s = {.limits = *w->limits, .notes = stderr, .interrupted = &number};
+    script s = {.limits = *limits, .notes = stderr, .interrupted = &number, .typed = typed};
     s.stop = hang->why == SCRIPT_INTERRUPTED ? SCRIPT_INTERRUPTED : SCRIPT_TIME_IS_UP;
     script_write_stop(&s, s.stop, s.stop_text);
-    if (recv(hr_child_socket(w->child), &s.trace, sizeof s.trace, MSG_WAITALL) != (ssize_t)sizeof s.trace) {
+    if (recv(socket, &s.trace, sizeof s.trace, MSG_WAITALL) != (ssize_t)sizeof s.trace) {
         s.trace = (script_trace){0};
     }
     terminate_texts(&s.trace);
-    read_lines(&s);
+    if (typed) {
+        name_source(&s, s.trace.source);
+    } else {
+        read_lines(&s);
+    }
     int code = script_report_error(&s, LUA_OK, stderr);
     script_close(&s);
     if (hang->steps > 0) {
@@ -207,7 +216,7 @@ static int conclude(watching *w)
         (void)hr_child_wait(w->child, END_MS);
     }
     int code = hr_child_exit_code(w->child, &signal);
-    return hangs       ? report_hang(w, &hang)
+    return hangs       ? recipe_report_hang(hr_child_socket(w->child), &hang, w->limits, false)
            : w->killed ? report_kill(w)
            : code >= 0 ? code
                        : report_death(w, signal);
@@ -225,7 +234,7 @@ static hr_status start(watching *w, int argc, char **argv, hr_err *err)
     for (int k = 0; k < argc; k++) {
         words[k + 1] = argv[k];
     }
-    hr_status status = begin_signals(w, err);
+    hr_status status = recipe_signals_begin(&w->signals, err);
     if (status == HR_OK) {
         status = hr_child_start("recipe", words, &w->child, err);
     }
@@ -237,7 +246,7 @@ static hr_status start(watching *w, int argc, char **argv, hr_err *err)
 
 int script_run_process(const char *file, int argc, char **argv, const script_limits *limits)
 {
-    watching w = {.file = file, .limits = limits, .signals = -1};
+    watching w = {.file = file, .limits = limits, .signals.fd = -1};
     hr_err err = {0};
     int code = 0;
     (void)fflush(stdout);
@@ -248,7 +257,7 @@ int script_run_process(const char *file, int argc, char **argv, const script_lim
         code = say(&err);
     }
     hr_child_destroy(w.child);
-    end_signals(&w);
+    recipe_signals_end(&w.signals);
     return code;
 }
 

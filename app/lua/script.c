@@ -8,8 +8,6 @@
 
 #include "app/lua/api.h"
 
-enum { HOOK_INSTRUCTIONS = 10000 };
-
 const script_limits script_default_limits = {
     .memory_bytes = UINT64_C(256) << 20,
     .lua_ns = UINT64_C(10000000000),
@@ -70,7 +68,7 @@ hr_status script_open(script *s, const script_limits *limits, hr_err *err)
         hr_status status = HR_FAIL(err, NOMEM, "a sandbox for the recipe: %s", lua_tostring(s->L, -1));
         return status;
     }
-    lua_sethook(s->L, script_hook, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+    script_arm_hook(s->L);
     return HR_OK;
 }
 

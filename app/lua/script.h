@@ -42,7 +42,7 @@ typedef struct script_limits {
 
 extern const script_limits script_default_limits; // 256 MiB, 10 s
 
-// Why the hook ends the script, whatever pcall says. It never goes back to SCRIPT_GOES_ON.
+// Why the hook ends the script, whatever pcall says. It goes back to SCRIPT_GOES_ON only by script_forget_stop.
 typedef enum script_stop { SCRIPT_GOES_ON, SCRIPT_TIME_IS_UP, SCRIPT_INTERRUPTED } script_stop;
 
 // A chunk that was read from a file: the lines that errors show come from here and from nowhere else.
@@ -66,6 +66,7 @@ typedef struct script {
     script_limits limits;
     FILE *out, *notes; // borrowed
     const volatile sig_atomic_t *interrupted;
+    bool typed; // line by line at a console: what failed is typed again, and what stood before it stays
 
     // Read by watch.c between any two instructions:
     volatile sig_atomic_t in_engine; // a call of the engine: Lua's time stands still
@@ -159,6 +160,10 @@ void script_set_folder(script *s, const char *file); // that of the file
 // As lua_script_run, with these limits.
 int script_run_process(const char *file, int argc, char **argv, const script_limits *limits);
 
+// ---- console_serve.c: lines of a person ---------------------------------------------------------------------------
+
+#define SCRIPT_CONSOLE "console" // the name of their source
+
 // ---- script.c: life; limits.c: limits -------------------------------------------------------------------------------------
 
 // Borrows argv, out, notes and interrupted until script_close, which a failure needs too.
@@ -174,6 +179,9 @@ uint64_t script_lua_ns(const script *s); // processor time since then
 void script_write_stop(const script *s, script_stop why,
                        char text[SCRIPT_TEXT_MAX]); // the sentence of a stop
 void script_hook(lua_State *L, lua_Debug *ar);      // a lua_Hook: raises the stop when there is one
+void script_arm_hook(lua_State *L);                 // so that it is called now and then
+// What a console's line stopped is no matter of the next one.
+void script_forget_stop(script *s);
 // Raises the stop when there is one; looks at the clock too.
 void script_check_stop(lua_State *L);
 

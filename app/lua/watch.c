@@ -177,6 +177,16 @@ hr_status script_watch(script *s, int socket, hr_err *err)
     return HR_OK;
 }
 
+void script_watch_forget(void)
+{
+    const struct itimerspec never = {0};
+    interrupted = 0;
+    stretch_seen = -1;
+    if (watched != NULL) {
+        (void)timer_settime(clock_timer, 0, &never, NULL);
+    }
+}
+
 void script_watch_end(void)
 {
     if (watched != NULL) {

@@ -33,5 +33,7 @@ void script_forget_interrupt(void);
 // hangs. One at a time. STATE error where there is no timer.
 HR_MUST_CHECK hr_status script_watch(script *s, int socket, hr_err *err);
 void script_watch_end(void);
+// The interruption was for what has ended.
+void script_watch_forget(void);
 
 #endif

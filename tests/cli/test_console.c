@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// `headroom script -i` as a person has it, at a pseudo-terminal, and from a pipe.
+#include <check.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "program.h"
+
+enum { TEXT_MAX = 1 << 20, LOOKS = 12000, LOOK_NS = 10000000 };
+
+// ---- a terminal -------------------------------------------------------------------------------------------------
+
+typedef struct terminal {
+    pid_t pid;
+    int master;
+    char *text; // all that was shown
+    size_t length, seen;
+} terminal;
+
+static terminal open_terminal(const char *term, const char *preset)
+{
+    terminal t = {.text = calloc(1, TEXT_MAX)};
+    char home[128], kind[32];
+    struct winsize size = {.ws_row = 24, .ws_col = 80};
+    ck_assert_ptr_nonnull(t.text);
+    snprintf(home, sizeof home, "HOME=%s", program_home());
+    snprintf(kind, sizeof kind, "TERM=%s", term);
+    t.pid = forkpty(&t.master, NULL, NULL, &size);
+    if (t.pid == 0) {
+        char locale[] = "LC_ALL=C.UTF-8", wait[] = "OMP_WAIT_POLICY=passive",
+             *environment[] = {home, kind, locale, wait, NULL};
+        char program[] = HEADROOM_PROGRAM, script[] = "script", option[] = "-i", named[64];
+        snprintf(named, sizeof named, "%s", preset == NULL ? "" : preset);
+        char *argv[] = {program, script, option, preset == NULL ? NULL : named, NULL};
+        execve(program, argv, environment);
+        _exit(127);
+    }
+    ck_assert_int_gt(t.pid, 0);
+    ck_assert_int_eq(fcntl(t.master, F_SETFL, O_NONBLOCK), 0);
+    return t;
+}
+
+static void look(terminal *t)
+{
+    const ssize_t got = read(t->master, t->text + t->length, TEXT_MAX - 1 - t->length);
+    t->length += got > 0 ? (size_t)got : 0;
+    t->text[t->length] = '\0';
+    if (got <= 0) {
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+}
+
+// Waits until the text is shown, behind what was waited for before.
+static void shows(terminal *t, const char *text)
+{
+    const char *at = NULL;
+    for (int k = 0; k < LOOKS && at == NULL; k++) {
+        at = strstr(t->text + t->seen, text);
+        if (at == NULL) {
+            look(t);
+        }
+    }
+    ck_assert_msg(at != NULL, "never showed '%s':\n%s", text, t->text + t->seen);
+    t->seen = (size_t)(at - t->text) + strlen(text);
+}
+
+static void type(terminal *t, const char *keys)
+{
+    ck_assert_int_eq(write(t->master, keys, strlen(keys)), (ssize_t)strlen(keys));
+}
+
+// The line is shown as it is typed; what it gives comes behind it.
+static void say(terminal *t, const char *line)
+{
+    type(t, line);
+    type(t, "\r");
+    shows(t, "\n");
+}
+
+static int close_terminal(terminal *t)
+{
+    int status = 0;
+    for (int k = 0; k < LOOKS && waitpid(t->pid, &status, WNOHANG) == 0; k++) {
+        look(t);
+    }
+    ck_assert_msg(WIFEXITED(status), "%s", t->text);
+    close(t->master);
+    free(t->text);
+    return WEXITSTATUS(status);
+}
+
+// ---- at a terminal ----------------------------------------------------------------------------------------------
+
+START_TEST(values_are_shown_and_variables_stay)
+{
+    terminal t = open_terminal("xterm-256color", NULL);
+    shows(&t, "1> ");
+    say(&t, "x = 20");
+    shows(&t, "2> ");
+    say(&t, "x + 1, 'é'");
+    shows(&t, "21\r\né\r\n");
+    say(&t, "=x * 2");
+    shows(&t, "40\r\n");
+    say(&t, "function half(n)");
+    shows(&t, "5| ");
+    say(&t, "  return n / 2");
+    shows(&t, "6| ");
+    say(&t, "end");
+    shows(&t, "7> ");
+    say(&t, "half(5)");
+    shows(&t, "2.5\r\n");
+    say(&t, "{a = 1, b = {2}}");
+    shows(&t, "  a                          1\r\n  b                          {… 1}\r\n");
+    say(&t, "local y = half(nil)");
+    shows(&t, "headroom: script failed: console:5: attempt to perform arithmetic on a nil value (local 'n')");
+    shows(&t, ">    5 |   return n / 2");
+    shows(&t, "at   console:5: in function half");
+    shows(&t, "from console:9: in the main chunk");
+    say(&t, "x");
+    shows(&t, "20\r\n");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
+START_TEST(tab_completes_and_says_how_a_function_is_called)
+{
+    terminal t = open_terminal("xterm-256color", "demo");
+    shows(&t, "1> ");
+    say(&t, "hr.kno\t.ba\t.si\t");
+    shows(&t, "128\r\n");
+    say(&t, "hr.knobs['execution.mode'] = 'gr\t");
+    shows(&t, "3> ");
+    say(&t, "hr.knobs.execution.mode");
+    shows(&t, "graph\r\n");
+    type(&t, "hr.run{\t");
+    shows(&t,
+          "hr.run{steps = N, until_oom = boolean, fresh = boolean, knob = value, …} →\r\n    hr.Result\r\n");
+    shows(&t, "until_oom\r\n");
+    type(&t, "\3");
+    shows(&t, "^C\r\n");
+    say(&t, "print('whole')");
+    shows(&t, "whole\r\n");
+    say(&t, "hr.plan{");
+    shows(&t, "6| ");
+    say(&t, "  ['batch.si\t = 64}.fits");
+    shows(&t, "true\r\n");
+    say(&t, "hr.plan{");
+    shows(&t, "8| ");
+    type(&t, "\3");
+    shows(&t, "7> ");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
+START_TEST(ctrl_c_ends_the_chunk_and_keeps_variables_and_weights)
+{
+    terminal t = open_terminal("xterm-256color", "demo");
+    shows(&t, "1> ");
+    say(&t, "x, hr.knobs.batch.size, hr.knobs.device.kind = 7, 1, 'reference'");
+    shows(&t, "2> ");
+    say(&t, "hr.run{steps = 2}.train.steps");
+    shows(&t, "2\r\n");
+    say(&t, "print 'on'; while true do pcall(function() while true do end end) end");
+    shows(&t, "on\r\n");
+    type(&t, "\3");
+    shows(&t, "headroom: interrupted: console:3: by Ctrl-C");
+    shows(&t, "4> ");
+    say(&t, "hr.on('step', function(s) print('did', s.step) end); hr.run{steps = 100000}");
+    shows(&t, "did\t4\r\n");
+    type(&t, "\3");
+    shows(&t, "headroom: interrupted: console:4: by Ctrl-C");
+    shows(&t, "headroom: the training stands after step ");
+    shows(&t, "5> ");
+    say(&t, "x, hr.run{steps = 1}.train.steps > 4");
+    shows(&t, "7\r\ntrue\r\n");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
+START_TEST(a_function_of_c_that_hangs_costs_its_process_and_no_more)
+{
+    terminal t = open_terminal("xterm-256color", "demo");
+    shows(&t, "1> ");
+    say(&t, "x, y = 1, 2");
+    shows(&t, "2> ");
+    say(&t, "print 'on'; ('a'):rep(40):find(('a*'):rep(40) .. 'b')");
+    shows(&t, "on\r\n");
+    type(&t, "\3");
+    shows(&t, "headroom: interrupted: console:2: by Ctrl-C");
+    shows(&t,
+          "headroom: the console goes on in a new process; lost: knobs that were turned, 2 variables\r\n");
+    shows(&t, "3> ");
+    say(&t, "x, hr.knobs.batch.size");
+    shows(&t, "nil\r\n128\r\n");
+    say(&t, "error('late')");
+    shows(&t, "console:4: late");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
+static pid_t child_of(pid_t pid)
+{
+    char path[64];
+    int child = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    FILE *children = fopen(path, "r");
+    ck_assert_ptr_nonnull(children);
+    ck_assert_int_eq(fscanf(children, "%d", &child), 1);
+    fclose(children);
+    return child;
+}
+
+START_TEST(a_process_that_is_killed_is_replaced_with_what_was_lost)
+{
+    terminal t = open_terminal("xterm-256color", "demo");
+    shows(&t, "1> ");
+    say(&t, "hr.knobs.batch.size, hr.knobs.device.kind = 1, 'reference'");
+    shows(&t, "2> ");
+    say(&t, "hr.run{steps = 3}.train.steps");
+    shows(&t, "3\r\n");
+    shows(&t, "3> ");
+    ck_assert_int_eq(kill(child_of(t.pid), SIGKILL), 0);
+    say(&t, "1 + 1");
+    shows(&t, "headroom: the console's process was ");
+    shows(&t, "lost: knobs that were turned, the weights of step 3\r\n");
+    shows(&t, "4> ");
+    say(&t, "1 + 1");
+    shows(&t, "2\r\n");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
+START_TEST(lines_are_remembered_beyond_the_end)
+{
+    terminal t = open_terminal("xterm-256color", NULL);
+    shows(&t, "1> ");
+    say(&t, "print('the last ' .. 'of them')");
+    shows(&t, "the last of them\r\n");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+    t = open_terminal("xterm-256color", NULL);
+    shows(&t, "1> ");
+    type(&t, "\20"); // Ctrl-P
+    shows(&t, "of them");
+    type(&t, "\r");
+    shows(&t, "the last of them\r\n");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
+START_TEST(a_terminal_that_only_prints_serves)
+{
+    terminal t = open_terminal("dumb", NULL);
+    shows(&t, "1> ");
+    say(&t, "if true then");
+    shows(&t, "2| ");
+    type(&t, "\3");
+    shows(&t, "1> ");
+    say(&t, "print(6 * 7)");
+    shows(&t, "42\r\n");
+    shows(&t, "2> ");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
+START_TEST(a_signal_that_ends_programs_ends_it)
+{
+    terminal t = open_terminal("xterm-256color", NULL);
+    shows(&t, "1> ");
+    ck_assert_int_eq(kill(t.pid, SIGTERM), 0);
+    ck_assert_int_eq(close_terminal(&t), 128 + SIGTERM);
+    t = open_terminal("xterm-256color", NULL);
+    shows(&t, "1> ");
+    say(&t, "print 'on'; while true do end");
+    shows(&t, "on\r\n");
+    ck_assert_int_eq(kill(t.pid, SIGTERM), 0);
+    ck_assert_int_eq(close_terminal(&t), 128 + SIGTERM);
+}
+END_TEST
+
+// ---- from a pipe ------------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *lines, *words;
+    int code;
+    const char *out, *err;
+} pipes[] = {
+    {"x = 1\nx\nfor k = 1, 2 do\nprint(k)\nend\n", "", 0, "1\n1\n2\n", ""},
+    {"print 'no end'", "", 0, "no end\n", ""},
+    {"", "", 0, "", ""},
+    {"hr.knobs.batch.size\n", "demo", 0, "128\n", ""},
+    {"print(1)\nerror 'stop'\nprint(2)\n", "", 1, "1\n", "console:2: stop"},
+    {"print(1)\nfor k = 1, 2 do\n", "", 1, "1\n", "console:2: 'end' expected near <eof>"},
+    {"hr.expect(false, 'not so')\n", "", 1, "", "not so"},
+    {"io.open('/etc/passwd')\n", "", 1, "", "(global 'io')"},
+    {"print(1)\n", "no_such_preset", 2, "", "no_such_preset"},
+    {"print(1)\n", "demo demo", 2, "", "at most"},
+};
+
+static char *slurp(const char *name)
+{
+    char path[160];
+    char *text = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s/%s", program_home(), name);
+    FILE *in = fopen(path, "r");
+    ck_assert_msg(in != NULL, "%s", path);
+    if (getdelim(&text, &size, '\0', in) < 0) {
+        text = realloc(text, 1);
+        text[0] = '\0';
+    }
+    fclose(in);
+    return text;
+}
+
+START_TEST(a_pipe_is_run_without_a_prompt_and_ends_with_the_first_error)
+{
+    char command[1024], path[160];
+    snprintf(path, sizeof path, "%s/lines", program_home());
+    FILE *lines = fopen(path, "w");
+    ck_assert_ptr_nonnull(lines);
+    fputs(pipes[_i].lines, lines);
+    fclose(lines);
+    snprintf(command, sizeof command, "cat %s/lines | HOME=%s %s script -i %s >%s/out 2>%s/err",
+             program_home(), program_home(), HEADROOM_PROGRAM, pipes[_i].words, program_home(),
+             program_home());
+    const int status = system(command);
+    char *out = slurp("out"), *err = slurp("err");
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == pipes[_i].code, "%s: %d\n%s%s", pipes[_i].lines,
+                  status, out, err);
+    ck_assert_str_eq(out, pipes[_i].out);
+    ck_assert_msg(pipes[_i].err[0] == '\0' ? err[0] == '\0' : strstr(err, pipes[_i].err) != NULL, "%s", err);
+    free(out);
+    free(err);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("console");
+    tcase_add_unchecked_fixture(tests, NULL, program_remove_home);
+    tcase_set_timeout(tests, 300);
+    tcase_add_test(tests, values_are_shown_and_variables_stay);
+    tcase_add_test(tests, tab_completes_and_says_how_a_function_is_called);
+    tcase_add_test(tests, ctrl_c_ends_the_chunk_and_keeps_variables_and_weights);
+    tcase_add_test(tests, a_function_of_c_that_hangs_costs_its_process_and_no_more);
+    tcase_add_test(tests, a_process_that_is_killed_is_replaced_with_what_was_lost);
+    tcase_add_test(tests, lines_are_remembered_beyond_the_end);
+    tcase_add_test(tests, a_terminal_that_only_prints_serves);
+    tcase_add_test(tests, a_signal_that_ends_programs_ends_it);
+    tcase_add_loop_test(tests, a_pipe_is_run_without_a_prompt_and_ends_with_the_first_error, 0,
+                        sizeof pipes / sizeof *pipes);
+    Suite *suite = suite_create("console");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
