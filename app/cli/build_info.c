@@ -24,6 +24,7 @@ void build_info_print(void)
     printf("  screen     ncursesw %s\n", HEADROOM_NCURSES_VERSION);
     printf("  scripts    %s%s\n", HEADROOM_HAVE_LUA ? "Lua " : "no",
            HEADROOM_HAVE_LUA ? HEADROOM_LUA_VERSION : "");
+    printf("  console    libedit %s\n", HEADROOM_EDIT_VERSION);
     printf("  presets    libyaml %s\n", HEADROOM_YAML_VERSION);
     printf("  archives   libarchive %s\n", HEADROOM_ARCHIVE_VERSION);
 }

@@ -84,7 +84,7 @@ static void print_words(const app_command *c)
     case APP_PAGE_WORD:
         manual_list_pages(print_word, NULL);
         break;
-    case APP_RECIPE_WORD:
+    case APP_RECIPE_WORD: // presets are for -i
         (void)hr_recipe_list(print_word, NULL);
         break;
     case APP_LESSON_WORD:
@@ -106,6 +106,9 @@ static void bash_case(const app_command *c)
 {
     printf("    %s)\n        words=\"", c->name[0] != '\0' ? c->name : "*");
     print_words(c);
+    if (app_command_takes(c, APP_INTERACTIVE)) {
+        printf("$(%s)", ask_presets);
+    }
     fputs("\"\n        options=\"", stdout);
     print_option_words(c);
     fputs("\" ;;\n", stdout);
@@ -199,7 +202,8 @@ static void zsh_case(const app_command *c)
     }
     fputs(" '*:word:{ local -a w; w=(", stdout);
     print_words(c);
-    fputs("); compadd -a w; _files }' ;;\n", stdout);
+    fputs("); compadd -a w; ", stdout);
+    fputs(app_command_takes(c, APP_INTERACTIVE) ? "_headroom_presets }' ;;\n" : "_files }' ;;\n", stdout);
 }
 
 static void print_zsh(void)
@@ -286,9 +290,9 @@ static void fish_command(const app_command *c)
         putchar('\n');
     }
     if (c->word != APP_NO_WORD && c->word != APP_FILE_WORD) {
+        const bool presets = c->word == APP_PRESET_WORD || app_command_takes(c, APP_INTERACTIVE);
         fish_condition(c);
-        printf(" -a '%s",
-               c->word == APP_PRESET_WORD ? "(headroom presets 2>/dev/null | string split -f1 \" \")" : "");
+        printf(" -a '%s", presets ? "(headroom presets 2>/dev/null | string split -f1 \" \") " : "");
         if (c->word != APP_PRESET_WORD) {
             print_words(c);
         }

@@ -98,6 +98,29 @@ static void print_lines(const char *heading, const line *lines, size_t count)
     }
 }
 
+static void print_console(void)
+{
+    static const line keys[] = {
+        {"Tab", "completes names of live tables, methods, options, knobs, their values, presets and files; "
+                "where there is nothing to add, it lists them and says how the function around the cursor is "
+                "called, or what the knob is"},
+        {"Ctrl-C", "drops the line; while a chunk runs it ends that and keeps variables and the training. A "
+                   "second one ends the process, another takes its place, and what was lost is said"},
+        {"Ctrl-D", "on an empty line ends the console"},
+        {"Ctrl-P, Ctrl-N, Ctrl-R", "lines that were typed before, those of earlier starts too. Other keys "
+                                   "are those of editrc(5)"},
+    };
+    roff_section("console");
+    roff_paragraph(
+        "With -i Lua is typed line by line, under the limits of a recipe; paths count from the "
+        "current folder. The value of an expression is shown. A chunk that is not whole goes on "
+        "behind the prompt '|'. Errors name the line that the prompt had. Without a terminal there "
+        "is no prompt, and the first error ends the console with 1.");
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        roff_item(keys[k].name, keys[k].text);
+    }
+}
+
 static void print_surroundings(void)
 {
     static const line variables[] = {
@@ -183,6 +206,9 @@ void manual_print_command(const app_command *command)
     }
     if (app_command_takes(command, APP_SCRIPT)) {
         print_script();
+    }
+    if (app_command_takes(command, APP_INTERACTIVE)) {
+        print_console();
     }
     if (unnamed) {
         print_surroundings();

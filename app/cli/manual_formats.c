@@ -181,7 +181,7 @@ void manual_print_lua(void)
     roff_paragraph(
         "`headroom script` runs a recipe in Lua 5.4, in a sandbox and a process of its own. It reads files "
         "below its own folder, and those named on the command line; it writes below ./headroom-out. "
-        "Everything of headroom is in the table hr.");
+        "Everything of headroom is in the table hr. `headroom script -i` takes the same line by line.");
     roff_paragraph("The fields of a result have the names of `headroom run --json`; headroom-terms(7) says "
                    "what each means. "
                    "Sizes are hr.bytes values, and what does not apply is nil; a name that no "

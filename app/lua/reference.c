@@ -135,6 +135,10 @@ void lua_script_print_reference(FILE *to)
         "else what was "
         "typed on the command line. Options are knobs (`batch = {size = 64}` or `[\"batch.size\"] = 64`) and "
         "the names of the tables here. Every example runs by itself.\n\n"
+        "`headroom script -i [PRESET]` takes the same line by line. The value of an expression is shown, Tab "
+        "completes what stands before the cursor and says how a function is called, Ctrl-C ends what runs "
+        "and Ctrl-D the console. A `local` lasts as long as its chunk; paths count from the current "
+        "folder.\n\n"
         "## Names\n\n",
         to);
     for (size_t k = 0; k < count; k++) {
