@@ -17,8 +17,9 @@ typedef struct talk {
     lua_console *console;
     line_editor *editor; // NULL: lines come as they are
     line_reader reader;
-    bool at_terminal;
-    char *chunk; // lines that are no whole chunk yet, with their ends; "" or owned
+    bool at_terminal; // a person types, and
+    bool prompts;     // sees what is printed
+    char *chunk;      // lines that are no whole chunk yet, with their ends; "" or owned
     bool over;
     int code;
 } talk;
@@ -37,12 +38,12 @@ static line_end read_line(talk *t, char **line)
     if (t->editor != NULL) {
         return edit_read(t->editor, prompt, goes_on ? t->chunk : "", line);
     }
-    if (t->at_terminal) {
+    if (t->prompts) {
         fputs(prompt, stdout);
         (void)fflush(stdout);
     }
     const line_end end = lines_read(&t->reader, line);
-    if (t->at_terminal && end != LINE_READ) {
+    if (t->prompts && end != LINE_READ) {
         putchar('\n');
     }
     return end;
@@ -146,8 +147,9 @@ int console_main(const char *preset, const char *history)
     }
     t.reader.console = t.console;
     t.over = t.code != 0;
-    if (t.at_terminal && !t.over) {
-        t.editor = isatty(STDOUT_FILENO) ? edit_open(t.console, history) : NULL;
+    t.prompts = t.at_terminal && isatty(STDOUT_FILENO) != 0;
+    if (t.prompts && !t.over) {
+        t.editor = edit_open(t.console, history);
         puts("Lua in its sandbox: Tab completes, hr. and Tab lists, Ctrl-C stops, Ctrl-D ends");
     }
     while (!t.over) {

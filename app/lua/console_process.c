@@ -150,6 +150,7 @@ static lua_console_end bury(lua_console *c, const char *chunk)
     int signal = 0;
     const bool hangs = receive_all(c, &hang, sizeof hang);
     if (hangs) {
+        c->last.steps = hang.steps > c->last.steps ? hang.steps : c->last.steps;
         (void)recipe_report_hang(hr_child_socket(c->child), &hang, &script_default_limits, true);
     }
     if (!hr_child_wait(c->child, hangs ? FLUSH_MS : END_MS)) {

@@ -235,7 +235,7 @@ static uint64_t steps_at_hand(const script *s)
     const bool computes =
         s->training != NULL && !hr_knob_is(hr_engine_knobs(s->training), HR_KNOB_DEVICE_KIND, "plan");
     const uint64_t steps = computes ? hr_engine_steps(s->training) : 0;
-    return steps > s->saved_steps ? steps : 0;
+    return steps > s->written_steps ? steps : 0;
 }
 
 static bool answer_with(serving *c, console_answer *answer)

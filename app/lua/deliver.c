@@ -61,6 +61,7 @@ void script_collect_event(void *context, const hr_event *event)
     script *s = context;
     s->trained = s->trained || event->kind == HR_EVENT_STEP;
     s->saved_steps = is_kept(s, event) ? event->u.note.count : s->saved_steps;
+    s->written_steps = event->kind == HR_EVENT_SAVED ? event->u.note.count : s->written_steps;
     s->built = s->built || event->kind == HR_EVENT_BUILD;
     if (event->kind == HR_EVENT_EVAL) {
         s->evaluated = true;

@@ -105,6 +105,7 @@ typedef struct script {
     hr_engine *planner;              // of the last hr.plan
     bool wants_stop;                 // hr.stop
     uint64_t saved_steps;            // of the last save of this run; 0: none
+    uint64_t written_steps;          // of the last save of the training, wherever it lies; 0: none
     bool trained;                    // this run has done a step
     char kept[HR_ERR_TEXT_MAX + 80]; // the last line, once a run has failed: what is kept of it; ""
     hr_event *events;                // since the last advance of the engine, owned

@@ -59,6 +59,7 @@ static void begin_training(lua_State *L, const hr_knobs *knobs)
     script_leave_host(s, "fresh weights");
     s->takes_save = true;
     s->epoch_begins = true;
+    s->written_steps = 0;
     script_create_engine(L, knobs, &options, &s->training);
 }
 

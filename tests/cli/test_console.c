@@ -243,6 +243,34 @@ START_TEST(a_process_that_is_killed_is_replaced_with_what_was_lost)
 }
 END_TEST
 
+// Of a recipe's folder and of what it writes, the console has the current one.
+START_TEST(a_save_is_not_among_what_was_lost)
+{
+    char here[4096];
+    ck_assert_ptr_nonnull(getcwd(here, sizeof here));
+    ck_assert_int_eq(chdir(program_home()), 0);
+    terminal t = open_terminal("xterm-256color", "demo");
+    ck_assert_int_eq(chdir(here), 0);
+    shows(&t, "1> ");
+    say(&t, "hr.knobs.batch.size, hr.knobs.device.kind = 1, 'reference'");
+    shows(&t, "2> ");
+    say(&t, "hr.run{steps = 2}.train.steps");
+    shows(&t, "2\r\n");
+    say(&t, "hr.save 'two.safetensors'");
+    shows(&t, "headroom-out/two.safetensors\r\n");
+    shows(&t, "4> ");
+    ck_assert_int_eq(kill(child_of(t.pid), SIGKILL), 0);
+    say(&t, "1 + 1");
+    shows(&t, "lost: knobs that were turned\r\n");
+    say(&t, "hr.knobs.batch.size, hr.knobs.device.kind = 1, 'reference'");
+    shows(&t, "6> ");
+    say(&t, "hr.load 'tw\t; print(hr.run{steps = 1}.train.steps)");
+    shows(&t, "3\r\n");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
 START_TEST(lines_are_remembered_beyond_the_end)
 {
     terminal t = open_terminal("xterm-256color", NULL);
@@ -360,6 +388,7 @@ int main(void)
     tcase_add_test(tests, ctrl_c_ends_the_chunk_and_keeps_variables_and_weights);
     tcase_add_test(tests, a_function_of_c_that_hangs_costs_its_process_and_no_more);
     tcase_add_test(tests, a_process_that_is_killed_is_replaced_with_what_was_lost);
+    tcase_add_test(tests, a_save_is_not_among_what_was_lost);
     tcase_add_test(tests, lines_are_remembered_beyond_the_end);
     tcase_add_test(tests, a_terminal_that_only_prints_serves);
     tcase_add_test(tests, a_signal_that_ends_programs_ends_it);
