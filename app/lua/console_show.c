@@ -70,6 +70,10 @@ static void write_brief(lua_State *L, int index, bool quoted, char out[TEXT_MAX]
         (void)snprintf(out, TEXT_MAX, count == 0 ? "{}" : "{… %lld}", (long long)count);
         return;
     }
+    if (lua_isfunction(L, index)) {
+        (void)snprintf(out, TEXT_MAX, "function");
+        return;
+    }
     const char *text = luaL_tolstring(L, index, NULL);
     const bool in_quotes = quoted && lua_type(L, index) == LUA_TSTRING;
     if (strchr(text, '\n') != NULL && lua_type(L, index) != LUA_TSTRING) {
@@ -96,6 +100,7 @@ static int by_name(const void *a, const void *b)
 // Names of the table at `index` in their order; borrowed from its keys. How many.
 static unsigned take_names(lua_State *L, int index, const char **names)
 {
+    const int top = lua_gettop(L);
     unsigned count = 0;
     lua_pushnil(L);
     while (lua_next(L, index) != 0 && count < NAMES_MAX) {
@@ -104,7 +109,7 @@ static unsigned take_names(lua_State *L, int index, const char **names)
         }
         lua_pop(L, 1);
     }
-    lua_settop(L, index);
+    lua_settop(L, top);
     qsort(names, count, sizeof *names, by_name);
     return count;
 }
@@ -144,6 +149,29 @@ static void show_names(lua_State *L, int index, FILE *to)
     }
     if (listed > ROWS_MAX) {
         fprintf(to, "  … %lld more\n", (long long)(listed - ROWS_MAX));
+    }
+}
+
+// hr.knobs and its groups: what pairs() goes through.
+static bool show_pairs(lua_State *L, int index, FILE *to)
+{
+    if (!lua_isuserdata(L, index) || luaL_getmetafield(L, index, "__pairs") == LUA_TNIL) {
+        return false;
+    }
+    lua_pushvalue(L, index);
+    lua_call(L, 1, 3); // next, value, key
+    for (;;) {
+        lua_pushvalue(L, -3);
+        lua_pushvalue(L, -3);
+        lua_pushvalue(L, -3);
+        lua_call(L, 2, 2);
+        if (lua_isnil(L, -2)) {
+            lua_pop(L, 5);
+            return true;
+        }
+        print_pair(L, lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?", to);
+        lua_pop(L, 1);
+        lua_replace(L, -2);
     }
 }
 
@@ -258,6 +286,9 @@ static void show_rows(lua_State *L, int index, FILE *to)
 static void show(lua_State *L, int index, FILE *to)
 {
     size_t length = 0;
+    if (show_pairs(L, index, to)) {
+        return;
+    }
     if (!lua_istable(L, index) || says_itself(L, index)) {
         const char *text = luaL_tolstring(L, index, &length);
         script_print_text(to, text, length);
