@@ -109,7 +109,24 @@ static hr_status take_home(script *s, const hr_guest_host *host, hr_err *err)
     return HR_OK;
 }
 
-static hr_status open_script(guest *g, hr_err *err)
+// Without words a recipe is about the preset that is on the screen: by its name, where that is found.
+static void name_preset(guest *g)
+{
+    script *s = g->s;
+    hr_preset *named = NULL;
+    if (s->argc > 0 || s->preset == NULL) {
+        return;
+    }
+    const char *name = hr_preset_name(s->preset);
+    const bool found = hr_preset_open(name, false, &named, NULL, NULL) == HR_OK &&
+                       strcmp(hr_preset_path(named), s->home) == 0;
+    hr_preset_close(named);
+    (void)snprintf(g->preset, sizeof g->preset, "%s", found ? name : s->home);
+    g->argv[0] = g->preset;
+    s->argc = 1;
+}
+
+static hr_status open_script(guest *g, bool of_file, hr_err *err)
 {
     g->s = calloc(1, sizeof *g->s);
     if (g->s == NULL) {
@@ -124,8 +141,11 @@ static hr_status open_script(guest *g, hr_err *err)
                      .argv = g->argv,
                      .folder = ".",
                      .host = g->host};
-    hr_status status = script_open(g->s, &script_default_limits, err);
-    status = status == HR_OK ? take_home(g->s, g->host, err) : status;
+    hr_status status = take_home(g->s, g->host, err);
+    if (status == HR_OK && of_file) {
+        name_preset(g);
+    }
+    status = status == HR_OK ? script_open(g->s, &script_default_limits, err) : status;
     status = status == HR_OK ? script_watch(g->s, -1, err) : status;
     if (status != HR_OK) {
         close_script(g);
@@ -202,23 +222,6 @@ static void split_words(guest *g, const char *text)
     }
 }
 
-// Without words a recipe is about the preset that is on the screen: by its name, where that is found.
-static void name_preset(guest *g)
-{
-    script *s = g->s;
-    hr_preset *named = NULL;
-    if (s->argc > 0 || s->preset == NULL) {
-        return;
-    }
-    const char *name = hr_preset_name(s->preset);
-    const bool found = hr_preset_open(name, false, &named, NULL, NULL) == HR_OK &&
-                       strcmp(hr_preset_path(named), s->home) == 0;
-    hr_preset_close(named);
-    (void)snprintf(g->preset, sizeof g->preset, "%s", found ? name : s->home);
-    g->argv[0] = g->preset;
-    s->argc = 1;
-}
-
 static void take_file(guest *g, const char *text)
 {
     const script_source *source = NULL;
@@ -226,9 +229,8 @@ static void take_file(guest *g, const char *text)
     close_script(g);
     split_words(g, text);
     set_name(g, g->words);
-    hr_status status = open_script(g, &err);
+    hr_status status = open_script(g, true, &err);
     if (status == HR_OK) {
-        name_preset(g);
         script_set_folder(g->s, g->words);
         status = script_read_source(g->s, g->words, &source, &err);
     }
@@ -273,7 +275,7 @@ static void take_chunk(guest *g, const char *text)
     if (g->s == NULL) {
         g->argc = 0;
         set_name(g, "console");
-        status = open_script(g, &err);
+        status = open_script(g, false, &err);
     }
     if (status == HR_OK && script_is_hosted(g->s)) {
         g->s->knobs = *hr_engine_knobs(g->s->training);
@@ -298,7 +300,7 @@ static void complete(guest *g, const char *text)
         g->argc = 0;
         set_name(g, "console");
     }
-    if (g->s == NULL && open_script(g, &err) != HR_OK) {
+    if (g->s == NULL && open_script(g, false, &err) != HR_OK) {
         return;
     }
     script_completion *c = &g->completion;

@@ -11,7 +11,7 @@
 #include "session/serve.h"
 #include "session/server.h"
 
-enum { RING_EVENTS = 1 << 14, SAID_NS = 50 * 1000 * 1000 };
+enum { RING_EVENTS = 1 << 14, SAID_NS = 50 * 1000 * 1000, SAID_POSTS = 8 };
 
 typedef struct worker {
     open_request request;
@@ -21,7 +21,8 @@ typedef struct worker {
     engine_loop *loop;
     session_callbacks out;
     said_log said;
-    uint64_t said_ns, posted; // when the last of it went out, and how much of it
+    uint64_t said_ns, posted; // since when, and how much of it went out
+    unsigned posts;           // since then
 } worker;
 
 // ---- the callbacks -----------------------------------------------------------------------------------------------
@@ -62,19 +63,23 @@ static void on_heap(void *context, const hr_session_heap *heap)
     server_post(((worker *)context)->server, MESSAGE_HEAP, &body);
 }
 
-// What is said by the thousand goes out twenty times a second.
+// At once, as what says it may hang on its next line; but what is said by the thousand twenty times a second.
 static void on_said(void *context, hr_guest_line kind, const char *text, size_t length, bool now)
 {
     worker *w = context;
     said_add(&w->said, kind, text, length);
     const uint64_t now_ns = w->said.total > w->posted ? clock_now_ns() : 0;
-    if (now_ns == 0 || (!now && now_ns - w->said_ns < SAID_NS)) {
+    if (now_ns - w->said_ns >= SAID_NS) {
+        w->said_ns = now_ns;
+        w->posts = 0;
+    }
+    if (now_ns == 0 || (!now && w->posts >= SAID_POSTS)) {
         return;
     }
     wire_out body = {0};
     put_said(&body, &w->said);
     server_post(w->server, MESSAGE_SAID, &body);
-    w->said_ns = now_ns;
+    w->posts++;
     w->posted = w->said.total;
 }
 
