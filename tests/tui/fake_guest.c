@@ -5,7 +5,7 @@
 
 #include "tests/tui/fake_engine.h"
 
-static char said[1 << 16], ordered[HR_GUEST_TEXT_MAX];
+static char said[1 << 18], ordered[HR_GUEST_TEXT_MAX];
 static size_t said_bytes;
 static unsigned interrupts;
 
@@ -17,6 +17,9 @@ void fake_guest_begin(void)
 
 void fake_guest_say(hr_guest_line kind, const char *line)
 {
+    if (strlen(line) + 3 > sizeof said - said_bytes) {
+        return;
+    }
     said_bytes += (size_t)snprintf(said + said_bytes, sizeof said - said_bytes, "%c%s\n", (char)kind, line);
 }
 

@@ -98,11 +98,13 @@ static void take_answer(app *a)
     const recipe_answer *r = &a->feed.recipe.answer;
     completion *f = &a->completion;
     const size_t before = a->console.chunk[0] != '\0' ? strlen(a->console.chunk) + 1 : 0;
-    if (r->number != a->feed.recipe.asked || r->number == a->console.answered || r->start < before ||
+    const bool known = r->number == a->console.answered && r->count == a->console.answers;
+    if (r->number != a->feed.recipe.asked || known || r->start < before ||
         r->start - before > a->console.prompt.cursor) {
         return;
     }
     a->console.answered = r->number;
+    a->console.answers = r->count;
     f->count = r->count < CANDIDATES_MAX ? r->count : CANDIDATES_MAX;
     f->start = (size_t)r->start - before;
     f->chosen = CANDIDATE_NONE;
@@ -192,6 +194,12 @@ void console_key(app *a, int key)
 
 // ---- what is said while it is closed --------------------------------------------------------------------------
 
+// A line of an error that has been said in part: its source lines, its callers.
+static bool goes_on(const feed *f, const recipe_line *line)
+{
+    return f->message.kind == MESSAGE_ERROR && line->kind == HR_GUEST_ERROR && line->text[0] == ' ';
+}
+
 static bool is_told(const console_view *c, const recipe_line *line)
 {
     return line->kind == HR_GUEST_ERROR || (c->evaluates && line->kind == HR_GUEST_PRINTED);
@@ -217,6 +225,9 @@ void console_follow(app *a)
     for (uint64_t back = r->count - c->told; back-- > 0;) {
         const recipe_line *line = recipe_line_at(r, back);
         if (line != NULL && is_told(c, line)) {
+            if (length == 0 && goes_on(&a->feed, line)) {
+                length = (size_t)snprintf(text, sizeof text, "%.*s", TOLD_MAX / 2, a->feed.message.text);
+            }
             const char *words = strncmp(line->text, "headroom: ", 10) == 0 ? line->text + 10 : line->text;
             const int added = snprintf(text + length, sizeof text - length, "%s%s", length > 0 ? "\n" : "", words);
             length += added > 0 ? (size_t)added : 0;

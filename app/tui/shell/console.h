@@ -15,7 +15,8 @@ typedef struct console_view {
     uint64_t back;                 // lines scrolled
     uint64_t told;                 // lines that were shown here or said elsewhere
     uint64_t plots;                // that were
-    uint64_t answered;             // the last answer that was taken
+    uint64_t answered;             // the last answer that was taken,
+    size_t answers;                // and how many words it had then
     bool evaluates;                // ":=": what it comes to is said without the console
 } console_view;
 
