@@ -281,6 +281,7 @@ static void deliver_epoch(lua_State *L, script *s, const hr_event_step *evaluati
     }
     s->epoch_ended = false;
     s->epoch_begins = true;
+    s->epochs_ended++;
     if (!script_listens(s, SCRIPT_EVENT_EPOCH)) {
         return;
     }

@@ -55,6 +55,7 @@ const lua_script_field script_replay_options[] = {
 };
 const lua_script_field script_run_options[] = {
     {"steps", "integer", "training steps to do from here; train.steps without it"},
+    {"epochs", "integer", "ends behind as many epochs, from wherever it stands in the one under way, and behind steps at the latest where both are named"},
     {"until_oom", "boolean", "out of memory is how the run may end, and no error"},
     {"fresh", "boolean", "begin anew, from new weights"},
     {NULL, NULL, NULL},

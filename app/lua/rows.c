@@ -122,7 +122,7 @@ static const script_api_row rows[] = {
      "everywhere", NULL,
      "local a, b = hr.rng(7), hr.rng(7)\nassert(a() == b() and a(6) == b(6) and a(10, 20) >= 10)",
      script_rng},
-    {"run", "{steps = N, until_oom = boolean, fresh = boolean, knob = value, …}", "options?: hr.run.Options", "hr.Result",
+    {"run", "{steps = N, epochs = N, until_oom = boolean, fresh = boolean, knob = value, …}", "options?: hr.run.Options", "hr.Result",
      "trains, and goes on with the weights of the run before, from new ones at first; steps and losses of the result are those "
      "of the whole training. Out of memory is an error, with until_oom it is how the run may end", script_run_options,
      DEMO "hr.run{steps = 5}\nhr.knobs.batch.size = 64\nassert(hr.run{steps = 5}.train.steps == 10)\n"

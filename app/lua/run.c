@@ -5,23 +5,30 @@
 
 #include "app/lua/script.h"
 
+#define ENDLESS_STEPS (UINT64_C(1) << 40)
+
 enum { PLAN_STEPS = 3 }; // with every slot allocated at build a heap repeats at the second step boundary
 
 // ---- options --------------------------------------------------------------------------------------------------------
 
-uint64_t script_steps_option(lua_State *L, int index, uint64_t otherwise)
+static uint64_t count_option(lua_State *L, int index, const char *name, uint64_t otherwise)
 {
-    if (lua_getfield(L, index, "steps") == LUA_TNIL) {
+    if (lua_getfield(L, index, name) == LUA_TNIL) {
         lua_pop(L, 1);
         return otherwise;
     }
     int whole = 0;
-    lua_Integer steps = lua_tointegerx(L, -1, &whole);
-    if (!whole || steps < 1) {
-        (void)script_error(L, "steps needs a whole number from 1, had %s", luaL_tolstring(L, -1, NULL));
+    lua_Integer count = lua_tointegerx(L, -1, &whole);
+    if (!whole || count < 1) {
+        (void)script_error(L, "%s needs a whole number from 1, had %s", name, luaL_tolstring(L, -1, NULL));
     }
     lua_pop(L, 1);
-    return (uint64_t)steps;
+    return (uint64_t)count;
+}
+
+uint64_t script_steps_option(lua_State *L, int index, uint64_t otherwise)
+{
+    return count_option(L, index, "steps", otherwise);
 }
 
 void script_read_options(lua_State *L, const char *function, hr_knobs *knobs)
@@ -141,6 +148,7 @@ static bool goes_on(lua_State *L, bool idle, bool until_oom)
     if (state == HR_ENGINE_FAILED) {
         (void)script_raise(L, hr_engine_error(s->engine));
     }
+    s->wants_stop = s->wants_stop || (s->wanted_epochs > 0 && s->epochs_ended >= s->wanted_epochs);
     if (s->wants_stop || script_is_interrupted(s)) {
         command(L, s->engine, HR_COMMAND_STOP, 0);
         script_check_stop(L);
@@ -173,8 +181,28 @@ static int drive(lua_State *L)
     return 1;
 }
 
+// Epochs end where data is read.
+static void check_epochs(lua_State *L, const hr_knobs *knobs)
+{
+    const bool plans = hr_knob_is(knobs, HR_KNOB_DEVICE_KIND, "plan");
+    hr_err err = {0};
+    if (plans || hr_knob_is(knobs, HR_KNOB_PIPELINE_RESIDENT, "on")) {
+        (void)HR_FAIL(&err, LUA, "hr.run{epochs = N} needs data that is read, and %s reads none",
+                      plans ? "device.kind=plan" : "pipeline.resident=on");
+        hr_err_try(&err, "hr.run{steps = 100}");
+        (void)script_raise(L, &err);
+    }
+}
+
 static uint64_t steps_to_run(lua_State *L, const hr_knobs *knobs)
 {
+    script *s = script_of(L);
+    s->wanted_epochs = count_option(L, 1, "epochs", 0);
+    s->epochs_ended = 0;
+    if (s->wanted_epochs > 0) {
+        check_epochs(L, knobs);
+        return script_steps_option(L, 1, ENDLESS_STEPS);
+    }
     (void)lua_getfield(L, 1, "until_oom");
     bool endless = lua_toboolean(L, -1);
     lua_pop(L, 1);

@@ -123,6 +123,8 @@ typedef struct script {
     bool built;                // since it was set to false
     bool evaluated;            // the same, and
     hr_event_step evaluation;  // what came of it
+    uint64_t wanted_epochs;    // after which a run ends; 0: steps say when
+    uint64_t epochs_ended;     // of it
     uint64_t wanted_steps;     // of a run, from where a save that it resumes ends; 0: that is settled
     uint64_t last_step;        // of a run beside a workbench; UINT64_MAX: it counts none
     lua_State *driving;        // on which the run under way was called

@@ -48,6 +48,24 @@ START_TEST(an_epoch_ends_with_its_evaluation_and_another_begins)
 }
 END_TEST
 
+START_TEST(a_run_of_epochs_ends_with_them)
+{
+    recipe_expect_fine_small(
+        SMALL "hr.knobs.batch.size = 500\nhr.knobs.device.vram = '64MiB'\n"
+              "local ended, per = 0\n"
+              "hr.on('epoch', function(e) ended = e.epoch per = e.steps_per_epoch assert(e.eval_loss) end)\n"
+              "local r = hr.run{epochs = 2}\n"
+              "assert(ended == 2 and r.train.steps == 2 * per, r.train.steps)\n"
+              "hr.run{steps = 3}\n"
+              "assert(hr.run{epochs = 1}.train.steps == 3 * per and ended == 3)\n"
+              "assert(hr.run{epochs = 1, steps = 2}.train.steps == 3 * per + 2)\n"
+              "local ok, e = pcall(hr.run, {epochs = 0})\n"
+              "assert(e:find('epochs needs a whole number from 1', 1, true), e)\n"
+              "ok, e = pcall(hr.run, {epochs = 1, fresh = true, device = {kind = 'plan'}})\n"
+              "assert(e:find('needs data that is read, and device.kind=plan reads none', 1, true), e)\n");
+}
+END_TEST
+
 // What is of the moment is there while the callback runs.
 START_TEST(a_step_says_what_the_moment_is_like)
 {
@@ -328,6 +346,7 @@ int main(void)
     TCase *tc = tcase_create("events");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, events_come_in_the_order_of_a_training);
+    tcase_add_test(tc, a_run_of_epochs_ends_with_them);
     tcase_add_test(tc, an_epoch_ends_with_its_evaluation_and_another_begins);
     tcase_add_test(tc, a_step_says_what_the_moment_is_like);
     tcase_add_test(tc, a_moment_ends_with_an_error_too);

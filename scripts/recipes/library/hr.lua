@@ -512,6 +512,7 @@ function Handler:off() end
 
 ---@class hr.run.Options
 ---@field steps? integer training steps to do from here; train.steps without it
+---@field epochs? integer ends behind as many epochs, from wherever it stands in the one under way, and behind steps at the latest where both are named
 ---@field until_oom? boolean out of memory is how the run may end, and no error
 ---@field fresh? boolean begin anew, from new weights
 ---@field [string] any a knob, or a group of knobs
