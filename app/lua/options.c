@@ -43,6 +43,7 @@ const lua_script_field script_plot_options[] = {
     {"title", "string", "above it"},
     {"label", "string", "of x"},
     {"log_x", "boolean", "x is drawn by its logarithm"},
+    {"log_y", "boolean", "y is, and what is not above 0 is left out"},
     {NULL, NULL, NULL},
 };
 const lua_script_field script_plan_options[] = {

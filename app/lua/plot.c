@@ -98,7 +98,7 @@ static void find_extremes(plot *p)
     p->x_most = p->y_most = -HUGE_VAL;
     for (size_t s = 0; s < p->series_count; s++) {
         for (size_t k = 0; k < p->point_count; k++) {
-            const double x = p->log_x ? log10(p->x[k]) : p->x[k], y = p->series[s].y[k];
+            const double x = plot_x(p, k), y = plot_y(p, s, k);
             if (isfinite(x) && isfinite(y)) {
                 p->x_least = fmin(p->x_least, x);
                 p->x_most = fmax(p->x_most, x);
@@ -170,7 +170,9 @@ int script_plot(lua_State *L)
     text_option(L, "label", p.x_label);
     (void)lua_getfield(L, 1, "log_x");
     p.log_x = lua_toboolean(L, -1);
-    lua_pop(L, 1);
+    (void)lua_getfield(L, 1, "log_y");
+    p.log_y = lua_toboolean(L, -1);
+    lua_pop(L, 2);
     read_x(L, &p);
     read_y(L, &p);
     find_extremes(&p);

@@ -26,7 +26,7 @@ static const char *const colours[PLOT_SERIES_MAX] = {"#0072b2", "#d55e00", "#009
 // Where a point lies, 0 to 1 of either axis; false: nowhere.
 static bool place(const plot *p, size_t series, size_t point, double *across, double *up)
 {
-    const double x = p->log_x ? log10(p->x[point]) : p->x[point], y = p->series[series].y[point];
+    const double x = plot_x(p, point), y = plot_y(p, series, point);
     if (!isfinite(x) || !isfinite(y)) {
         return false;
     }
@@ -36,8 +36,10 @@ static bool place(const plot *p, size_t series, size_t point, double *across, do
     return true;
 }
 
-static void y_text(const plot *p, double value, char text[24])
+// Of a value in the scale that is drawn.
+static void y_text(const plot *p, double drawn, char text[24])
 {
+    const double value = p->log_y ? pow(10, drawn) : drawn;
     char human[HR_BYTES_TEXT_MAX];
     if (p->y_is_bytes && value >= 0) {
         (void)snprintf(text, 24, "%s", hr_bytes_human((uint64_t)value, human));

@@ -23,7 +23,7 @@ end)
 hr.run{steps = STEPS}
 
 hr.expect(#losses > 1, "the device computes a loss")
-local plot = hr.plot{x = rates, y = losses, log_x = true, title = "loss by learning rate", label = "learning rate"}
+local plot = hr.plot{x = rates, y = losses, log_x = true, log_y = true, title = "loss", label = "learning rate"}
 print(plot)
 print(("explodes at %.3g: optimizer.learning_rate=%.3g"):format(rates[#rates], rates[#rates] / 10))
 hr.export("find_rate.svg", plot)

@@ -505,6 +505,7 @@ function Handler:off() end
 ---@field title? string above it
 ---@field label? string of x
 ---@field log_x? boolean x is drawn by its logarithm
+---@field log_y? boolean y is, and what is not above 0 is left out
 
 ---@class hr.replay.Options
 ---@field allocators? string[] on which it is played; all of them without it
