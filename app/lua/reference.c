@@ -85,14 +85,16 @@ static void print_fields(FILE *to, const char *above, const hr_field *fields)
 
 static void print_results(FILE *to)
 {
-    fputs("## Fields of a result\n\n"
-          "What `hr.plan` and `hr.run` give: the names of `headroom run --json`. What does not apply is nil. "
-          "A name that is "
-          "not here is an error that says what was meant. `result.fits` is whether it did not run out of "
-          "memory; a plan or "
-          "run that did has `result.oom`, whose fixes `hr.apply` turns.\n\n"
-          "| field | type | meaning |\n|---|---|---|\n",
-          to);
+    fputs(
+        "## Fields of a result\n\n"
+        "What `hr.plan` and `hr.run` give: the names of `headroom run --json`. What does not apply is nil. "
+        "A name that is "
+        "not here is an error that says what was meant. `result.fits` is whether it did not run out of "
+        "memory; a plan or "
+        "run that did has `result.oom`, whose fixes `hr.apply` turns; then there is no peak "
+        "(`memory.peak_in_use_bytes` is nil), and `result.oom.needed_bytes` is the memory that it needs.\n\n"
+        "| field | type | meaning |\n|---|---|---|\n",
+        to);
     print_fields(to, "", hr_report_fields());
 }
 
@@ -122,6 +124,21 @@ static void print_events(FILE *to)
     fputc('\n', to);
 }
 
+static void print_training(FILE *to)
+{
+    fputs("## A training\n\n"
+          "`hr.preset` brings a model and knobs, `hr.plan` says what a step of them takes, `hr.run` trains. "
+          "`hr.run{steps = N}` does N steps, each with one update of the weights; `hr.run{epochs = N}` goes "
+          "N times through the data. An epoch has as many steps as the data has samples divided by "
+          "batch.size times batch.accumulate (the field `steps_per_epoch` of events); on the device `plan` "
+          "no data is read, and there are none. A second `hr.run` goes on with the same weights.\n\n"
+          "Events come in this order: `train_begin`, `rebuild`; for each epoch `epoch_begin`, for each of "
+          "its steps `step_begin`, `before_update` and `step`, then `evaluation` and `epoch`; `train_end`. "
+          "A knob that is turned in a function of `hr.on` holds from the next step on, one of `step_begin` "
+          "for the step that begins.\n\n",
+          to);
+}
+
 void lua_script_print_reference(FILE *to)
 {
     size_t count = 0;
@@ -138,9 +155,10 @@ void lua_script_print_reference(FILE *to)
         "`headroom script -i [PRESET]` takes the same line by line. The value of an expression is shown, Tab "
         "completes what stands before the cursor and says how a function is called, Ctrl-C ends what runs "
         "and Ctrl-D the console. A `local` lasts as long as its chunk; paths count from the current "
-        "folder.\n\n"
-        "## Names\n\n",
+        "folder.\n\n",
         to);
+    print_training(to);
+    fputs("## Names\n\n", to);
     for (size_t k = 0; k < count; k++) {
         print_name(to, &rows[k]);
     }
