@@ -2,6 +2,7 @@
 // hr.model: what a preset says of its model a table can say, by the same reader and with the same checks.
 #include "headroom/preset.h"
 
+#include "base/host_mem.h"
 #include "lua/recipe_run.h"
 
 #define SMALL "hr.preset 'small.yaml'\n"
@@ -155,6 +156,31 @@ START_TEST(what_is_wrong_with_a_table_names_the_layer_and_the_line)
 }
 END_TEST
 
+// Each request for host memory fails once.
+START_TEST(a_list_of_layers_is_whole_or_not_there)
+{
+    static const char words[] = "model: {input: {shape: [8]}, classes: 3, loss: softmax_cross_entropy,\n"
+                                "  layers: [{kind: dense, units: 3}]}\n";
+    const int64_t live = hr_host_mem_live();
+    bool whole = false;
+    for (uint64_t nth = 1; !whole; nth++) {
+        hr_preset *preset = NULL;
+        hr_model_layers layers = {NULL, 0};
+        hr_err err = {0};
+        hr_host_mem_fail_at(nth);
+        hr_status status = hr_preset_open_text("mine.yaml", words, false, &preset, &err);
+        status =
+            status == HR_OK ? hr_model_list_layers(preset, hr_preset_knobs(preset), &layers, &err) : status;
+        whole = hr_host_mem_fail_at(0) < nth;
+        ck_assert_int_eq(status, whole ? HR_OK : HR_NOMEM);
+        ck_assert_uint_eq(layers.count, whole);
+        hr_model_layers_deinit(&layers);
+        hr_preset_close(preset);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *suite = suite_create("lua_model");
@@ -164,6 +190,7 @@ static Suite *make_suite(void)
     tcase_add_test(tc, a_table_says_what_the_knobs_are_at);
     tcase_add_test(tc, a_model_of_a_recipe_trains_as_that_of_a_file);
     tcase_add_test(tc, what_is_wrong_with_a_table_names_the_layer_and_the_line);
+    tcase_add_test(tc, a_list_of_layers_is_whole_or_not_there);
     suite_add_tcase(suite, tc);
     return suite;
 }
