@@ -60,6 +60,30 @@ START_TEST(the_norm_is_that_of_what_the_weights_move_by)
 }
 END_TEST
 
+// Each gradient counts once, whoever takes it.
+START_TEST(the_norm_is_the_same_for_every_optimizer)
+{
+    recipe_expect_fine("hr.preset 'mlp_tiny'\n"
+                       "local norm, first\n"
+                       "hr.on('step', function(s) norm = s.gradient_norm end, {gradient_norm = true})\n"
+                       "local function check(knobs)\n"
+                       "  hr.with(knobs, function() hr.run{steps = 1, fresh = true} end)\n"
+                       "  first = first or norm\n"
+                       "  assert(norm == first, norm .. ' for ' .. first)\n"
+                       "end\n"
+                       "for _, kind in ipairs{'sgd', 'momentum', 'rmsprop', 'adam', 'adamw', 'adafactor', "
+                       "'adafactor_keras', "
+                       "'lion', 'adam8bit'} do\n"
+                       "  check{['optimizer.kind'] = kind}\n"
+                       "end\n"
+                       "check{['offload.optimizer'] = true}\n"
+                       "check{['optimizer.ema'] = 0.9}\n"
+                       "check{['optimizer.clip_norm'] = 0.1, ['execution.as'] = 'pytorch'}\n"
+                       "check{['compress.prune'] = 'constant:0.5'}\n"
+                       "check{['allocator.kind'] = 'static', ['execution.mode'] = 'graph'}\n");
+}
+END_TEST
+
 // It is what optimizer.clip_norm judges, not what it leaves.
 START_TEST(the_norm_is_taken_before_clipping)
 {
@@ -221,6 +245,7 @@ static Suite *make_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, the_norm_is_that_of_what_the_weights_move_by, 0,
                         (int)(sizeof settings / sizeof *settings));
+    tcase_add_test(tc, the_norm_is_the_same_for_every_optimizer);
     tcase_add_test(tc, the_norm_is_taken_before_clipping);
     tcase_add_test(tc, who_asks_changes_nothing);
     tcase_add_test(tc, before_update_comes_behind_the_last_round);
