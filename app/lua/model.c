@@ -270,14 +270,19 @@ static const char *push_preset(lua_State *L)
 static void forget_place(const char *file, hr_err *err)
 {
     const size_t length = strlen(file);
-    char *at = err->sentence;
-    if (strncmp(at, file, length) == 0 && at[length] == ':') {
-        at += length;
-        at += strspn(at, ":0123456789 ");
-        memmove(err->sentence, at, strlen(at) + 1);
-        hr_err_try(err, "print(hr.model()) for a model that is right; headroom manual headroom-presets.5 has "
-                        "every kind of layer");
+    char sentence[HR_ERR_TEXT_MAX];
+    if (strncmp(err->sentence, file, length) != 0 || err->sentence[length] != ':') {
+        return;
     }
+    const char *at = err->sentence + length;
+    const bool whole = at[1] == ' '; // "small.yaml: may have at most …"
+    at += strspn(at, ":0123456789 ");
+    (void)snprintf(sentence, sizeof sentence, "%s%s", whole ? "as the text of a preset the model " : "", at);
+    memcpy(err->sentence, sentence, sizeof err->sentence);
+    err->status = whole ? HR_LUA : err->status; // no file is at fault
+    hr_err_try(err,
+               "print(hr.model()) for a model that is right; headroom manual headroom-presets.5 has every "
+               "kind of layer");
 }
 
 static hr_status open_words(const char *file, const char *words, hr_preset **out, hr_err *err)

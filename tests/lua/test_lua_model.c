@@ -136,6 +136,9 @@ START_TEST(what_is_wrong_with_a_table_names_the_layer_and_the_line)
         {"hr.model(small{{kind = 'flatten', [7] = 1}})", "a table has a number as key"},
         {"hr.model(small{{kind = 'flatten\\0'}})", "a control character, U+0000"},
         {"local t = small{} t.layers[1] = t hr.model(t)", "tables lie in each other more than 16 deep"},
+        {"hr.model(small{{kind = ('x'):rep(1 << 20)}})",
+         "as the text of a preset the model may have at most 1048576 bytes"},
+        {"hr.model(small{{['repeat'] = 1e9, layers = {{kind = 'relu'}}}})", "repeat must be a whole number"},
         {"hr.model('small.yaml')", "table expected, got string"},
     };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
