@@ -45,18 +45,6 @@ void lesson_show_goals(const hr_lesson_about *about)
     }
 }
 
-static void print_choices(const hr_knob_row *row)
-{
-    fputs("      ", stdout);
-    for (int k = 0; row->type == HR_KNOB_CHOICE && row->choices[k] != NULL; k++) {
-        printf("%s%s", k > 0 ? ", " : "one of ", row->choices[k]);
-    }
-    if (row->type == HR_KNOB_CHOICE) {
-        fputs("\n      ", stdout);
-    }
-    say_paragraph(row->line, 6);
-}
-
 void lesson_show_knobs(const hr_lesson *lesson, const hr_knobs *knobs, bool in_sandbox)
 {
     hr_knobs start;
@@ -70,9 +58,31 @@ void lesson_show_knobs(const hr_lesson *lesson, const hr_knobs *knobs, bool in_s
         if (in_sandbox ? turned : hr_lesson_unlocks(lesson, id)) {
             printf("    %s=%s%s%s\n", hr_knob_rows(NULL)[k].key, now, turned ? "   at the start " : "",
                    turned ? before : "");
-            print_choices(&hr_knob_rows(NULL)[k]);
         }
     }
+}
+
+hr_status lesson_show_knob(const hr_knobs *knobs, const char *key, hr_err *err)
+{
+    const char *near = NULL;
+    char now[HR_KNOB_TEXT_MAX], values[1024] = "";
+    const hr_knob_row *row = hr_knob_find(key, &near);
+    if (row == NULL) {
+        const hr_status status = HR_FAIL(err, KNOB, "there is no knob '%.64s'", key);
+        hr_err_try(err, "knobs %s", near == NULL ? "# those that may be turned" : near);
+        return status;
+    }
+    printf("    %s=%s\n      ", row->key, hr_knob_format(knobs, row->id, now));
+    say_paragraph(row->line, 6);
+    for (int k = 0; row->type == HR_KNOB_CHOICE && row->choices[k] != NULL; k++) {
+        const size_t used = strlen(values);
+        (void)snprintf(values + used, sizeof values - used, "%s%s", k > 0 ? ", " : "", row->choices[k]);
+    }
+    if (values[0] != '\0') {
+        fputs("      one of ", stdout);
+        say_paragraph(values, 13);
+    }
+    return HR_OK;
 }
 
 // ---- a run ----------------------------------------------------------------------------------------------------
@@ -153,7 +163,10 @@ void lesson_show_verdict(const hr_lesson_verdict *verdict)
 {
     for (uint32_t k = 0; k < verdict->count; k++) {
         const hr_lesson_row *row = &verdict->rows[k];
-        printf("    %s %s%s%s%s\n", row->holds ? "yes" : "NO ", row->want, row->have[0] == '\0' ? "" : " (",
-               row->have, row->have[0] == '\0' ? "" : ")");
+        char said[2 * HR_LESSON_ROW_TEXT_MAX + 16];
+        (void)snprintf(said, sizeof said, "%s%s%s%s", row->want, row->have[0] == '\0' ? "" : " (now ",
+                       row->have, row->have[0] == '\0' ? "" : ")");
+        printf("    %s ", row->holds ? "yes" : "NO ");
+        say_paragraph(said, 8);
     }
 }

@@ -13,6 +13,8 @@ HR_MUST_CHECK hr_status lesson_show_page(const char *page, const hr_lesson_runs 
 void lesson_show_goals(const hr_lesson_about *about);
 // The knobs that may be turned, or those that are turned in the sandbox.
 void lesson_show_knobs(const hr_lesson *lesson, const hr_knobs *knobs, bool in_sandbox);
+// What one does and what it can be. KNOB error with the nearest.
+HR_MUST_CHECK hr_status lesson_show_knob(const hr_knobs *knobs, const char *key, hr_err *err);
 void lesson_show_run(const hr_lesson_seen *seen);
 void lesson_show_verdict(const hr_lesson_verdict *verdict);
 

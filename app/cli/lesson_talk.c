@@ -27,6 +27,7 @@ typedef struct talk {
     hr_knobs knobs;  // as they are turned
     hr_knobs parked; // what they were when the sandbox was entered
     bool in_sandbox, has_run, passed, wants_next, left, at_terminal;
+    uint32_t hints;                          // that were shown now
     double guessed[HR_LESSON_QUESTIONS_MAX]; // NaN: nothing was said
     hr_lesson_progress progress;
     char state[PATH_MAX]; // "": nothing is remembered
@@ -134,7 +135,7 @@ static hr_status answer(const talk *t, uint32_t index, hr_err *err)
         HR_TRY(hr_lesson_evaluate(q->answer, runs_of(t), &value, err));
     }
     const bool right = fabs(guessed - value.number) <= (q->choice > 0 ? 0 : q->within * fabs(value.number));
-    printf("  %s ", isnan(guessed) ? "Answer:" : right ? "Right:" : "Not so:");
+    printf("  %s ", isnan(guessed) ? "Answer:" : right ? "Right:" : "No, it is");
     say_paragraph(q->choice > 0 ? q->choices.data[q->choice - 1].text : hr_lesson_say(&value, said), 10);
     return q->because[0] == '\0' ? HR_OK : lesson_show_page(q->because, runs_of(t), err);
 }
@@ -151,9 +152,11 @@ static hr_status show_goals(talk *t, const char *rest, hr_err *err)
 
 static hr_status show_knobs(talk *t, const char *rest, hr_err *err)
 {
-    (void)rest;
-    (void)err;
+    if (rest[0] != '\0') {
+        return lesson_show_knob(&t->knobs, rest, err);
+    }
     lesson_show_knobs(t->lesson, &t->knobs, t->in_sandbox);
+    puts("    knobs KEY says what one does, and its values.");
     return HR_OK;
 }
 
@@ -165,7 +168,7 @@ static hr_status pass(talk *t, const hr_lesson_verdict *v, hr_err *err)
     printf("\n  Done, with %u knob%s turned (par is %u) and %u hint%s.\n\n", v->turned,
            v->turned == 1 ? "" : "s", t->about->par, t->progress.hints, t->progress.hints == 1 ? "" : "s");
     HR_TRY(show_pages(t, &t->about->after, false, err));
-    puts("  n goes to the next lesson; stay and break it again with set and run; q leaves.");
+    puts("  next opens the next lesson, quit leaves; knobs can still be turned, and run.");
     return HR_OK;
 }
 
@@ -225,9 +228,12 @@ static hr_status set(talk *t, const char *rest, hr_err *err)
 static hr_status hint(talk *t, const char *rest, hr_err *err)
 {
     (void)rest;
-    const uint32_t index = t->progress.hints < HR_LESSON_HINTS ? t->progress.hints : HR_LESSON_HINTS - 1;
-    t->progress.hints = index + 1;
-    remember(t);
+    const uint32_t index = t->hints < HR_LESSON_HINTS ? t->hints : HR_LESSON_HINTS - 1;
+    t->hints = index + 1;
+    if (t->hints > t->progress.hints) { // one that was shown some other time is not counted again
+        t->progress.hints = t->hints;
+        remember(t);
+    }
     printf("  Hint %u of %d:\n", index + 1, HR_LESSON_HINTS);
     return lesson_show_page(t->about->hints.data[index].text, runs_of(t), err);
 }
@@ -259,7 +265,7 @@ static hr_status sandbox(talk *t, const char *rest, hr_err *err)
     if (!t->in_sandbox) {
         t->parked = t->knobs;
         t->in_sandbox = true;
-        puts("  Every knob can be turned now and nothing counts; back returns to where you were.");
+        puts("  Every knob turns now and nothing counts; back returns to where you were.");
     }
     return HR_OK;
 }
@@ -310,7 +316,7 @@ static const talk_command commands[] = {
     {"run", "", "plan or train it as it stands, and check", run},
     {"check", "", "which goals are reached", check},
     {"goal", "", "what is wanted", show_goals},
-    {"knobs", "", "what may be turned, and how it stands", show_knobs},
+    {"knobs", "[KEY]", "what may be turned, and how it stands; what one does", show_knobs},
     {"hint", "", "three of them, each says more; they are counted", hint},
     {"solution", "", "when it is done, or behind the last hint", solution},
     {"reset", "", "all knobs as at the start", reset},
@@ -407,7 +413,8 @@ static hr_status experiment(talk *t, hr_err *err)
         if (status != HR_OK) {
             fputs("  ", stdout);
             say_paragraph(wrong.sentence, 2);
-            printf("  try: %s\n", wrong.hint[0] != '\0' ? wrong.hint : hr_status_try(status));
+            fputs("  try: ", stdout);
+            say_paragraph(wrong.hint[0] != '\0' ? wrong.hint : hr_status_try(status), 7);
         }
     }
     return HR_OK;

@@ -80,7 +80,8 @@ static void say_have(const char *condition, const hr_lesson_runs *runs, hr_lesso
     char left[HR_LESSON_ROW_TEXT_MAX], said[HR_LESSON_VALUE_TEXT_MAX];
     hr_lesson_value value;
     (void)snprintf(left, sizeof left, "%.*s", (int)strcspn(condition, "=!<>"), condition);
-    if (hr_lesson_evaluate(left, runs, &value, NULL) == HR_OK && value.kind != HR_LESSON_UNKNOWN) {
+    if (hr_lesson_evaluate(left, runs, &value, NULL) == HR_OK && value.kind != HR_LESSON_UNKNOWN &&
+        !(row->holds && value.kind == HR_LESSON_WORD)) { // a word that is as wanted says nothing more
         text_copy(row->have, sizeof row->have, hr_lesson_say(&value, said));
     }
 }

@@ -50,8 +50,8 @@ START_TEST(a_lesson_is_done_with_the_words_that_it_says)
     ck_assert_int_eq(
         do_lesson("5", "48MiB\nrun\nnext\nset batch.size=64\nrun\nhint\nbatch.size=128\nrun\nquit\n", said),
         0);
-    expect_said(said, "Not so: 56.55 MiB");
-    expect_said(said, "NO  an update sees 128 samples (64: batch.size times batch.accumulate)");
+    expect_said(said, "No, it is 63.97 MiB");
+    expect_said(said, "NO  so well that less than a quarter of the card is left");
     expect_said(said, "The next lesson begins when this one is done");
     expect_said(said, "Hint 1 of 3");
     expect_said(said, "Done, with 1 knob turned (par is 1) and 1 hint.");
@@ -100,6 +100,43 @@ START_TEST(wrong_words_are_answered)
     assert_exit(&o, "lesson batchsize", 2);
     expect_said(o.err, "did you mean 'batch-size'?");
     outcome_deinit(&o);
+}
+END_TEST
+
+// 80 columns hold what a lesson says, errors and all; at a terminal the prompt stands before what is typed.
+START_TEST(what_a_lesson_says_fits_eighty_columns)
+{
+    static const char *const some[] = {"0", "3", "8", "14", "22", "40", "49"};
+    static char said[TEXT_MAX];
+    for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
+        (void)do_lesson(
+            some[k],
+            "x\n\n\n\n\nrun\nknobs\nknobs pipeline.stages\nknobs bach.size\nhint\nhint\nhint\n"
+            "set no.knob.has.such.a.long.name.as.this.one.has=1\nset execution.mod=graph\n"
+            "sandbox\nset device.vram=1 batch.size=1 execution.mode=graph\nrun\nback\nhunt\nhelp\n",
+            said);
+        for (const char *at = said; *at != '\0';) {
+            size_t columns = 0, bytes = strcspn(at, "\n");
+            for (size_t n = 0; n < bytes; n++) {
+                columns += ((unsigned char)at[n] & 0xC0) != 0x80;
+            }
+            ck_assert_msg(columns <= 80, "lesson %s: %.*s", some[k], (int)bytes, at);
+            at += bytes + (at[bytes] == '\n');
+        }
+    }
+}
+END_TEST
+
+// A hint of some other time is shown again before the next, and counted once; knobs stand in a row each.
+START_TEST(hints_are_counted_once_and_knobs_are_few_rows)
+{
+    static char said[TEXT_MAX];
+    ck_assert_int_eq(do_lesson("5", "48MiB\nhint\nquit\n", said), 1);
+    ck_assert_int_eq(do_lesson("5", "48MiB\nhint\nknobs\nknobs batch.size\nbatch.size=128\nrun\n", said), 0);
+    expect_said(said, "Hint 1 of 3");
+    expect_said(said, "    batch.size=256\n    knobs KEY says what one does");
+    expect_said(said, "samples in memory at once");
+    expect_said(said, "and 1 hint.");
 }
 END_TEST
 
@@ -167,6 +204,8 @@ int main(void)
     tcase_add_test(tests, what_was_done_is_remembered);
     tcase_add_test(tests, the_sandbox_is_left_without_loss);
     tcase_add_test(tests, wrong_words_are_answered);
+    tcase_add_test(tests, what_a_lesson_says_fits_eighty_columns);
+    tcase_add_test(tests, hints_are_counted_once_and_knobs_are_few_rows);
     tcase_add_test(tests, what_a_lesson_does_not_keep_is_said);
     tcase_add_test(tests, a_lesson_is_passed_by_what_is_done_now);
     tcase_add_test(tests, the_book_has_every_lesson);

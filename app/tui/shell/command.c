@@ -31,9 +31,26 @@ static void refuse_knob(feed *f, const char *key, const char *value)
     }
 }
 
-// "key value" or "key=value".
+// "a.b=1 c.d=2": as a lesson's last hint says it.
+static bool set_pairs(feed *f, const char *pairs)
+{
+    hr_knobs trial = f->knobs;
+    const char *second = strchr(pairs, ' ');
+    if (second == NULL || strchr(second, '=') == NULL || hr_knobs_set_pairs(&trial, pairs, NULL) != HR_OK) {
+        return false;
+    }
+    if (app_turn_pairs(f, pairs)) {
+        feed_say(f, MESSAGE_NOTE, "%s from the next step on; z turns it back", pairs);
+    }
+    return true;
+}
+
+// "key value" or "key=value", or several of the latter.
 static void run_set(app *a, const char *argument)
 {
+    if (set_pairs(&a->feed, argument)) {
+        return;
+    }
     char key[HR_KNOB_TEXT_MAX];
     size_t length = strcspn(argument, " =");
     snprintf(key, sizeof key, "%.*s", (int)length, argument);

@@ -168,6 +168,9 @@ static pane_request sandbox(const pane_view *v, void *own)
     learn_state *l = own;
     lesson_state *s = &l->lesson;
     (void)v;
+    if (s->open != NULL && s->phase == LESSON_AFTER) {
+        return pane_says("the lesson is done: every knob turns now, and nothing counts any more");
+    }
     if (s->open == NULL || (s->phase != LESSON_WORKS && !s->in_sandbox)) {
         return pane_says("a sandbox is left for the work of a lesson: Enter goes on to it");
     }

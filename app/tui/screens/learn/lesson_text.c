@@ -48,7 +48,7 @@ static unsigned first_factor(const lesson_state *s, const hr_lesson_question *q)
     const hr_lesson_value value = truth(s, q);
     const hr_lesson_runs *runs = hr_lesson_table_runs(s->table);
     const double card = (double)runs->seen[0]->report.memory.limit_bytes;
-    unsigned first = 2 + (unsigned)(strlen(q->question) % 2);
+    unsigned first = value.kind == HR_LESSON_BYTES ? 2 + (unsigned)(strlen(q->question) % 2) : 3;
     while (value.kind == HR_LESSON_BYTES && value.number <= card && first > 1 &&
            value.number * factors[first + OFFERED - 1] > card) {
         first--;
