@@ -38,12 +38,18 @@ hr_status lesson_open(const char *word, hr_lesson **out, hr_err *err)
 
 // ---- the list -------------------------------------------------------------------------------------------------
 
-static void print_entry(const hr_lesson_entry *entry, const char *state)
+static hr_lesson_progress progress_of(const hr_lesson_entry *entry, const char *state)
 {
     hr_lesson_progress p = {.done = false};
     if (state != NULL) {
         hr_lesson_progress_read(state, entry->name, &p);
     }
+    return p;
+}
+
+static void print_entry(const hr_lesson_entry *entry, const char *state)
+{
+    const hr_lesson_progress p = progress_of(entry, state);
     printf("%s %-28s ", p.done ? "done" : p.runs > 0 ? " .. " : "    ", entry->name);
     say_paragraph(entry->title[0] != '\0' ? entry->line : "cannot be read: headroom lesson verify says why",
                   34);
@@ -65,7 +71,12 @@ static hr_status print_list(hr_err *err)
         hr_err_try(err, "headroom lesson ./FOLDER");
         return status;
     }
-    printf("\nheadroom lesson %s begins the first; its number will do.\n", entries[0].name);
+    size_t next = 0;
+    while (remembers && next + 1 < count && progress_of(&entries[next], state).done) {
+        next++;
+    }
+    printf("\nheadroom lesson %s is the %s; its number will do.\n", entries[next].name,
+           next == 0 ? "first" : "next");
     hr_lesson_list_free(entries);
     return HR_OK;
 }

@@ -106,20 +106,48 @@ static hr_status print_question(const talk *t, const hr_lesson_question *q, hr_e
     return HR_OK;
 }
 
+// Of a size: the unit in which its answer is said, which a number alone is taken in. "": it is no size.
+static void unit_of(const talk *t, const hr_lesson_question *q, char unit[8])
+{
+    hr_lesson_value value = {.kind = HR_LESSON_UNKNOWN};
+    char said[HR_LESSON_VALUE_TEXT_MAX];
+    unit[0] = '\0';
+    if (q->choices.count == 0 && hr_lesson_evaluate(q->answer, runs_of(t), &value, NULL) == HR_OK &&
+        value.kind == HR_LESSON_BYTES) {
+        const char *blank = strrchr(hr_lesson_say(&value, said), ' ');
+        (void)snprintf(unit, 8, "%s", blank == NULL ? "B" : blank + 1);
+    }
+}
+
+static bool take_guess(const hr_lesson_question *q, const char *typed, const char *unit, double *guessed)
+{
+    char sized[LINE_MAX_BYTES + 8];
+    const bool is_number = strspn(typed, "0123456789., _") == strlen(typed);
+    (void)snprintf(sized, sizeof sized, "%s%s", typed, is_number ? unit : "");
+    return is_answer(q, sized, guessed);
+}
+
 static hr_status ask(talk *t, uint32_t index, hr_err *err)
 {
     const hr_lesson_question *q = &t->about->questions[index];
-    char line[LINE_MAX_BYTES];
+    char line[LINE_MAX_BYTES], prompt[64], unit[8];
     t->guessed[index] = (double)NAN;
+    unit_of(t, q, unit);
+    (void)snprintf(prompt, sizeof prompt, "  your %s%s%s:", q->choices.count > 0 ? "number" : "guess",
+                   unit[0] != '\0' ? ", in " : "", unit);
     HR_TRY(print_question(t, q, err));
-    while (listen(t, q->choices.count > 0 ? "  your number:" : "  your guess:", line)) {
-        double guessed;
-        if (line[0] == '\0' || is_answer(q, line, &guessed)) {
-            t->guessed[index] = line[0] == '\0' ? (double)NAN : guessed;
+    while (listen(t, prompt, line)) {
+        double guessed = (double)NAN;
+        if (strcmp(line, "q") == 0 || strcmp(line, "quit") == 0) {
+            t->left = true;
             break;
         }
-        puts(q->choices.count > 0 ? "    the number of one of them; Enter alone passes"
-                                  : "    a number or a size, such as 48MiB; Enter alone passes");
+        if (line[0] == '\0' || take_guess(q, line, unit, &guessed)) {
+            t->guessed[index] = guessed;
+            break;
+        }
+        puts(q->choices.count > 0 ? "    the number of one of them; Enter alone passes, q leaves"
+                                  : "    a number or a size, such as 48MiB; Enter alone passes, q leaves");
     }
     return HR_OK;
 }
@@ -144,9 +172,14 @@ static hr_status answer(const talk *t, uint32_t index, hr_err *err)
 
 static hr_status show_goals(talk *t, const char *rest, hr_err *err)
 {
+    hr_lesson_verdict v;
     (void)rest;
-    (void)err;
-    lesson_show_goals(t->about);
+    if (!t->has_run || t->in_sandbox) {
+        lesson_show_goals(t->about);
+        return HR_OK;
+    }
+    HR_TRY(hr_lesson_judge(t->lesson, runs_of(t), &v, err)); // of the last run
+    lesson_show_verdict(&v);
     return HR_OK;
 }
 
@@ -221,7 +254,11 @@ static hr_status set(talk *t, const char *rest, hr_err *err)
             return status;
         }
     }
+    HR_TRY(hr_knobs_validate(&turned, err));
     t->knobs = turned;
+    if (t->at_terminal) {
+        puts("  Turned; run tries it.");
+    }
     return HR_OK;
 }
 

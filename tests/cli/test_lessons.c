@@ -58,6 +58,19 @@ START_TEST(a_lesson_is_done_with_the_words_that_it_says)
 }
 END_TEST
 
+// What a page prints can be typed as a guess: 63.97 MiB is no whole number of bytes.
+START_TEST(a_guess_may_be_a_size_as_it_is_printed)
+{
+    static char said[TEXT_MAX];
+    ck_assert_int_eq(do_lesson("5", "63.97 MiB\n", said), 1);
+    expect_said(said, "Right: 63.97 MiB");
+    ck_assert_int_eq(do_lesson("5", "64\n", said), 1); // in the unit that is asked for
+    expect_said(said, "Right: 63.97 MiB");
+    ck_assert_int_eq(do_lesson("5", "quit\n", said), 1);
+    ck_assert_ptr_null(strstr(said, "As it stands"));
+}
+END_TEST
+
 START_TEST(what_was_done_is_remembered)
 {
     static char said[TEXT_MAX];
@@ -65,6 +78,7 @@ START_TEST(what_was_done_is_remembered)
     outcome o = program_run("lesson");
     assert_exit(&o, "lesson", 0);
     expect_said(o.out, "done 05-batch-size");
+    expect_said(o.out, "headroom lesson 00-tour is the first");
     outcome_deinit(&o);
     ck_assert_int_eq(do_lesson("4", "", said), 1);
     o = program_run("lesson");
@@ -201,6 +215,7 @@ int main(void)
     TCase *tests = tcase_create("lessons");
     tcase_add_test(tests, every_lesson_keeps_what_it_promises);
     tcase_add_test(tests, a_lesson_is_done_with_the_words_that_it_says);
+    tcase_add_test(tests, a_guess_may_be_a_size_as_it_is_printed);
     tcase_add_test(tests, what_was_done_is_remembered);
     tcase_add_test(tests, the_sandbox_is_left_without_loss);
     tcase_add_test(tests, wrong_words_are_answered);

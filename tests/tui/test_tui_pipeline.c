@@ -449,6 +449,10 @@ START_TEST(the_pages_are_read_again_and_the_list_is_a_key_away)
     screen_keys(a, "L");
     ck_assert_int_eq(a->focus, PANE_LESSONS);
     ck_assert_ptr_nonnull(a->learn.lesson.open);
+    expect_shown(a, "6 goes on with Batch size");
+    screen_keys(a, "\n"); // what is open is not begun again
+    ck_assert_int_eq(a->focus, PANE_LESSON);
+    expect_shown(a, "NO  the largest batch that fits");
     screen_close(a);
 }
 END_TEST

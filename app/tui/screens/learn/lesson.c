@@ -265,17 +265,29 @@ static void draw_page(const canvas *c, const lesson_state *s)
     }
 }
 
-// Beside the list: what is open, or what the list is for.
-static void draw_small(const canvas *c, const lesson_state *s)
+static const hr_lesson_entry *selected(const learn_state *l)
+{
+    const size_t row = table_selected(l->lesson_table);
+    return row < l->lesson_count && l->lessons[row].title[0] != '\0' ? &l->lessons[row] : NULL;
+}
+
+// Beside the list: what the selected one is about and what was done of it, and the way back to what is open.
+static void draw_small(const canvas *c, const learn_state *l)
 {
     canvas words = canvas_sub(c, 1, 1, c->area.h - 1, c->area.w - 2);
-    const char *said = s->open == NULL
-                           ? "A lesson is a situation that does not do what is wanted. Enter opens one."
-                           : hr_lesson_tell(s->open)->line;
-    const int y = paint_wrapped(&words, 0, ROLE_TEXT, said);
-    if (s->open != NULL && y < words.area.h) {
-        canvas rest = canvas_sub(&words, y, 0, words.area.h - y, words.area.w);
-        paint_wrapped(&rest, 0, ROLE_DIM, "6 goes on with it.");
+    const hr_lesson_entry *entry = selected(l);
+    int y = paint_wrapped(&words, 0, ROLE_TEXT,
+                          entry != NULL
+                              ? entry->line
+                              : "A lesson is a situation that does not do what is wanted. Enter opens one.");
+    const hr_lesson_progress *p = entry == NULL ? NULL : &l->progress[entry - l->lessons];
+    if (p != NULL && p->done && y < words.area.h) {
+        y += paint_format(&words, y, 0, words.area.w, ROLE_GOOD, "done, %u turned, %u hint%s", p->turned,
+                          p->hints, p->hints == 1 ? "" : "s") > 0;
+    }
+    if (l->lesson.open != NULL && y < words.area.h) {
+        paint_format(&words, y, 0, words.area.w, ROLE_DIM, "6 goes on with %s",
+                     hr_lesson_tell(l->lesson.open)->title);
     }
 }
 
@@ -283,15 +295,18 @@ static void draw(const canvas *c, const pane_view *v)
 {
     const learn_state *l = v->rows;
     const lesson_state *s = &l->lesson;
+    const bool is_page = v->focused && s->open != NULL;
+    const hr_lesson_entry *entry = selected(l);
     char title[96] = "lesson";
-    if (s->open != NULL) {
-        (void)snprintf(title, sizeof title, "lesson · %s", hr_lesson_tell(s->open)->title);
+    if (is_page || entry != NULL) {
+        (void)snprintf(title, sizeof title, "lesson · %s",
+                       is_page ? hr_lesson_tell(s->open)->title : entry->title);
     }
-    paint_rule(c, v->focused, title, v->focused && s->open != NULL ? key_of(s) : "");
-    if (v->focused && s->open != NULL) {
+    paint_rule(c, v->focused, title, is_page ? key_of(s) : "");
+    if (is_page) {
         draw_page(c, s);
     } else {
-        draw_small(c, s);
+        draw_small(c, l);
     }
 }
 

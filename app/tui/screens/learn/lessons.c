@@ -75,11 +75,14 @@ static void draw(const canvas *c, const pane_view *v)
 static pane_request enter(const pane_view *v, void *own)
 {
     const hr_lesson_entry *entry = selected(v);
+    const learn_state *l = own;
     hr_err err;
     if (entry == NULL) {
         return pane_says("there is no lesson to open here");
     }
-    if (lesson_begin(own, entry->name, &err) != HR_OK) {
+    const bool is_open =
+        l->lesson.open != NULL && strcmp(hr_lesson_tell(l->lesson.open)->name, entry->name) == 0;
+    if (!is_open && lesson_begin(own, entry->name, &err) != HR_OK) {
         return pane_says("%s", err.sentence);
     }
     return (pane_request){.kind = PANE_FOCUSES, .pane = PANE_LESSON};
