@@ -180,6 +180,61 @@ START_TEST(what_a_lesson_does_not_keep_is_said)
 }
 END_TEST
 
+// A lesson that keeps all that it promises, and one promise of it after the other broken.
+START_TEST(each_promise_that_is_broken_is_found)
+{
+    static const char good[] =
+        "title: T\nline: about\npreset: demo\nknobs: device.kind=plan batch.size=256\n"
+        "par: 1\nruns: {half: batch.size=128}\nfails: [oom.cause = capacity]\n"
+        "facts: [half.memory.peak_in_use_bytes < 64MiB]\nunlocked: [batch.size]\n"
+        "batch: 128\nask:\n  - {question: how, answer: half.memory.peak_in_use_bytes}\n"
+        "goals: [{want: it fits, that: oom.cause = none}]\n"
+        "pages: ['Text {half.memory.peak_in_use_bytes}.']\nafter: [b]\n"
+        "hints: [smaller, half of it, set batch.size=128]\nsolution: batch.size=128\n"
+        "less: [batch.size=64]\n";
+    static const struct {
+        const char *from, *to, *said;
+    } broken[] = {
+        {"", "", NULL},
+        {"cause = capacity", "cause = fragmentation",
+         "line 7: of its start does not hold: oom.cause = fragmentation (it is capacity)"},
+        {"plan batch.size=256", "plan batch.size=128", "its start reaches all goals"},
+        {"solution: batch.size=128", "solution: batch.size=256",
+         "its solution does not pass: it fits (capacity)"},
+        {"[batch.size]", "[batch]", NULL},
+        {"solution: batch.size=128", "solution: batch.size=32 batch.accumulate=4",
+         "its par is 1, and its solution turns 2 knobs"},
+        {"less: [batch.size=64]", "less: [batch.size=128]", "doing less passes: batch.size=128"},
+        {"batch: 128\n", "batch: 1\n", "doing less passes: its solution with half the batch"},
+        {"< 64MiB", "< 32MiB", "as it claims does not hold: half.memory.peak_in_use_bytes < 32MiB"},
+        {"half of it", "try 128", "hint 2 gives the answer away: batch.size=128"},
+        {"[smaller,", "[batch.size=128 it is,", "hint 1 gives the answer away: batch.size=128"},
+        {"answer: half.memory.peak_in_use_bytes", "answer: half.train.loss_last",
+         "question 1: its answer is no number"},
+        {"Text {half", "123456789 123456789 123456789 123456789 123456789 123456789 123456789 {half",
+         "with its figures it is longer than 76 columns"},
+        {"[b]", "['It is {train.loss_last}.']", "a figure of the page is not known"},
+    };
+    for (size_t k = 0; k < sizeof broken / sizeof *broken; k++) {
+        char file[256], command[512], content[2048];
+        const char *at = strstr(good, broken[k].from);
+        ck_assert_ptr_nonnull(at);
+        (void)snprintf(content, sizeof content, "%.*s%s%s", (int)(at - good), good, broken[k].to,
+                       at + strlen(broken[k].from));
+        (void)snprintf(file, sizeof file, "%s/lesson.yaml", program_home());
+        FILE *lesson = fopen(file, "w");
+        ck_assert_ptr_nonnull(lesson);
+        ck_assert_int_ge(fputs(content, lesson), 0);
+        ck_assert_int_eq(fclose(lesson), 0);
+        (void)snprintf(command, sizeof command, "lesson verify %s", file);
+        outcome o = program_run(command);
+        ck_assert_msg(o.exit_code == (broken[k].said != NULL), "%s: %s%s", broken[k].to, o.out, o.err);
+        expect_said(o.out, broken[k].said != NULL ? broken[k].said : "start fails, solution passes");
+        outcome_deinit(&o);
+    }
+}
+END_TEST
+
 // The exit status is of the session: a lesson that was passed before is not passed by leaving it.
 START_TEST(a_lesson_is_passed_by_what_is_done_now)
 {
@@ -222,6 +277,7 @@ int main(void)
     tcase_add_test(tests, what_a_lesson_says_fits_eighty_columns);
     tcase_add_test(tests, hints_are_counted_once_and_knobs_are_few_rows);
     tcase_add_test(tests, what_a_lesson_does_not_keep_is_said);
+    tcase_add_test(tests, each_promise_that_is_broken_is_found);
     tcase_add_test(tests, a_lesson_is_passed_by_what_is_done_now);
     tcase_add_test(tests, the_book_has_every_lesson);
     suite_add_tcase(suite, tests);
