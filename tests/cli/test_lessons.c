@@ -248,7 +248,7 @@ START_TEST(the_book_has_every_lesson)
 {
     outcome list = program_run("lesson"), book = program_run("lesson --book");
     assert_exit(&book, "lesson --book", 0);
-    unsigned chapters = 0, lessons = 0;
+    unsigned chapters = 0, lessons = 0, pictures = 0, fences = 0;
     for (const char *at = strstr(book.out, "\n## "); at != NULL; at = strstr(at + 1, "\n## ")) {
         chapters++;
     }
@@ -257,8 +257,17 @@ START_TEST(the_book_has_every_lesson)
     }
     ck_assert_uint_ge(lessons, 2);
     ck_assert_uint_eq(chapters, lessons);
-    ck_assert_ptr_null(strchr(book.out, '{'));
-    expect_said(book.out, "**99.5** In percent"); // of the start, not of what solves lesson 37
+    for (const char *at = strstr(book.out, "\n```"); at != NULL; at = strstr(at + 1, "\n```")) {
+        fences++;
+        pictures += strncmp(at, "\n```text\n headroom  ", 20) == 0;
+    }
+    ck_assert_uint_eq(pictures, lessons); // the workbench where each begins
+    ck_assert_uint_eq(fences % 2, 0);
+    expect_said(book.out, "1bench 2memory 3timeline"); // and not another program's
+    expect_said(book.out, "runs out of memory");
+    expect_said(book.out, "```\n  weights       W   what is learned\n"); // a table stays one
+    ck_assert_ptr_null(strstr(book.out, "{start"));
+    expect_said(book.out, "**99.5**\n\nIn percent"); // of the start, not of what solves lesson 37
     outcome_deinit(&list);
     outcome_deinit(&book);
 }

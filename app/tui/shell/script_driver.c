@@ -351,6 +351,10 @@ hr_status script_drive(app *a, const char *text, const script_stage *stage, hr_e
                                             : refuse(&s, "the line is too long", line, err);
         text += length + (text[length] == '\n');
     }
+    if (status == HR_OK && stage->last != NULL) {
+        status = read_screen(&s, err);
+        fputs(status == HR_OK ? s.screen : "", stage->last);
+    }
     free(s.screen);
     return status;
 }

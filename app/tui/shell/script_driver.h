@@ -31,6 +31,7 @@ typedef struct script_stage {
     const char *type; // of the terminal
     FILE *screen;     // what curses writes to
     FILE *cast;       // NULL: none is made
+    FILE *last;       // gets the screen as text when all is done; NULL: none
     FILE *failed;     // gets the screen when an `expect` fails; NULL: none
     const script_hands *hands;
 } script_stage;

@@ -4,6 +4,7 @@
 #define TUI_TUI_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "headroom/guest.h"
 #include "headroom/knobs.h"
@@ -30,6 +31,7 @@ typedef struct tui_script {
     const char *type; // of the terminal that it plays on
     int rows, columns;
     const char *cast; // a file for what the terminal was sent; NULL: none
+    FILE *last;       // gets the screen as text at its end; NULL: none
 } tui_script;
 
 // Plays a script on a workbench without a terminal, on the device `plan` and in this process: the same files on every
@@ -37,6 +39,9 @@ typedef struct tui_script {
 // READ: no script; TERMINAL: no such type.
 HR_MUST_CHECK hr_status tui_play(const hr_preset *preset, const hr_knobs *knobs, const tui_options *options,
                                  const tui_script *script, hr_err *err);
+// The same of a script as text, 80 columns wide: what its last screen shows, in lines. The caller frees *picture (free).
+HR_MUST_CHECK hr_status tui_picture(const hr_preset *preset, const hr_knobs *knobs, const char *script,
+                                    char **picture, hr_err *err);
 // USAGE error: no theme is called so. NULL is fine.
 HR_MUST_CHECK hr_status tui_check_theme(const char *name, hr_err *err);
 

@@ -146,7 +146,7 @@ static hr_status play(app *a, const tui_script *script, const char *text, FILE *
 {
     cast_file cast = {.path = script->cast};
     HR_TRY(open_cast(&cast, err));
-    script_stage stage = {script->path, script->type, screen, cast.out, stderr, &hands};
+    script_stage stage = {script->path, script->type, screen, cast.out, script->last, stderr, &hands};
     hr_status status = script_drive(a, text, &stage, err);
     hr_status kept = close_cast(&cast, status == HR_OK, status == HR_OK ? err : NULL);
     return status == HR_OK ? kept : status;
@@ -191,5 +191,28 @@ hr_status tui_play(const hr_preset *preset, const hr_knobs *knobs, const tui_opt
     HR_TRY(read_script(script->path, &text, err));
     hr_status status = play_text(preset, knobs, options, script, text, err);
     free(text);
+    return status;
+}
+
+hr_status tui_picture(const hr_preset *preset, const hr_knobs *knobs, const char *script, char **picture,
+                      hr_err *err)
+{
+    size_t size;
+    const tui_options options = {.no_color = true};
+    tui_script played = {.path = "picture", .type = "xterm-256color", .rows = 24, .columns = 80};
+    *picture = NULL;
+    take_locale();
+    played.last = open_memstream(picture, &size);
+    if (played.last == NULL) {
+        return HR_FAIL(err, NOMEM, "no memory for a picture of the screen");
+    }
+    hr_status status = play_text(preset, knobs, &options, &played, script, err);
+    if (fclose(played.last) != 0 && status == HR_OK) {
+        status = HR_FAIL(err, NOMEM, "no memory for a picture of the screen");
+    }
+    if (status != HR_OK) {
+        free(*picture);
+        *picture = NULL;
+    }
     return status;
 }
