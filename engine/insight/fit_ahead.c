@@ -66,11 +66,11 @@ void fit_ahead_drop(fit_ahead *a)
 
 static void plan_one(const hr_planner *planner, fit_candidate *c)
 {
-    hr_whatif *plan = &c->point.plan;
-    c->planned = planner_plan_roughly(planner, &c->knobs, plan, NULL) == HR_OK;
-    if (c->planned && plan->is_at_least && hr_whatif_missing_bytes(plan) < c->exact_below_bytes) {
-        c->has_exact = hr_planner_plan(planner, &c->knobs, &c->exact, NULL) == HR_OK;
-    }
+    planner_rough rough;
+    c->planned = planner_plan_roughly(planner, &c->knobs, c->exact_below_bytes, &rough, NULL) == HR_OK;
+    c->point.plan = rough.plan;
+    c->exact = rough.exact;
+    c->has_exact = rough.has_exact;
 }
 
 static void plan_range(const void *of, int64_t begin, int64_t end, uint32_t worker)

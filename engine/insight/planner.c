@@ -306,6 +306,15 @@ static hr_status plan_answers(const compiled *step, haste how, hr_whatif *out, h
     return status;
 }
 
+static hr_status plan_whole(const compiled *s, haste how, hr_whatif *out, hr_err *err)
+{
+    *out = (hr_whatif){0};
+    HR_TRY(plan_compiled(&s->c, how.roughly, out, err));
+    HR_TRY(plan_answers(s, how, out, err));
+    fill_host(s->model, &s->c, out);
+    return HR_OK;
+}
+
 static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, haste how, hr_whatif *out,
                            bool *estimated, hr_err *err)
 {
@@ -313,11 +322,7 @@ static hr_status plan_with(const hr_planner *planner, const hr_knobs *knobs, has
     *out = (hr_whatif){0};
     *estimated = false;
     HR_TRY(compile(planner, knobs, how.estimates, &s, err));
-    hr_status status = plan_compiled(&s.c, how.roughly, out, err);
-    if (status == HR_OK) {
-        status = plan_answers(&s, how, out, err);
-    }
-    fill_host(s.model, &s.c, out);
+    const hr_status status = plan_whole(&s, how, out, err);
     *estimated = s.estimates.count > 0;
     end_compiled(&s);
     return status;
@@ -329,10 +334,18 @@ hr_status planner_estimate(const hr_planner *planner, const hr_knobs *knobs, hr_
     return plan_with(planner, knobs, (haste){.estimates = true}, out, estimated, err);
 }
 
-hr_status planner_plan_roughly(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)
+hr_status planner_plan_roughly(const hr_planner *planner, const hr_knobs *knobs, uint64_t exact_below_bytes,
+                               planner_rough *out, hr_err *err)
 {
-    bool estimated;
-    return plan_with(planner, knobs, (haste){.roughly = true}, out, &estimated, err);
+    compiled s;
+    *out = (planner_rough){.has_exact = false};
+    HR_TRY(compile(planner, knobs, false, &s, err));
+    const hr_status status = plan_whole(&s, (haste){.roughly = true}, &out->plan, err);
+    if (status == HR_OK && out->plan.is_at_least && hr_whatif_missing_bytes(&out->plan) < exact_below_bytes) {
+        out->has_exact = plan_whole(&s, (haste){.roughly = false}, &out->exact, NULL) == HR_OK;
+    }
+    end_compiled(&s);
+    return status;
 }
 
 hr_status hr_planner_plan(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out, hr_err *err)

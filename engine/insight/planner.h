@@ -15,9 +15,14 @@ HR_MUST_CHECK hr_status planner_estimate_step_plan(const hr_planner *planner, co
                                                    hr_step_plan *out, bool *estimated, hr_err *err);
 
 // hr_planner_plan, sooner where it does not fit: what asks for more than there is is not played, missing_bytes are by what it asks
-// for, and is_at_least says so.
-HR_MUST_CHECK hr_status planner_plan_roughly(const hr_planner *planner, const hr_knobs *knobs, hr_whatif *out,
-                                             hr_err *err);
+// for, and is_at_least says so. What then lacks less than exact_below_bytes is played all the same, of the same program:
+// `exact` is hr_planner_plan's, where has_exact.
+typedef struct planner_rough {
+    hr_whatif plan, exact;
+    bool has_exact;
+} planner_rough;
+HR_MUST_CHECK hr_status planner_plan_roughly(const hr_planner *planner, const hr_knobs *knobs,
+                                             uint64_t exact_below_bytes, planner_rough *out, hr_err *err);
 
 // The knobs of the forward pass in which a teacher answers (compress.distill_cache): the same kernels, and nothing that only
 // training needs.

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/host_mem.h"
 #include "insight/fit_search.h"
+#include "insight/planner.h"
 #include "unit/fit_grid.h"
 
 enum { COMBINATIONS_MAX = 1200, FREE = 5, CASES = HEADROOM_SANITIZED ? 4 : 24 };
@@ -221,6 +222,28 @@ START_TEST(a_search_is_the_same_for_any_number_of_threads)
 }
 END_TEST
 
+// What misses is told by what it asks for, and of the same program to the byte where that is near enough.
+START_TEST(what_misses_by_less_is_planned_to_the_byte_as_well)
+{
+    static fit_grid q;
+    planner_rough near, far;
+    hr_whatif plan;
+    open_question(&q, 60);
+    ck_assert_int_eq(hr_knobs_set_pair(&q.asked, "device.vram=256KiB", NULL), HR_OK);
+    ck_assert_int_eq(hr_planner_plan(q.planner, &q.asked, &plan, NULL), HR_OK);
+    ck_assert_int_eq(planner_plan_roughly(q.planner, &q.asked, UINT64_MAX, &near, NULL), HR_OK);
+    ck_assert_int_eq(planner_plan_roughly(q.planner, &q.asked, near.plan.missing_bytes, &far, NULL), HR_OK);
+    ck_assert(near.plan.is_at_least && near.has_exact && !near.exact.is_at_least && !far.has_exact);
+    ck_assert_uint_eq(far.plan.missing_bytes, near.plan.missing_bytes);
+    ck_assert_uint_eq(near.exact.missing_bytes, plan.missing_bytes);
+    ck_assert_uint_eq(near.exact.peak_in_use_bytes, plan.peak_in_use_bytes);
+    ck_assert_uint_eq(near.exact.host_bytes, plan.host_bytes);
+    ck_assert_double_eq(near.exact.step_seconds, plan.step_seconds);
+    ck_assert_uint_le(near.plan.missing_bytes, plan.missing_bytes);
+    hr_planner_close(q.planner);
+}
+END_TEST
+
 static bool end_at_third(void *context)
 {
     return ++*(int *)context < 3;
@@ -354,6 +377,7 @@ int main(void)
     tcase_add_loop_test(tc, where_nothing_fits_the_nearest_is_the_nearest, 0, HEADROOM_SANITIZED ? 1 : 6);
     tcase_add_test(tc, recomputation_under_a_budget_is_found_where_it_is_fastest);
     tcase_add_test(tc, a_search_ends_when_it_is_told_to);
+    tcase_add_test(tc, what_misses_by_less_is_planned_to_the_byte_as_well);
     suite_add_tcase(suite, tc);
     TCase *bounds = tcase_create("bounds");
     tcase_set_timeout(bounds, 120);
