@@ -143,7 +143,8 @@ static void print_plans(const cli_args *args, const hr_knobs *knobs, const card_
     puts("\nlimit: what the allocator may take of the card, whatever device.vram of the preset\n"
          "says; needs: in use at the peak, or the smallest limit tried that holds it; left:\n"
          "+ free then, - missing; largest: the largest batch.size that fits; step: estimated\n"
-         "from the card's datasheet. One of them whole: headroom plan PRESET -s device.card=NAME");
+         "from the card's datasheet. One of them whole:\n"
+         "headroom plan PRESET -s device.card=NAME");
 }
 
 static void print_plans_json(const card_plan *plans, size_t count)

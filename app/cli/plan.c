@@ -29,7 +29,7 @@ static hr_status print_plan(const cli_args *args, const hr_preset *preset, hr_en
         report_print_json(&report, stdout);
     } else if (status == HR_OK) {
         report_style style = {.all_peak = cli_given(args, APP_AT_PEAK), .knobs = hr_engine_knobs(engine)};
-        plan_answer_print(preset, style.knobs, &report);
+        plan_answer_print(args, preset, style.knobs, &report);
         report_print_text(&report, &style);
     }
     hr_report_deinit(&report);

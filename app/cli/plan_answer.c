@@ -18,7 +18,8 @@
 
 // ---- the largest batch, the longest sequence -------------------------------------------------------------------
 
-// Each batch or card that is too small for a budget is compiled in every way before it is refused: a search of them takes a minute.
+// Each batch or card that is too small for a budget is compiled in every way before it is refused: a search of them takes from ten
+// seconds to minutes.
 static bool has_budget(const hr_knobs *knobs)
 {
     return strncmp(hr_knob_text(knobs, HR_KNOB_CHECKPOINT_STRATEGY), "budget:", strlen("budget:")) == 0;
@@ -29,11 +30,25 @@ static bool find_largest(const hr_planner *planner, const hr_knobs *knobs, hr_kn
     return hr_knob_acts(knobs, id) && hr_planner_largest(planner, knobs, id, largest, NULL) == HR_OK;
 }
 
-static void print_largest(const hr_planner *planner, const hr_knobs *knobs)
+// A line of its own, whole, so that it can be copied.
+static void print_command_for_largest(const cli_args *args)
+{
+    fputs("  under a budget the largest batch.size takes a while to find:\n  headroom fit ", stdout);
+    say_word(stdout, args->words[0] != NULL ? args->words[0] : "demo");
+    printf(" --max batch.size%s%s", cli_given(args, APP_TRUST) ? " --trust" : "",
+           cli_given(args, APP_OPAQUE) ? " --opaque" : "");
+    for (unsigned k = 0; k < args->set_count; k++) {
+        fputs(" -s ", stdout);
+        say_word(stdout, args->sets[k]);
+    }
+    putchar('\n');
+}
+
+static void print_largest(const cli_args *args, const hr_planner *planner, const hr_knobs *knobs)
 {
     hr_largest largest;
     if (has_budget(knobs)) {
-        puts("  under a budget the largest batch.size is not sought: fit --max batch.size seeks it");
+        print_command_for_largest(args);
         return;
     }
     if (find_largest(planner, knobs, HR_KNOB_BATCH_SIZE, &largest) && !largest.is_last) {
@@ -145,7 +160,8 @@ static void print_smallest_card(const hr_planner *planner, const hr_knobs *knobs
 // ---- the answer -----------------------------------------------------------------------------------------------
 
 // What only later steps or an evaluation lack is in the sentence alone.
-static void print_shortfall(const hr_planner *planner, const hr_knobs *knobs, const hr_report *r)
+static void print_shortfall(const cli_args *args, const hr_planner *planner, const hr_knobs *knobs,
+                            const hr_report *r)
 {
     hr_whatif plan;
     char missing[HR_BYTES_TEXT_MAX], limit[HR_BYTES_TEXT_MAX];
@@ -161,7 +177,7 @@ static void print_shortfall(const hr_planner *planner, const hr_knobs *knobs, co
         printf("does not fit: %s more than the limit of %s are needed\n",
                hr_bytes_human(plan.missing_bytes, missing), hr_bytes_human(plan.limit_bytes, limit));
     }
-    print_largest(planner, knobs);
+    print_largest(args, planner, knobs);
 }
 
 // What they would keep is all that is thought of; what they make for themselves is in neither number.
@@ -192,7 +208,8 @@ static void print_opaque(const hr_report *r)
     puts("what they need while they compute is not known, and of their time the bytes alone are counted");
 }
 
-void plan_answer_print(const hr_preset *preset, const hr_knobs *knobs, const hr_report *report)
+void plan_answer_print(const cli_args *args, const hr_preset *preset, const hr_knobs *knobs,
+                       const hr_report *report)
 {
     hr_planner *planner = NULL;
     const bool fits = report->oom.cause == HR_OOM_NONE;
@@ -205,12 +222,12 @@ void plan_answer_print(const hr_preset *preset, const hr_knobs *knobs, const hr_
         return;
     }
     if (!fits) {
-        print_shortfall(planner, knobs, report);
+        print_shortfall(args, planner, knobs, report);
         print_opaque(report);
     } else if (report->memory.limit_bytes == HR_NONE) {
         print_smallest_card(planner, knobs, report);
     } else {
-        print_largest(planner, knobs);
+        print_largest(args, planner, knobs);
         print_smaller_card(preset, planner, knobs, report);
     }
     hr_planner_close(planner);

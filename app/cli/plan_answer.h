@@ -6,7 +6,10 @@
 #include "headroom/preset.h"
 #include "headroom/report.h"
 
-// The report is that of a plan under `knobs`. What cannot be planned is left out.
-void plan_answer_print(const hr_preset *preset, const hr_knobs *knobs, const hr_report *report);
+#include "app/cli/options.h"
+
+// The report is that of a plan under `knobs`, as `args` ask for it. What cannot be planned is left out.
+void plan_answer_print(const cli_args *args, const hr_preset *preset, const hr_knobs *knobs,
+                       const hr_report *report);
 
 #endif

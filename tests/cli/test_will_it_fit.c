@@ -288,7 +288,8 @@ START_TEST(a_plan_begins_with_the_answer)
         {"plan demo -s device.kind=plan -s pipeline.ram_limit=1MiB", 1, "does not fit: the host would hold ",
          " more than pipeline.ram_limit\n"},
         {"plan resnet50 -s execution.mode=graph -s checkpoint.strategy=budget:6GiB", 0, "fits: ",
-         "\n  under a budget the largest batch.size is not sought: fit --max batch.size seeks it\n\n"},
+         "\n  headroom fit resnet50 --max batch.size -s execution.mode=graph -s "
+         "checkpoint.strategy=budget:6GiB\n"},
     };
     char *text = text_of(rows[_i].words, rows[_i].exit_code);
     ck_assert_msg(strncmp(text, rows[_i].begins, strlen(rows[_i].begins)) == 0, "%s", text);
