@@ -440,6 +440,26 @@ static app *with_points(const double mib[], const double seconds[], uint32_t cou
     return a;
 }
 
+// Of long rows that differ in what stands last otherwise, the difference is seen at 80 columns.
+START_TEST(what_tells_a_row_from_those_beside_it_comes_first)
+{
+#define LONG                                                                                                 \
+    "precision.policy=mixed_bfloat16 optimizer.kind=adafactor checkpoint.strategy=selective "                \
+    "offload.optimizer=on offload.activations=on allocator.kind=caching"
+    static const char *const knobs[] = {"", LONG " execution.fuse=off", LONG " execution.fuse=on", LONG};
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "0");
+    fit_begin(&a->feed.fit, &a->feed.knobs, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        tell(a, i, knobs[i], 60 - 10 * i, 0.04 + 0.01 * i, i == 3);
+    }
+    ck_assert(shows(a, "best no fuse ~"));
+    ck_assert(shows(a, "best fuse ~"));
+    screen_close(a);
+#undef LONG
+}
+END_TEST
+
 START_TEST(points_of_one_place_are_drawn_apart_and_more_are_counted)
 {
     double mib[64] = {50, 20}, seconds[64] = {0.05, 0.04};
@@ -522,6 +542,7 @@ SUITE_MAIN("tui fit", the_fit_looks_as_agreed, what_changes_what_is_learned_look
            the_doctor_does_not_offer_what_changes_what_is_learned,
            a_row_says_all_that_differs_and_begins_with_it, a_lower_bound_is_marked_as_one,
            a_split_batch_is_marked_where_batches_are_normalised,
+           what_tells_a_row_from_those_beside_it_comes_first,
            points_of_one_place_are_drawn_apart_and_more_are_counted, the_name_of_the_limit_hides_no_point,
            an_axis_is_logarithmic_where_its_ends_are_far_apart_and_says_so,
            before_the_first_point_and_where_nothing_can_be_planned_it_says_so,

@@ -78,7 +78,7 @@ static void cell(const void *of, size_t row, unsigned column, char text[TABLE_CE
                                                 : "no");
         return;
     case COLUMN_KNOBS:
-        if (fit_short(p, text)[0] == '\0') {
+        if (fit_short(&f->fit, row, text)[0] == '\0') {
             snprintf(text, TABLE_CELL_MAX, "as they are");
         }
         return;

@@ -15,8 +15,8 @@ const char *fit_at_least(const hr_whatif *plan);
 byte_unit fit_unit(const feed *f); // of both panes
 pane_request fit_enter(const pane_view *v, void *own);
 void fit_say(const pane_view *v, char text[PANE_TEXT_MAX]);
-// The knobs in which a point differs, as short as can be; ~ stands before what changes what is learned.
-const char *fit_short(const hr_fit_point *point, char text[TABLE_CELL_MAX]);
+// The knobs in which the point of a row differs, as short as can be; ~ stands before what changes what is learned.
+const char *fit_short(const fit_points *fit, size_t row, char text[TABLE_CELL_MAX]);
 bool fit_copy(const pane_view *v, char *text, size_t size); // "-s key=value …" of the picked point
 
 #endif

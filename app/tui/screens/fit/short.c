@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A point in its row: every knob that FIT turns and that differs, as short as it can be understood, what changes what is learned first. Its
-// pairs stand whole below.
+// A point in its row: every knob that FIT turns and that differs, as short as it can be understood, what changes what is learned first. Of a row
+// that may be cut off, what tells it from those beside it stands before that. Its pairs stand whole below.
 #include <stdio.h>
 #include <string.h>
 
@@ -64,14 +64,56 @@ static size_t put_word(char *text, size_t size, bool first, int at, const hr_fit
     return length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
 }
 
-const char *fit_short(const hr_fit_point *point, char text[TABLE_CELL_MAX])
+// A batch's two are one word.
+static hr_knob_id told_with(hr_knob_id id)
 {
+    return id == HR_KNOB_BATCH_ACCUMULATE ? HR_KNOB_BATCH_SIZE : id;
+}
+
+static bool is_alike(const hr_fit_point *a, const hr_fit_point *b, hr_knob_id id)
+{
+    char one[HR_KNOB_TEXT_MAX] = "", other[HR_KNOB_TEXT_MAX] = "";
+    (void)value_of(a->knobs, id, one);
+    (void)value_of(b->knobs, id, other);
+    return strcmp(one, other) == 0;
+}
+
+// From how many of the rows above and below it this knob tells the row.
+static int tells(const fit_points *fit, size_t row, hr_knob_id id)
+{
+    const hr_fit_point *own = &fit->point[fit->order[row]];
+    return (row > 0 && !is_alike(own, &fit->point[fit->order[row - 1]], told_with(id))) +
+           (row + 1 < fit->count && !is_alike(own, &fit->point[fit->order[row + 1]], told_with(id)));
+}
+
+enum {
+    BESIDE = 2,
+    ANY = -1,
+    ALL_SEEN_BYTES = 46
+}; // rows beside it; a row that 80 columns do not cut
+
+static size_t put_words(const fit_points *fit, size_t row, int telling, size_t used,
+                        char text[TABLE_CELL_MAX])
+{
+    const hr_fit_point *point = &fit->point[fit->order[row]];
     char value[HR_KNOB_TEXT_MAX];
-    size_t used = 0;
-    text[0] = '\0';
     for (int k = 0; k < SHORTS; k++) {
-        if (value_of(point->knobs, shorts[k].id, value)) {
+        if (value_of(point->knobs, shorts[k].id, value) &&
+            (telling == ANY || tells(fit, row, shorts[k].id) == telling)) {
             used += put_word(text + used, TABLE_CELL_MAX - used, used == 0, k, point, value);
+        }
+    }
+    return used;
+}
+
+const char *fit_short(const fit_points *fit, size_t row, char text[TABLE_CELL_MAX])
+{
+    text[0] = '\0';
+    size_t used = put_words(fit, row, ANY, 0, text);
+    if (used > ALL_SEEN_BYTES) {
+        used = 0;
+        for (int telling = BESIDE; telling >= 0; telling--) {
+            used = put_words(fit, row, telling, used, text);
         }
     }
     return text;
