@@ -155,6 +155,18 @@ outcome program_interrupt(const char *words, int signal_number)
     return program_meddle(words, send_signal, &signal_number);
 }
 
+outcome program_interrupt_after(const char *words, double seconds, int signal_number)
+{
+    int out = memfd_create("stdout", MFD_CLOEXEC), err = memfd_create("stderr", MFD_CLOEXEC);
+    const struct timespec pause = {.tv_sec = (time_t)seconds,
+                                   .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    ck_assert(out >= 0 && err >= 0);
+    const pid_t child = start(passive, words, out, err);
+    nanosleep(&pause, NULL);
+    kill(child, signal_number);
+    return finish(child, out, err);
+}
+
 void outcome_deinit(outcome *o)
 {
     free(o->out);

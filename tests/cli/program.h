@@ -23,6 +23,8 @@ outcome program_run(const char *words);
 outcome program_run_with(const char *setting, const char *words);
 // As program_run; sends `signal_number` once stderr has something in it.
 outcome program_interrupt(const char *words, int signal_number);
+// The same so long after its start, of a command that says nothing meanwhile.
+outcome program_interrupt_after(const char *words, double seconds, int signal_number);
 // The same, but for what is done then.
 outcome program_meddle(const char *words, void (*meddle)(pid_t child, void *context), void *context);
 void outcome_deinit(outcome *o);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `headroom fit`: what it answers is what a plan says, and what a run then holds.
 #include <check.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,22 @@ START_TEST(a_time_that_nobody_measured_is_estimated_and_the_fastest_is_first)
                   json_number_value(json_object_get(point, "step_seconds")) >= least);
     }
     json_decref(document);
+}
+END_TEST
+
+// A search of some ten seconds; what it had found is the answer.
+START_TEST(an_interruption_prints_what_was_found)
+{
+    static const char words[] = "fit gpt2_124m --card rtx3060-12g --json";
+    outcome o = program_interrupt_after(words, 2, SIGINT);
+    assert_exit(&o, words, 130);
+    if (o.out[0] != '\0') { // otherwise it came before the first plan
+        json_t *document = assert_json(&o, words);
+        ck_assert(json_is_true(json_object_get(document, "interrupted")));
+        ck_assert_uint_ge(json_array_size(json_object_get(document, "points")), 1);
+        json_decref(document);
+    }
+    outcome_deinit(&o);
 }
 END_TEST
 
@@ -396,6 +413,7 @@ int main(void)
     Suite *suite = suite_create("fit");
     TCase *tc = tcase_create("all");
     tcase_set_timeout(tc, 300);
+    tcase_add_test(tc, an_interruption_prints_what_was_found);
     tcase_add_loop_test(tc, every_point_is_a_plan_and_the_fastest_is_the_fastest, 0,
                         HEADROOM_SANITIZED ? 1 : (int)(sizeof cases / sizeof *cases));
     tcase_add_loop_test(tc, a_time_that_nobody_measured_is_estimated_and_the_fastest_is_first, 0,
