@@ -50,9 +50,9 @@ bool cost_is_product(cost_family family)
 
 // ---- lanes ----------------------------------------------------------------------------------------------------
 
-hr_status timeline_init(timeline *t, const program *p, hr_err *err)
+hr_status timeline_init(timeline *t, const device_ops *device, const program *p, hr_err *err)
 {
-    *t = (timeline){0};
+    *t = (timeline){.in_order = device->in_order};
     for (uint32_t n = 0; n < p->instr_count; n++) {
         const instr *i = &p->instrs[n];
         if (i->op == HR_OP_RECORD && (uint32_t)i->attr.slot >= t->event_count) {
@@ -99,7 +99,7 @@ static uint64_t issue(timeline *t, uint64_t *lane, uint64_t issue_ns)
 
 uint64_t timeline_add(timeline *t, const instr *i, uint64_t duration_ns, uint64_t issue_ns)
 {
-    uint64_t *lane = &t->lane_ns[i->lane], *compute = &t->lane_ns[HR_LANE_COMPUTE];
+    uint64_t *compute = &t->lane_ns[HR_LANE_COMPUTE], *lane = t->in_order ? compute : &t->lane_ns[i->lane];
     const uint32_t event = (uint32_t)i->attr.slot;
     const bool holds = i->op == HR_OP_INPUT || i->op == HR_OP_READ;
     raise_to(lane, holds ? *compute : 0);
@@ -113,7 +113,7 @@ uint64_t timeline_add(timeline *t, const instr *i, uint64_t duration_ns, uint64_
         raise_to(compute, *lane);
         raise_to(&t->host_ns, i->op == HR_OP_READ ? *lane : 0);
     }
-    return duration_ns + (holds || i->lane == HR_LANE_COMPUTE ? stood_ns : 0);
+    return duration_ns + (holds || lane == compute ? stood_ns : 0);
 }
 
 uint64_t timeline_end_ns(const timeline *t)
@@ -232,12 +232,13 @@ static void play_step(player *y)
     play_range(y, from, y->p->instr_count);
 }
 
-static hr_status play(const program *p, const told *of, int side, double *seconds, hr_err *err)
+static hr_status play(const device_ops *device, const program *p, const told *of, int side, double *seconds,
+                      hr_err *err)
 {
     player y = {.p = p, .of = of, .side = side};
-    hr_status status = timeline_init(&y.now, p, err);
+    hr_status status = timeline_init(&y.now, device, p, err);
     if (status == HR_OK) {
-        status = timeline_init(&y.before, p, err);
+        status = timeline_init(&y.before, device, p, err);
     }
     if (status == HR_OK) {
         play_step(&y);
@@ -270,11 +271,11 @@ hr_status cost_step_times(const device_ops *device, void *context, const program
     }
     told *of = ask_all(device, context, p);
     hr_status status =
-        of != NULL ? play(p, of, 0, &out->seconds, err)
+        of != NULL ? play(device, p, of, 0, &out->seconds, err)
                    : HR_FAIL(err, NOMEM, "no host memory for the times of %u instructions", p->instr_count);
     if (status == HR_OK && device->spread != NULL) {
-        status = play(p, of, -1, &out->low_seconds, err);
-        status = status == HR_OK ? play(p, of, 1, &out->high_seconds, err) : status;
+        status = play(device, p, of, -1, &out->low_seconds, err);
+        status = status == HR_OK ? play(device, p, of, 1, &out->high_seconds, err) : status;
     }
     hr_free(of);
     return status;

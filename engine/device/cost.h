@@ -8,7 +8,8 @@
 //
 // A lane works off its instructions in their order, beside the other lanes, and none before the host has issued it; the
 // host runs ahead of the lanes until it READs. WAIT moves its lane to where RECORD saw the other one. INPUT and READ hold
-// the compute lane up: the step does not go on without them. The step ends with its last lane.
+// the compute lane up: the step does not go on without them. The step ends with its last lane. What a device
+// runs in order (device_ops.in_order) is all on the compute lane.
 #ifndef DEVICE_COST_H
 #define DEVICE_COST_H
 
@@ -32,13 +33,14 @@ bool cost_is_product(cost_family family);
 typedef struct timeline {
     uint64_t lane_ns[HR_LANE_COUNT];
     uint64_t host_ns;   // the host has issued everything so far
+    bool in_order;      // of the device: everything is on the compute lane
     bool waited;        // since `waited` was last false a lane stood still until the host issued something
     uint64_t *event_ns; // [event_count] when RECORD saw its lane; 0 before
     uint32_t event_count;
 } timeline;
 
 // NOMEM only.
-HR_MUST_CHECK hr_status timeline_init(timeline *t, const program *p, hr_err *err);
+HR_MUST_CHECK hr_status timeline_init(timeline *t, const device_ops *device, const program *p, hr_err *err);
 void timeline_deinit(timeline *t);
 void timeline_begin(timeline *t); // of another step
 // What it adds to the compute lane, or to a copy's own: its duration, and before it what the compute lane waited for the

@@ -366,8 +366,8 @@ static hr_status bind(executor *x, bound *b, const program *p, hr_err *err)
         return HR_OK;
     }
     if (x->device->simulated) {
-        HR_TRY(timeline_init(&b->lanes, p, err));
-        HR_TRY(timeline_init(&b->before_round, p, err));
+        HR_TRY(timeline_init(&b->lanes, x->device, p, err));
+        HR_TRY(timeline_init(&b->before_round, x->device, p, err));
     }
     return x->device->load(x->device_context, p, &b->kernels, err);
 }

@@ -96,7 +96,7 @@ static bool list_instrs(step_plan_draft *d)
     text scratch = {0};
     FILE *stream = text_stream(&scratch);
     timeline t;
-    const bool timed = timeline_init(&t, d->p, NULL) == HR_OK;
+    const bool timed = timeline_init(&t, d->c->device, d->p, NULL) == HR_OK;
     const bool done =
         timed && stream != NULL && describe_instrs(d, stream, &scratch, tells_time(d->c) ? &t : NULL);
     timeline_deinit(&t);

@@ -32,13 +32,24 @@ static uint64_t bytes_as_ns(void *context, const program *p, const instr *i)
 static const device_ops device = {
     .name = "test", .time_basis = knows, .duration_ns = flops_as_ns, .issue_ns = bytes_as_ns};
 
-static double seconds_of(const instr *instrs, uint32_t count)
+static const device_ops in_order = {.name = "in order",
+                                    .in_order = true,
+                                    .tells_time = knows,
+                                    .duration_ns = flops_as_ns,
+                                    .issue_ns = bytes_as_ns};
+
+static double seconds_on(const device_ops *on, const instr *instrs, uint32_t count)
 {
     const program p = {.instrs = instrs, .instr_count = count};
     bool timed = true;
     double seconds = 0;
-    ck_assert_int_eq(cost_step_seconds(&device, &timed, &p, &seconds, NULL), HR_OK);
+    ck_assert_int_eq(cost_step_seconds(on, &timed, &p, &seconds, NULL), HR_OK);
     return seconds;
+}
+
+static double seconds_of(const instr *instrs, uint32_t count)
+{
+    return seconds_on(&device, instrs, count);
 }
 
 #define NS(...)                                                                                              \
@@ -79,6 +90,19 @@ START_TEST(a_wait_joins_the_lanes)
     is(NS(OFFLOAD(10), RECORD(D2H, 0), COMPUTE(40), WAIT(COMPUTE, 0), COMPUTE(5)), 45);
     is(NS(COMPUTE(6), RECORD(COMPUTE, 1), WAIT(D2H, 1), OFFLOAD(10), COMPUTE(4)), 16);
     is(NS(COMPUTE(6), OFFLOAD(10), RECORD(D2H, 0), OFFLOAD(10), WAIT(COMPUTE, 0), COMPUTE(5)), 20);
+}
+END_TEST
+
+// As the cores of this machine do: a copy is an instruction like the others.
+START_TEST(a_copy_is_beside_nothing_where_all_runs_in_order)
+{
+    const instr list[] = {OFFLOAD(10), RECORD(D2H, 0), COMPUTE(4), WAIT(COMPUTE, 0), FETCH(8), COMPUTE(5)};
+    const device_ops *cpu = NULL, *reference = NULL;
+    is(seconds_on(&in_order, list, sizeof list / sizeof *list) * 1e9, 27);
+    is(seconds_of(list, sizeof list / sizeof *list) * 1e9, 15);
+    ck_assert_int_eq(device_find("reference", &reference, NULL), HR_OK);
+    ck_assert(reference->in_order);
+    ck_assert(device_find("cpu", &cpu, NULL) != HR_OK || cpu->in_order);
 }
 END_TEST
 
@@ -247,6 +271,10 @@ START_TEST(random_programs_take_what_the_judge_says)
         unrolled[long_count++] = list[count++] = any_instr(&d);
     }
     is(seconds_of(list, count) * 1e9, (double)judged(unrolled, (int)long_count));
+    for (uint32_t k = 0; k < long_count; k++) {
+        unrolled[k].lane = HR_LANE_COMPUTE;
+    }
+    is(seconds_on(&in_order, list, count) * 1e9, (double)judged(unrolled, (int)long_count));
 }
 END_TEST
 
@@ -257,6 +285,7 @@ int main(void)
     tcase_add_test(all, one_lane_adds_up);
     tcase_add_test(all, a_copy_runs_beside_the_arithmetic);
     tcase_add_test(all, a_wait_joins_the_lanes);
+    tcase_add_test(all, a_copy_is_beside_nothing_where_all_runs_in_order);
     tcase_add_test(all, the_step_waits_for_its_input);
     tcase_add_test(all, rounds_count);
     tcase_add_test(all, nothing_runs_before_the_host_has_issued_it);

@@ -272,6 +272,7 @@ static hr_status cpu_run_instr(void *context, void *kernels, uint32_t at, void *
 
 const device_ops device_cpu = {
     .name = "cpu",
+    .in_order = true,
     .line = "this machine's cores through oneDNN, float32, under a capped virtual card",
     .open = cpu_open,
     .close = cpu_close,

@@ -502,6 +502,7 @@ static double reference_spread(void *context, const instr *i)
 
 const device_ops device_reference = {
     .name = "reference",
+    .in_order = true,
     .line = "plain C loops in float64 on one thread: slow, and the judge of every other device",
     .open = reference_open,
     .close = reference_close,
