@@ -281,7 +281,9 @@ static const hr_knob_row rows[] = {
         .explanation =
             "Saved activations are copied to the host behind their last use in forward and come back before "
             "their first use in backward: memory for bytes over the link, in both directions, every step. "
-            "What is small, or needed again at once, stays."},
+            "What is small, or needed again at once, stays. Under checkpoint.strategy=budget:SIZE only what SIZE leaves no room for goes, "
+            "each value the cheaper way: to the host and back while the link is idle, or computed again; where that is not enough, all that "
+            "waits goes."},
     ROW(OFFLOAD_OPTIMIZER, CHOICE, "off", "")
         .choices = OFF_ON,
         .line = "optimizer state lives in host memory and comes for its update only",
@@ -294,7 +296,7 @@ static const hr_knob_row rows[] = {
         .line = "instructions between a copy and the one that needs it done",
         .explanation =
             "A copy runs beside the arithmetic. More instructions between hide it better, and keep more of "
-            "what is on its way in memory.",
+            "what is on its way in memory. Single values that a budget sends go by the time that the link takes instead.",
         .applies = "with offload.activations or offload.optimizer on"},
     ROW(EXECUTION_AS, CHOICE, "headroom", "")
         .choices = {"headroom", "pytorch", "tensorflow"},

@@ -11,9 +11,10 @@
 #include "program/checkpoint_ways.h"
 
 // A step of a way: the index of an instruction that runs, again where it ran before; or a tensor with one of these bits: what lies in
-// its storage is let go of, or nobody would read it any more.
-#define CHECKPOINT_GOES UINT32_C(0x80000000)
-#define CHECKPOINT_ENDS UINT32_C(0x40000000)
+// its storage is let go of, or nobody would read it any more, or, before all else, is sent to the host for backward.
+#define CHECKPOINT_GOES   UINT32_C(0x80000000)
+#define CHECKPOINT_ENDS   UINT32_C(0x40000000)
+#define CHECKPOINT_LEAVES UINT32_C(0x20000000)
 
 // Adds to `out`, which is empty, the ways that are found, the cheapest first, each lower than the one before it. may_drop, [tensors]:
 // what can be made again at all. The budget is only noted (at_most_bytes). NOMEM only.

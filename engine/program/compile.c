@@ -236,6 +236,7 @@ static hr_status compile_as(const draft_request *r, program **out, hr_err *err)
         .batch = r->batch,
         .way = r->way,
         .ways = r->ways,
+        .sends_all = r->sends_all,
         .ahead = r->mode == PROGRAM_EVALUATE ? 0 : hr_knob_batches_ahead(knobs),
     };
     *out = NULL;
@@ -265,7 +266,12 @@ static hr_status compile_as(const draft_request *r, program **out, hr_err *err)
 static hr_status compile(const hr_model *model, const hr_knobs *knobs, program_mode mode, uint32_t batch,
                          const hr_target *target, program **out, hr_err *err)
 {
-    const draft_request r = {.model = model, .knobs = knobs, .mode = mode, .batch = batch, .target = target};
+    const draft_request r = {.model = model,
+                             .knobs = knobs,
+                             .mode = mode,
+                             .batch = batch,
+                             .target = target,
+                             .sends_all = hr_knob_is(knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on")};
     checkpoint_strategy s;
     *out = NULL;
     HR_TRY(checkpoint_strategy_of(knobs, &s, err));

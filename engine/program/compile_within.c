@@ -27,7 +27,9 @@ static void rounded_up(uint64_t bytes, char text[HR_BYTES_TEXT_MAX])
 }
 
 typedef struct attempt {
-    const draft_request *r;
+    draft_request
+        r; // what ways are compiled of: the asked one, but that first nothing is sent except what a way says
+    bool may_send;
     draft_compiler compile;
     uint64_t budget_bytes;
     target_judgement least; // the smallest peak so far
@@ -108,8 +110,8 @@ static hr_status compile_one(attempt *a, const draft_request *r, program **fit, 
 
 static hr_status try_cut(attempt *a, const char *strategy, hr_err *err)
 {
-    hr_knobs knobs = *a->r->knobs;
-    draft_request request = *a->r;
+    hr_knobs knobs = *a->r.knobs;
+    draft_request request = a->r;
     program *p;
     uint64_t cost;
     request.knobs = &knobs;
@@ -134,7 +136,7 @@ static void take_cut(attempt *a, program **out)
 // *out is NULL where it needs more. A cut comes before the first way that costs as much.
 static hr_status try_way(attempt *a, const checkpoint_way *way, program **out, hr_err *err)
 {
-    draft_request request = *a->r;
+    draft_request request = a->r;
     uint64_t cost;
     request.way = way;
     HR_TRY(compile_one(a, &request, out, &cost, err));
@@ -161,7 +163,7 @@ static hr_status try_finer(attempt *a, uint64_t cost, bool far, program **out, h
 // The next ones. A step without backward has none.
 static hr_status find_ways(attempt *a, checkpoint_ways *ways, hr_err *err)
 {
-    draft_request request = *a->r;
+    draft_request request = a->r;
     program *plain = NULL;
     request.ways = ways;
     const hr_status status = a->compile(&request, &plain, err);
@@ -211,14 +213,32 @@ static hr_status try_ladder(attempt *a, checkpoint_ways *ways, program **out, hr
     return HR_OK;
 }
 
-static hr_status try_all(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
+// Ways that recompute and send what is worth it; where none keeps the budget, all that waits goes to the host.
+static hr_status try_ways(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
 {
     HR_TRY(try_way(a, NULL, out, err));
     if (*out == NULL) {
         HR_TRY(try_ladder(a, ways, out, err));
     }
-    if (*out == NULL) {
-        HR_TRY(try_lowest(a, ways, out, err));
+    return *out == NULL ? try_lowest(a, ways, out, err) : HR_OK;
+}
+
+static void begin_anew(attempt *a, checkpoint_ways *ways)
+{
+    checkpoint_ways_deinit(ways);
+    checkpoint_ways_deinit(a->finer);
+    *ways = (checkpoint_ways){.count = 0};
+    *a->finer = (checkpoint_ways){.by_value = true};
+    a->at = 0;
+}
+
+static hr_status try_all(attempt *a, checkpoint_ways *ways, program **out, hr_err *err)
+{
+    HR_TRY(try_ways(a, ways, out, err));
+    if (*out == NULL && a->may_send) {
+        begin_anew(a, ways);
+        a->r.sends_all = true;
+        HR_TRY(try_ways(a, ways, out, err));
     }
     if (*out == NULL && a->unfit != NULL) {
         *out = a->unfit; // who holds it says by how much it does not fit
@@ -236,7 +256,8 @@ hr_status draft_compile_within(const draft_request *r, draft_compiler compile, u
 {
     checkpoint_ways *ways = hr_calloc(1, sizeof *ways);
     checkpoint_ways *finer = hr_calloc(1, sizeof *finer);
-    attempt a = {.r = r,
+    attempt a = {.r = *r,
+                 .may_send = r->sends_all,
                  .compile = compile,
                  .budget_bytes = budget_bytes,
                  .least = {UINT64_MAX, false},
@@ -247,6 +268,7 @@ hr_status draft_compile_within(const draft_request *r, draft_compiler compile, u
         hr_free(finer);
         return HR_FAIL(err, NOMEM, "no host memory for the ways to stay within a budget");
     }
+    a.r.sends_all = false;
     finer->by_value = true;
     const hr_status status = try_all(&a, ways, out, err);
     program_destroy(a.unfit);

@@ -13,7 +13,13 @@ HR_MUST_CHECK hr_status draft_costs(const draft *d, uint64_t *cost, hr_err *err)
 // The same in operations, whatever the judge knows.
 HR_MUST_CHECK hr_status draft_operations(const draft *d, uint64_t *cost, hr_err *err);
 
-// Of all that a compiled step runs again.
+// One copy over the link, on a lane of its own; an eighth more than it takes alone.
+uint64_t copy_cost(const hr_target *target, uint64_t bytes);
+// A copy that nothing waits for costs this part of itself.
+enum { COPY_PART = 64 };
+
+// Of all that a compiled step runs again, of its copies to the host and back, and of what these hold up: they cannot be hidden behind
+// more than forward on the way out, and more than backward on the way back.
 uint64_t program_cost_again(const hr_target *target, const program *p);
 
 #endif

@@ -45,6 +45,7 @@ typedef struct draft {
     uint32_t batch;
     const checkpoint_way *way; // that is taken under a budget; NULL: nothing is dropped
     checkpoint_ways *ways;     // to be found, and none is taken; NULL: not asked for
+    bool sends_all;            // offload.activations=on is of all that waits, not of what a way says
     hr_dtype real;             // type of weights and activations under precision.policy
     hr_dtype compute; // what operations compute and activations are; `real` is the type of the variables
     draft_scaling scaling;
@@ -145,6 +146,7 @@ typedef struct draft_request {
     const hr_target *target;
     const checkpoint_way *way; // as in the draft
     checkpoint_ways *ways;
+    bool sends_all;
 } draft_request;
 
 typedef hr_status (*draft_compiler)(const draft_request *r, program **out, hr_err *err);

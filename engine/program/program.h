@@ -43,6 +43,7 @@ typedef struct tensor {
     bool persistent;
     bool saved;          // kept from forward to backward
     bool dropped;        // made again for backward: no tape keeps it
+    bool leaves;         // for the host in forward, and comes back: a budget has it so
     bool of_teacher;     // a weight or statistic of the teacher: no save holds it
     uint32_t held_until; // eager: id of the instruction whose end its tape lives to see; 0: none
     float initial;       // persistent tensors that are no parameter: every element at build

@@ -11,7 +11,7 @@
 
 #include "base/host_mem.h"
 #include "program/compile.h"
-#include "program/model_from_text.h"
+#include "program/drawn_network.h"
 
 enum {
     BATCH = 64,
@@ -22,8 +22,7 @@ enum {
     FLOORS = HEADROOM_SANITIZED ? 4 : 20,
     PLACES = HEADROOM_SANITIZED ? 6 : 20,
     STEP = 20,
-    LONG = 36,
-    TEXT = 8192
+    LONG = 36
 };
 
 static hr_status ask_nothing(void *context, const op_query *q, uint64_t limit, target_answer *out,
@@ -84,12 +83,6 @@ static const hr_target exact_target = {
     .name = "nothing", .key = 77, .ask = ask_nothing, .fuses = fuses_nothing};
 static const hr_target rough_target = {
     .name = "nothing", .key = 77, .judge = &rough, .ask = ask_nothing, .fuses = fuses_nothing};
-
-static uint64_t draw(uint64_t *state, uint64_t below)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (*state >> 33) % below;
-}
 
 static hr_status compile_on_tape(const hr_model *model, const hr_target *target, const char *strategy,
                                  const char *tape, bool eager, program **out, hr_err *err)
@@ -155,7 +148,7 @@ static measured within(const hr_model *model, const hr_target *target, uint64_t 
 
 static hr_model *draw_chain(uint64_t seed, uint32_t layers)
 {
-    char text[TEXT];
+    char text[DRAWN_TEXT];
     uint64_t state = seed;
     int at = snprintf(text, sizeof text,
                       "device: {vram: 1GiB}\nmodel:\n  input: {shape: [1, 1, 8]}\n  classes: 4\n"
@@ -202,45 +195,6 @@ START_TEST(chains_are_as_cheap_as_the_best_of_all_lists_at_the_peak_of_each)
 END_TEST
 
 // ---- any network --------------------------------------------------------------------------------------------------
-
-// Convolutions, normalisations, and here and there a sum with what was the same size before.
-static hr_model *draw_network(uint64_t seed)
-{
-    char text[TEXT];
-    uint64_t state = seed;
-    uint32_t names = 0, same = 0;
-    int at = snprintf(text, sizeof text,
-                      "device: {vram: 1GiB}\nmodel:\n  input: {shape: [8, 8, 3]}\n  classes: 4\n"
-                      "  layers:\n");
-    const uint32_t layers = 3 + (uint32_t)draw(&state, 24);
-    uint64_t filters = 0;
-    for (uint32_t l = 0; l < layers; l++) {
-        const size_t left = sizeof text - (size_t)at;
-        const uint64_t kind = filters == 0 ? 0 : draw(&state, 4);
-        if (kind <= 1) {
-            const uint64_t wanted = filters != 0 && draw(&state, 3) != 0 ? filters : 4 + draw(&state, 28);
-            same = wanted == filters ? same : names;
-            filters = wanted;
-            at += snprintf(text + at, left,
-                           "    - {name: l%" PRIu32 ", kind: conv2d, filters: %" PRIu64
-                           ", kernel: 3, padding: 1, bias: false}\n",
-                           names, filters);
-        } else if (kind == 2) {
-            at += snprintf(text + at, left,
-                           "    - {name: l%" PRIu32 ", kind: batch_norm, activation: relu}\n", names);
-        } else if (same + 1 < names) {
-            at += snprintf(text + at, left,
-                           "    - {name: l%" PRIu32 ", kind: add, inputs: [l%" PRIu32 ", l%" PRIu32 "]}\n",
-                           names, names - 1, same + (uint32_t)draw(&state, names - 1 - same));
-        } else {
-            continue;
-        }
-        names++;
-    }
-    snprintf(text + at, sizeof text - (size_t)at,
-             "    - {name: gap, kind: global_avg_pool}\n    - {name: out, kind: dense, units: 4}\n");
-    return model_from_text(text);
-}
 
 START_TEST(no_step_is_above_its_budget_and_none_is_higher_under_a_smaller_one)
 {
@@ -355,7 +309,7 @@ static uint64_t smallest(const hr_model *model, bool eager)
 START_TEST(a_long_chain_comes_below_all_that_recompute_a_layer_once)
 {
     const bool eager = _i % 2 == 1;
-    char text[TEXT];
+    char text[DRAWN_TEXT];
     int at = snprintf(text, sizeof text,
                       "device: {vram: 1GiB}\nmodel:\n  input: {shape: [1, 1, 64]}\n  classes: 64\n"
                       "  layers:\n    - {kind: flatten}\n");

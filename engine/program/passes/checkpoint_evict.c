@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One way through a step: what is let go of where there is no room, and what runs again before it is read.
 #include "program/checkpoint_evict.h"
 
 #include <math.h>
@@ -6,23 +7,7 @@
 
 #include "program/evictor.h"
 
-enum { LEVELS = 80, LEVEL = 32, FORWARDS_MOST = 3, OFFLOADED_MOST = 16 };
-
-typedef enum evict_worth { BY_BYTES, BY_SOME_TIME, BY_TIME } evict_worth;
-
-// What is tried under each budget: forward leaves some of it to backward, and a value is worth its bytes, or these by the time until it
-// is read, or by the root of it. `apart`: a value costs what it alone adds where everything is made again that backward reads, in the
-// time of the device; an attention's result is then dearer than its operands. Otherwise it costs what has gone before it, too, in
-// operations, which finds lower peaks.
-static const struct {
-    uint32_t quarters; // of the budget in forward
-    evict_worth worth;
-    bool apart;
-} rules[] = {{4, BY_BYTES, false},     {4, BY_SOME_TIME, false}, {4, BY_TIME, false},
-             {3, BY_BYTES, false},     {3, BY_SOME_TIME, false}, {2, BY_BYTES, false},
-             {2, BY_SOME_TIME, false}, {1, BY_BYTES, false},     {1, BY_SOME_TIME, false},
-             {4, BY_BYTES, true},      {4, BY_SOME_TIME, true},  {3, BY_BYTES, true},
-             {3, BY_SOME_TIME, true},  {2, BY_BYTES, true}};
+enum { FORWARDS_MOST = 3 };
 
 // ---- letting go -------------------------------------------------------------------------------------------------
 
@@ -31,7 +16,7 @@ static void appear(evictor *e, uint32_t v, bool held)
     evict_state *s = &e->states[v];
     s->alive = true;
     s->held = held;
-    if (e->values[v].droppable) {
+    if (evict_can_be_made(e, v)) {
         s->place = e->listed_count;
         e->listed[e->listed_count++] = v;
     }
@@ -43,7 +28,7 @@ static hr_status vanish(evictor *e, uint32_t v, uint32_t how, hr_err *err)
     evict_state *s = &e->states[v];
     s->alive = s->held = false;
     e->live_bytes -= e->values[v].bytes;
-    if (!e->values[v].droppable) {
+    if (!evict_can_be_made(e, v)) {
         return HR_OK; // it lives on for whoever reads it to run again
     }
     uint32_t *step = vec_push(&e->steps);
@@ -78,11 +63,11 @@ static bool is_missing(const evictor *e, uint32_t t, uint32_t v)
 {
     const uint32_t from = e->value_of[t];
     const bool made_anyway = e->apart && from != HR_NO_ID && e->values[from].asked != HR_NO_ID;
-    return from == v || (from != HR_NO_ID && !e->there[t] && !made_anyway);
+    const bool there = from == HR_NO_ID || e->there[t] || e->states[from].away;
+    return from == v || (!there && !made_anyway);
 }
 
-// Of making the value again from what is there but it. More than `most` is as good as any.
-static uint64_t cost_again(evictor *e, uint32_t v, uint64_t most)
+uint64_t evict_cost_again(evictor *e, uint32_t v, uint64_t most)
 {
     uint64_t sum = 0;
     uint32_t depth = 0;
@@ -109,7 +94,7 @@ static double cost_below(evictor *e, uint32_t v, double most)
 {
     evict_state *s = &e->states[v];
     if (s->known != e->reruns || (double)s->cost < most) {
-        s->cost = cost_again(e, v, most < 0x1p62 ? (uint64_t)most : UINT64_MAX);
+        s->cost = evict_cost_again(e, v, most < 0x1p62 ? (uint64_t)most : UINT64_MAX);
         s->known = e->reruns;
     }
     return (double)s->cost;
@@ -126,7 +111,7 @@ static double worth(const evictor *e, uint32_t v, uint32_t now)
     const uint32_t next = next_use(e, v);
     const uint64_t then = e->until[next == HR_NO_ID ? e->d->instrs.count : next];
     const double time = then > e->until[now] ? (double)(then - e->until[now]) : 1;
-    return (double)e->values[v].bytes * (e->rule == BY_BYTES ? 1 : e->rule == BY_TIME ? time : sqrt(time));
+    return (double)e->values[v].bytes * (e->worth == BY_BYTES ? 1 : e->worth == BY_TIME ? time : sqrt(time));
 }
 
 // The value that nobody waits for and costs least for what it is worth; HR_NO_ID: none. `over` is one, too, though the instruction
@@ -207,11 +192,16 @@ static uint64_t new_bytes(const evictor *e, const instr *i)
     return sum;
 }
 
+static uint64_t room_at(const evictor *e, uint32_t now)
+{
+    return now < e->forward_count ? e->forward_budget_bytes : e->budget_bytes;
+}
+
 // Makes room for instruction n. *over: the value that its result is written over; HR_NO_ID.
 static hr_status make_room(evictor *e, uint32_t n, uint32_t now, uint32_t *over, hr_err *err)
 {
     const instr *i = &e->d->instrs.data[n];
-    const uint64_t room = now < e->forward_count ? e->forward_budget_bytes : e->budget_bytes;
+    const uint64_t room = room_at(e, now);
     await(e, i, false);
     const uint32_t may = find_over(e, i);
     *over = may != HR_NO_ID && dies(e, may) ? may : HR_NO_ID;
@@ -269,6 +259,80 @@ static hr_status run(evictor *e, uint32_t n, uint32_t now, hr_err *err)
     return HR_OK;
 }
 
+// ---- on the host ------------------------------------------------------------------------------------------------
+
+static void note_there(const evictor *e, uint32_t v, bool there)
+{
+    for (uint32_t t = e->values[v].first_tensor; t != HR_NO_ID; t = e->sibling[t]) {
+        e->there[t] = there;
+    }
+}
+
+static void leave(evictor *e, uint32_t n)
+{
+    for (uint32_t v = e->sends.first_done[n]; v != HR_NO_ID; v = e->sends.next_done[v]) {
+        e->states[v].alive = e->states[v].held = false;
+        e->states[v].away = true;
+        e->live_bytes -= e->values[v].bytes;
+        note_there(e, v, false);
+    }
+}
+
+static hr_status bring_back(evictor *e, uint32_t v, uint32_t now, hr_err *err)
+{
+    const uint64_t bytes = e->values[v].bytes;
+    e->fails |= now < e->forward_count;
+    while (e->live_bytes + bytes > room_at(e, now)) {
+        const uint32_t least = choose(e, now, HR_NO_ID);
+        if (least == HR_NO_ID) {
+            break;
+        }
+        HR_TRY(vanish(e, least, CHECKPOINT_GOES, err));
+    }
+    e->live_bytes += bytes;
+    e->peak_bytes = e->live_bytes > e->peak_bytes ? e->live_bytes : e->peak_bytes;
+    e->states[v].away = false;
+    e->states[v].alive = true;
+    note_there(e, v, true);
+    return HR_OK;
+}
+
+static hr_status arrive(evictor *e, uint32_t n, hr_err *err)
+{
+    for (uint32_t v = e->sends.first_begin[n]; v != HR_NO_ID; v = e->sends.next_begin[v]) {
+        if (e->states[v].away) {
+            HR_TRY(bring_back(e, v, n, err));
+        }
+    }
+    return HR_OK;
+}
+
+// Instruction `now` asks for it, or one that runs again for that.
+static hr_status ask_for(evictor *e, uint32_t v, uint32_t now, hr_err *err)
+{
+    evict_state *s = &e->states[v];
+    if (now >= e->forward_count && s->needed == HR_NO_ID) {
+        s->needed = now;
+    }
+    return s->away ? bring_back(e, v, now, err) : HR_OK;
+}
+
+static hr_status begin_sends(evictor *e, hr_err *err)
+{
+    for (uint32_t k = 0; k < e->sends.count; k++) {
+        const uint32_t v = e->sends.copies[k].id;
+        uint32_t *step = vec_push(&e->steps);
+        if (step == NULL) {
+            return evictor_no_memory(e, err);
+        }
+        *step = e->values[v].first_tensor | CHECKPOINT_LEAVES;
+        e->states[v].needed = HR_NO_ID;
+    }
+    return HR_OK;
+}
+
+// ---- a way ------------------------------------------------------------------------------------------------------
+
 // Runs again what instruction `now` takes and is not there.
 static hr_status make_inputs(evictor *e, uint32_t now, hr_err *err)
 {
@@ -279,6 +343,9 @@ static hr_status make_inputs(evictor *e, uint32_t now, hr_err *err)
         await(e, i, true);
         for (uint32_t k = 0; k < i->in_count; k++) {
             const uint32_t t = i->in[k], n = e->writer[t];
+            if (e->value_of[t] != HR_NO_ID && e->sends.sent[e->value_of[t]]) {
+                HR_TRY(ask_for(e, e->value_of[t], now, err));
+            }
             if (e->value_of[t] != HR_NO_ID && !e->there[t] && !e->wanted[n]) {
                 e->wanted[n] = true;
                 first = n < first ? n : first;
@@ -310,124 +377,34 @@ static hr_status leave_tape(evictor *e, hr_err *err)
     return HR_OK;
 }
 
-// *ends: at a price that is worth knowing.
-static hr_status go_through(evictor *e, bool *ends, hr_err *err)
+// Instruction n at its own place.
+static hr_status take_turn(evictor *e, uint32_t n, hr_err *err)
+{
+    if (e->sends.count > 0) {
+        leave(e, n);
+        HR_TRY(arrive(e, n, err));
+    }
+    if (n == e->forward_count && e->apart) {
+        HR_TRY(leave_tape(e, err));
+    }
+    HR_TRY(make_inputs(e, n, err));
+    return run(e, n, n, err);
+}
+
+hr_status evictor_go_through(evictor *e, bool *ends, hr_err *err)
 {
     const uint64_t most = FORWARDS_MOST * e->forward_cost;
     e->live_bytes = e->peak_bytes = e->spent = 0;
     e->steps.count = e->listed_count = 0;
     e->reruns = 1;
+    e->fails = false;
     memset(e->states, 0, e->value_count * sizeof *e->states);
     memset(e->there, 0, e->d->tensors.count * sizeof *e->there);
-    for (uint32_t n = 0; n < e->d->instrs.count && e->spent <= most; n++) {
-        if (n == e->forward_count && e->apart) {
-            HR_TRY(leave_tape(e, err));
-        }
-        HR_TRY(make_inputs(e, n, err));
-        HR_TRY(run(e, n, n, err));
+    HR_TRY(begin_sends(e, err));
+    for (uint32_t n = 0; n < e->d->instrs.count && e->spent <= most && !e->fails; n++) {
+        HR_TRY(take_turn(e, n, err));
     }
-    *ends = e->spent <= most;
+    *ends = e->spent <= most && !e->fails;
+    e->spent += evictor_sends_cost(e);
     return HR_OK;
-}
-
-// ---- ways -------------------------------------------------------------------------------------------------------
-
-// Keeps the way that was gone, unless there is one as cheap and as low; those that it beats go.
-static hr_status add_way(evictor *e, checkpoint_ways *out, hr_err *err)
-{
-    uint32_t at = 0;
-    while (at < out->count && out->way[at].cost < e->spent) {
-        at++;
-    }
-    const bool as_low = at > 0 && out->way[at - 1].peak_bytes <= e->peak_bytes;
-    const bool same =
-        at < out->count && out->way[at].cost == e->spent && out->way[at].peak_bytes <= e->peak_bytes;
-    if (e->spent == 0 || as_low || same) {
-        return HR_OK;
-    }
-    uint32_t kept = at;
-    while (kept < out->count && out->way[kept].peak_bytes >= e->peak_bytes) {
-        kept++;
-    }
-    if (out->count - kept + at == CHECKPOINT_WAYS_MOST) {
-        return HR_OK;
-    }
-    checkpoint_way w = {.cost = e->spent,
-                        .peak_bytes = e->peak_bytes,
-                        .steps = arena_take(&out->memory, e->steps.count, sizeof *w.steps),
-                        .step_count = e->steps.count};
-    if (w.steps == NULL) {
-        return evictor_no_memory(e, err);
-    }
-    memcpy(w.steps, e->steps.data, e->steps.count * sizeof *w.steps);
-    memmove(&out->way[at + 1], &out->way[kept], (out->count - kept) * sizeof *out->way);
-    out->count = out->count - kept + at + 1;
-    out->way[at] = w;
-    return HR_OK;
-}
-
-// Under ever smaller budgets, as long as they are about kept.
-static hr_status find_by(evictor *e, uint64_t whole_bytes, checkpoint_ways *out, hr_err *err)
-{
-    bool ends = true;
-    uint64_t budget = whole_bytes;
-    e->peak_bytes = 0;
-    for (uint32_t k = 0; k < LEVELS && ends && e->peak_bytes / 2 < budget; k++) {
-        budget -= budget / LEVEL;
-        e->budget_bytes = budget;
-        e->forward_budget_bytes = budget / 4 * e->quarters;
-        HR_TRY(go_through(e, &ends, err));
-        if (ends) {
-            HR_TRY(add_way(e, out, err));
-        }
-    }
-    return HR_OK;
-}
-
-static hr_status find_all(evictor *e, checkpoint_ways *out, hr_err *err)
-{
-    bool ends;
-    evictor_weigh(e, e->cost);
-    e->forward_cost = e->until[e->forward_count];
-    e->budget_bytes = e->forward_budget_bytes = UINT64_MAX;
-    HR_TRY(go_through(e, &ends, err));
-    const uint64_t whole_bytes = e->peak_bytes;
-    for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
-        e->quarters = rules[k].quarters;
-        e->rule = rules[k].worth;
-        e->apart = rules[k].apart;
-        evictor_weigh(e, rules[k].apart ? e->cost : e->operations);
-        HR_TRY(find_by(e, whole_bytes, out, err));
-    }
-    return HR_OK;
-}
-
-// Where activations go to the host, a way is compiled whatever it shows: few are enough then, from the first to the last.
-static void thin_out(checkpoint_ways *out)
-{
-    const uint32_t count = out->count;
-    if (count <= OFFLOADED_MOST) {
-        return;
-    }
-    for (uint32_t k = 0; k < OFFLOADED_MOST; k++) {
-        out->way[k] = out->way[(count - 1) * k / (OFFLOADED_MOST - 1)];
-    }
-    out->count = OFFLOADED_MOST;
-}
-
-hr_status evictions_find(const draft *d, uint32_t forward_count, const bool *may_drop, uint64_t budget_bytes,
-                         checkpoint_ways *out, hr_err *err)
-{
-    evictor e;
-    hr_status status = evictor_init(&e, d, forward_count, may_drop, err);
-    if (status == HR_OK) {
-        status = find_all(&e, out, err);
-    }
-    if (hr_knob_is(d->knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on")) {
-        thin_out(out);
-    }
-    out->at_most_bytes = checkpoint_ways_at_most(d, budget_bytes);
-    out->done = true;
-    evictor_deinit(&e);
-    return status;
 }

@@ -6,8 +6,27 @@
 
 void evictor_deinit(evictor *e)
 {
-    void *all[] = {e->values,     e->value_of, e->sibling, e->writer, e->uses,   e->cost,  e->until,
-                   e->operations, e->states,   e->listed,  e->there,  e->wanted, e->stack, e->seen};
+    void *all[] = {e->values,
+                   e->value_of,
+                   e->sibling,
+                   e->writer,
+                   e->uses,
+                   e->cost,
+                   e->operations,
+                   e->until,
+                   e->states,
+                   e->listed,
+                   e->there,
+                   e->wanted,
+                   e->stack,
+                   e->seen,
+                   e->sends.order,
+                   e->sends.copies,
+                   e->sends.sent,
+                   e->sends.first_done,
+                   e->sends.first_begin,
+                   e->sends.next_done,
+                   e->sends.next_begin};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         hr_free(all[k]);
     }
@@ -159,10 +178,11 @@ static bool make_room(evictor *e)
     e->wanted = hr_calloc(instrs, sizeof *e->wanted);
     e->stack = hr_calloc(instrs, sizeof *e->stack);
     e->seen = hr_calloc(instrs, sizeof *e->seen);
+    e->sends.sent = hr_calloc(tensors, sizeof *e->sends.sent);
     return e->values != NULL && e->value_of != NULL && e->sibling != NULL && e->writer != NULL &&
            e->uses != NULL && e->cost != NULL && e->operations != NULL && e->until != NULL &&
            e->states != NULL && e->listed != NULL && e->there != NULL && e->wanted != NULL &&
-           e->stack != NULL && e->seen != NULL;
+           e->stack != NULL && e->seen != NULL && e->sends.sent != NULL;
 }
 
 hr_status evictor_init(evictor *e, const draft *d, uint32_t forward_count, const bool *may_drop, hr_err *err)

@@ -68,7 +68,9 @@ static hr_status replay_all(replay *r, const checkpoint_way *way, hr_err *err)
 {
     for (uint32_t k = 0; k < way->step_count; k++) {
         const uint32_t step = way->steps[k];
-        if ((step & (CHECKPOINT_GOES | CHECKPOINT_ENDS)) != 0) {
+        if ((step & CHECKPOINT_LEAVES) != 0) {
+            r->d->tensors.data[draft_owner(r->d, step & ~CHECKPOINT_LEAVES)].leaves = true;
+        } else if ((step & (CHECKPOINT_GOES | CHECKPOINT_ENDS)) != 0) {
             let_go(r, step);
         } else {
             HR_TRY(r->ran[step] ? run_again(r, step, err) : run_first(r, step, err));

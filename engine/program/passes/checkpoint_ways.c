@@ -260,7 +260,7 @@ static hr_status find_next(finder *f, uint64_t at_most, hr_err *err)
 uint64_t checkpoint_ways_at_most(const draft *d, uint64_t budget_bytes)
 {
     uint64_t stays = 0;
-    if (hr_knob_is(d->knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on")) {
+    if (d->sends_all) {
         return UINT64_MAX;
     }
     for (uint32_t t = 0; t < d->persistent_count; t++) {

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/draft.h"
+#include "program/costs.h"
+#include "program/link.h"
 
 enum { SMALLEST_BYTES = 4096 }; // below this a copy's start costs more than its memory
 
@@ -28,7 +29,7 @@ typedef struct offload {
     draft *d;
     VEC(insertion) insertions;
     uint32_t prefetch, events;
-    uint32_t first_backward; // index
+    uint32_t first_backward; // index behind the last instruction of forward
 } offload;
 
 static hr_status out_of_memory(hr_err *err)
@@ -118,16 +119,12 @@ static void note_use(const draft *d, uses *u, uint32_t id, uint32_t n, bool forw
     }
 }
 
-static uint32_t find_uses(const draft *d, uses *u)
+static void find_uses(const draft *d, uses *u)
 {
-    uint32_t first_backward = d->instrs.count;
     memset(u, 0xff, d->tensors.count * sizeof *u);
     for (uint32_t n = 0; n < d->instrs.count; n++) {
         const instr *i = &d->instrs.data[n];
         const bool forward = i->phase == HR_PHASE_INPUT || i->phase == HR_PHASE_FORWARD;
-        if (!forward && first_backward == d->instrs.count) {
-            first_backward = n;
-        }
         for (uint32_t k = 0; k < i->in_count; k++) {
             note_use(d, u, i->in[k], n, forward);
         }
@@ -135,7 +132,18 @@ static uint32_t find_uses(const draft *d, uses *u)
             note_use(d, u, i->out[k], n, forward);
         }
     }
-    return first_backward;
+}
+
+// Under a budget something may run again for a forward instruction.
+static uint32_t end_of_forward(const draft *d)
+{
+    uint32_t end = 0;
+    for (uint32_t n = 0; n < d->instrs.count; n++) {
+        const bool forward =
+            d->instrs.data[n].phase == HR_PHASE_INPUT || d->instrs.data[n].phase == HR_PHASE_FORWARD;
+        end = forward ? n + 1 : end;
+    }
+    return end;
 }
 
 static void chain_views(const draft *d, uses *u)
@@ -166,30 +174,38 @@ static bool is_worth_it(const offload *o, uint32_t owner, const uses *u)
     const tensor *t = &o->d->tensors.data[owner];
     const uint32_t back = u->first_backward == HR_NO_ID ? o->d->instrs.count : u->first_backward;
     return t->storage == owner && !t->persistent && t->category == HR_CATEGORY_ACTIVATIONS &&
-           t->bytes >= SMALLEST_BYTES && u->last_forward != HR_NO_ID &&
+           t->bytes >= SMALLEST_BYTES && u->last_forward != HR_NO_ID && back >= o->first_backward &&
            back - u->last_forward > 2 * o->prefetch + 2 && !is_result(o->d, owner);
 }
 
-// t to the host behind its last use in forward; its bytes are free `prefetch` instructions later.
-static hr_status send(offload *o, uint32_t owner, const uses *u, uint32_t *host, hr_err *err)
+// What goes `prefetch` instructions before it is wanted done, out and back.
+static link_copy by_prefetch(const offload *o, uint32_t owner, const uses *u)
 {
-    uint32_t event = 0;
-    uint32_t done = u->last_forward + o->prefetch;
-    done = done < o->first_backward ? done : o->first_backward - 1;
-    HR_TRY(like(o->d, owner, "host", true, host, err));
-    HR_TRY(insert_copy(o, u->last_forward, true, HR_OP_OFFLOAD, owner, *host, &event, err));
-    return insert_order(o, done, true, HR_OP_WAIT, HR_LANE_COMPUTE, event, owner, err);
+    const uint32_t done = u->last_forward + o->prefetch + 1;
+    const uint32_t room = u->first_backward - o->first_backward;
+    return (link_copy){.id = owner,
+                       .done = done < o->first_backward ? done : o->first_backward,
+                       .begin = u->first_backward - (o->prefetch < room ? o->prefetch : room)};
 }
 
-static hr_status bring_back(offload *o, uint32_t host, uint32_t owner, const uses *u, uint32_t *back,
+// t to the host behind its last use in forward; its bytes are free when the copy is done.
+static hr_status send(offload *o, const link_copy *c, const uses *u, uint32_t *host, hr_err *err)
+{
+    const uint32_t owner = c->id;
+    uint32_t event = 0;
+    HR_TRY(like(o->d, owner, "host", true, host, err));
+    HR_TRY(insert_copy(o, u->last_forward, true, HR_OP_OFFLOAD, owner, *host, &event, err));
+    return insert_order(o, c->done - 1, true, HR_OP_WAIT, HR_LANE_COMPUTE, event, owner, err);
+}
+
+static hr_status bring_back(offload *o, const link_copy *c, uint32_t host, const uses *u, uint32_t *back,
                             hr_err *err)
 {
+    const uint32_t owner = c->id;
     uint32_t event = 0;
-    const uint32_t room = u->first_backward - o->first_backward;
-    const uint32_t begin = u->first_backward - (o->prefetch < room ? o->prefetch : room);
     HR_TRY(like(o->d, owner, "back", false, back, err));
     o->d->tensors.data[*back].held_until = o->d->tensors.data[owner].held_until;
-    HR_TRY(insert_copy(o, begin, false, HR_OP_FETCH, host, *back, &event, err));
+    HR_TRY(insert_copy(o, c->begin, false, HR_OP_FETCH, host, *back, &event, err));
     return insert_order(o, u->first_backward, false, HR_OP_WAIT, HR_LANE_COMPUTE, event, *back, err);
 }
 
@@ -218,13 +234,15 @@ static void forget_tape(tensor *t)
     t->held_until = 0;
 }
 
-static hr_status move_activation(offload *o, uint32_t owner, const uses *u, uint32_t *replaced, hr_err *err)
+static hr_status move_activation(offload *o, const link_copy *c, const uses *u, uint32_t *replaced,
+                                 hr_err *err)
 {
     draft *d = o->d;
+    const uint32_t owner = c->id;
     uint32_t host = 0, back = 0;
-    HR_TRY(send(o, owner, &u[owner], &host, err));
+    HR_TRY(send(o, c, &u[owner], &host, err));
     if (u[owner].first_backward != HR_NO_ID) {
-        HR_TRY(bring_back(o, host, owner, &u[owner], &back, err));
+        HR_TRY(bring_back(o, c, host, &u[owner], &back, err));
         HR_TRY(replace(o, owner, back, u, replaced, err));
     }
     forget_tape(&d->tensors.data[owner]);
@@ -252,19 +270,83 @@ static void mark_saved(const draft *d, bool *saved)
     }
 }
 
+// ---- under a budget -------------------------------------------------------------------------------------------
+
+static bool may_leave(const offload *o, uint32_t owner, const uses *u)
+{
+    const tensor *t = &o->d->tensors.data[owner];
+    return t->leaves && t->storage == owner && !t->persistent && u->last_forward != HR_NO_ID &&
+           u->first_backward != HR_NO_ID && u->first_backward >= o->first_backward && !is_result(o->d, owner);
+}
+
+static uint32_t list_leaving(const offload *o, const uses *u, uint32_t known, link_copy *copies)
+{
+    uint32_t count = 0;
+    for (uint32_t k = o->d->persistent_count; k < known; k++) {
+        if (may_leave(o, k, &u[k])) {
+            copies[count++] = (link_copy){.id = k,
+                                          .behind = u[k].last_forward,
+                                          .before = u[k].first_backward,
+                                          .cost = copy_cost(o->d->target, o->d->tensors.data[k].bytes)};
+        }
+    }
+    return count;
+}
+
+// As the link has room, by what instructions cost.
+static hr_status move_leaving(offload *o, const uses *u, uint32_t known, uint32_t *replaced,
+                              link_copy *copies, uint64_t *until, hr_err *err)
+{
+    const uint32_t count = list_leaving(o, u, known, copies), instrs = o->d->instrs.count;
+    uint64_t sum = 0;
+    HR_TRY(draft_costs(o->d, until, err));
+    for (uint32_t n = 0; n <= instrs; n++) {
+        const uint64_t cost = until[n];
+        until[n] = sum;
+        sum += cost;
+    }
+    (void)link_schedule(copies, count, until, instrs, o->first_backward);
+    for (uint32_t k = 0; k < count; k++) {
+        HR_TRY(move_activation(o, &copies[k], u, replaced, err));
+    }
+    return HR_OK;
+}
+
+static hr_status move_by_times(offload *o, const uses *u, uint32_t known, uint32_t *replaced, hr_err *err)
+{
+    link_copy *copies = hr_calloc(known + 1u, sizeof *copies);
+    uint64_t *until = hr_calloc(o->d->instrs.count + 1u, sizeof *until);
+    const hr_status status = copies == NULL || until == NULL
+                                 ? out_of_memory(err)
+                                 : move_leaving(o, u, known, replaced, copies, until, err);
+    hr_free(copies);
+    hr_free(until);
+    return status;
+}
+
+static hr_status move_waiting(offload *o, const uses *u, uint32_t known, const bool *saved,
+                              uint32_t *replaced, hr_err *err)
+{
+    for (uint32_t k = o->d->persistent_count; k < known; k++) {
+        if (saved[k] && is_worth_it(o, k, &u[k])) {
+            const link_copy c = by_prefetch(o, k, &u[k]);
+            HR_TRY(move_activation(o, &c, u, replaced, err));
+        }
+    }
+    return HR_OK;
+}
+
 static hr_status move_activations(offload *o, uses *u, uint32_t *replaced, bool *saved, hr_err *err)
 {
     draft *d = o->d;
     const uint32_t known = d->tensors.count;
     memset(replaced, 0xff, known * sizeof *replaced);
     mark_saved(d, saved);
-    o->first_backward = find_uses(d, u);
+    o->first_backward = end_of_forward(d);
+    find_uses(d, u);
     chain_views(d, u);
-    for (uint32_t k = d->persistent_count; k < known; k++) {
-        if (saved[k] && is_worth_it(o, k, &u[k])) {
-            HR_TRY(move_activation(o, k, u, replaced, err));
-        }
-    }
+    HR_TRY(d->sends_all ? move_waiting(o, u, known, saved, replaced, err)
+                        : move_by_times(o, u, known, replaced, err));
     rewire_backward(d, replaced, known, o->first_backward);
     return HR_OK;
 }
@@ -366,19 +448,9 @@ static hr_status merge(offload *o, hr_err *err)
     return HR_OK;
 }
 
-static uint32_t index_of_backward(const draft *d)
-{
-    uint32_t n = 0;
-    while (n < d->instrs.count && d->instrs.data[n].phase != HR_PHASE_BACKWARD &&
-           d->instrs.data[n].phase != HR_PHASE_UPDATE) {
-        n++;
-    }
-    return n;
-}
-
 static hr_status insert_all(offload *o, hr_err *err)
 {
-    o->first_backward = index_of_backward(o->d);
+    o->first_backward = end_of_forward(o->d);
     if (hr_knob_is(o->d->knobs, HR_KNOB_OFFLOAD_ACTIVATIONS, "on")) {
         HR_TRY(offload_activations(o, err));
     }
