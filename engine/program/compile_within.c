@@ -3,6 +3,7 @@
 // held and stays within the budget there. The ways are the same under every budget, and so is what each of them needs: therefore a
 // peak never rises when the budget falls. Only levels that show far more than the budget are skipped, as they could not keep it.
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/units.h"
 
@@ -52,6 +53,25 @@ static void note_floor(attempt *a, const program *p)
     }
 }
 
+// What recomputation does not reach: gradients that wait, and what may lie on the host, unless the device's memory is the host's. The
+// first that these knobs lack and may have.
+static const char *next_lever(const hr_knobs *asked)
+{
+    static const char *const levers[] = {"optimizer.fused_backward=on", "offload.activations=on",
+                                         "offload.optimizer=on"};
+    const bool is_host =
+        hr_knob_is(asked, HR_KNOB_DEVICE_KIND, "cpu") || hr_knob_is(asked, HR_KNOB_DEVICE_KIND, "reference");
+    const bool own_memory = !is_host || hr_knob_is_set(asked, HR_KNOB_DEVICE_CARD);
+    for (size_t k = 0; k < sizeof levers / sizeof *levers && (k == 0 || own_memory); k++) {
+        hr_knobs knobs = *asked;
+        if (hr_knobs_set_pair(&knobs, levers[k], NULL) == HR_OK && memcmp(&knobs, asked, sizeof knobs) != 0 &&
+            hr_knobs_validate(&knobs, NULL) == HR_OK) {
+            return levers[k];
+        }
+    }
+    return NULL;
+}
+
 // What one instruction needs goes without saying where the judge counts less than the step asks for.
 static hr_status refuse(const attempt *a, hr_err *err)
 {
@@ -66,8 +86,10 @@ static hr_status refuse(const attempt *a, hr_err *err)
                 "checkpoint.strategy=budget:%s cannot be kept: the smallest peak that was found is %s%s",
                 hr_bytes_exact(a->budget_bytes, budget), hr_bytes_human(a->least.peak_bytes, least), alone);
     if (a->least.fits) {
+        const char *lever = next_lever(a->r.knobs);
         rounded_up(a->least.peak_bytes, text);
-        hr_err_try(err, "-s checkpoint.strategy=budget:%s, or a smaller batch.size", text);
+        hr_err_try(err, "-s checkpoint.strategy=budget:%s,%s%s%s or a smaller batch.size", text,
+                   lever == NULL ? "" : " -s ", lever == NULL ? "" : lever, lever == NULL ? "" : ",");
     } else {
         hr_err_try(err, "a smaller batch.size: no way of this step fits the device");
     }

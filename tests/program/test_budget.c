@@ -286,6 +286,8 @@ START_TEST(what_is_refused_says_what_one_instruction_needs)
     ck_assert_msg(strstr(err.sentence, " alone needs ") != NULL, "%s", err.sentence);
     ck_assert_msg(strstr(err.sentence, ", weights, gradients and optimizer state included") != NULL, "%s",
                   err.sentence);
+    ck_assert_msg(strstr(err.hint, ", -s optimizer.fused_backward=on, or a smaller batch.size") != NULL, "%s",
+                  err.hint);
     model_destroy(model);
 }
 END_TEST
