@@ -158,7 +158,8 @@ static hr_status compile_on(const kept_device *d, const hr_knobs *knobs, bool in
     uint64_t limit_bytes = 0;
     HR_TRY(device_choice_limit_bytes(&d->on, knobs, &limit_bytes, err));
     device_choice_target(&d->on, &target);
-    play_place place = {d->on.ops, d->on.context, knobs, limit_bytes};
+    play_place place = {
+        .device = d->on.ops, .device_context = d->on.context, .knobs = knobs, .limit_bytes = limit_bytes};
     const target_judge judge = play_judge(&place);
     target.judge = &judge;
     if (in_a_hurry) {

@@ -123,8 +123,9 @@ hr_status play_programs(const device_ops *device, void *device_context, const hr
 
 static hr_status judge_in(void *context, const program *p, target_judgement *out, hr_err *err)
 {
-    const play_place *place = context;
+    play_place *place = context;
     play_result played;
+    place->judged_instrs += p->instr_count;
     HR_TRY(play_programs(place->device, place->device_context, place->knobs, place->limit_bytes,
                          (const program *const[]){p}, 1, PLAY_STEPS, &played, err));
     const uint64_t asked_bytes = program_peak_bytes(p);

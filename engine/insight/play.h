@@ -47,6 +47,7 @@ typedef struct play_place {
     void *device_context;
     const hr_knobs *knobs;
     uint64_t limit_bytes;
+    uint64_t judged_instrs; // of all programs that were judged, whatever came of them
 } play_place;
 
 // `place` is borrowed.

@@ -19,7 +19,7 @@ static hr_status open_device(build *b, const build_request *r, hr_err *err)
     return device_choice_limit_bytes(&b->on, r->knobs, &b->limit_bytes, err);
 }
 
-hr_status build_compile(build *b, const build_request *r, hr_err *err)
+static hr_status compile_for(build *b, const build_request *r, const hr_target *target, hr_err *err)
 {
     uint32_t batch = (uint32_t)hr_knob_int(r->knobs, HR_KNOB_BATCH_SIZE);
     const uint32_t samples[BUILD_PROGRAMS] = {
@@ -30,17 +30,27 @@ hr_status build_compile(build *b, const build_request *r, hr_err *err)
         [BUILD_EVAL_PARTIAL] = r->eval_partial_samples,
         [BUILD_FEED] = r->feeds ? batch : 0,
     };
-    play_place place = {b->device, b->context, r->knobs, b->limit_bytes};
-    const target_judge judge = play_judge(&place);
-    hr_target target = b->target;
-    target.judge = &judge;
     for (int k = 0; k < BUILD_PROGRAMS; k++) {
         program_mode mode = k < BUILD_EVAL ? PROGRAM_TRAIN : k < BUILD_FEED ? PROGRAM_EVALUATE : PROGRAM_FEED;
         if (samples[k] != 0 && b->programs[k] == NULL) {
-            HR_TRY(program_compile(r->model, r->knobs, mode, samples[k], &target, &b->programs[k], err));
+            HR_TRY(program_compile(r->model, r->knobs, mode, samples[k], target, &b->programs[k], err));
         }
     }
     return HR_OK;
+}
+
+hr_status build_compile(build *b, const build_request *r, hr_err *err)
+{
+    play_place place = {
+        .device = b->device, .device_context = b->context, .knobs = r->knobs, .limit_bytes = b->limit_bytes};
+    const target_judge judge = play_judge(&place);
+    hr_target target = b->target;
+    target.judge = &judge;
+    const hr_status status = compile_for(b, r, &target, err);
+    if (r->judged_instrs != NULL) {
+        *r->judged_instrs += place.judged_instrs;
+    }
+    return status;
 }
 
 hr_status build_prepare(const build_request *request, build **out, hr_err *err)

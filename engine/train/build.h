@@ -51,6 +51,8 @@ typedef struct build_request {
     uint32_t partial_samples;      // of the last batch of later epochs; 0: none
     uint32_t eval_partial_samples; // of the last evaluation batch; 0: none
     bool feeds;                    // batches are copied ahead, or one for all steps
+    uint64_t *
+        judged_instrs; // the instructions of what was compiled in search of a budget are added; NULL: they are not
 } build_request;
 
 // Opens the device and compiles the programs. Takes no device memory.

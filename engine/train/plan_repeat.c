@@ -17,7 +17,8 @@ static hr_status plan_once(const hr_engine *e, const hr_knobs *knobs, uint64_t *
     program *p = NULL;
     play_result played;
     uint32_t batch = (uint32_t)hr_knob_int(knobs, HR_KNOB_BATCH_SIZE);
-    play_place place = {b->device, b->context, knobs, b->limit_bytes};
+    play_place place = {
+        .device = b->device, .device_context = b->context, .knobs = knobs, .limit_bytes = b->limit_bytes};
     const target_judge judge = play_judge(&place);
     hr_target target = b->target;
     target.judge = &judge;

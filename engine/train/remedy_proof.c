@@ -93,12 +93,18 @@ static bool plays(const remedy_proof *p, const build *b, const hr_knobs *knobs, 
 
 bool remedy_fits(remedy_proof *p, const hr_knobs *knobs, hr_report_fix *fix)
 {
-    const build_request request = {.model = p->e->model, .knobs = knobs, .plan_only = true};
+    uint64_t judged_instrs = 0;
+    const build_request request = {
+        .model = p->e->model, .knobs = knobs, .plan_only = true, .judged_instrs = &judged_instrs};
     build *b = NULL;
     if (build_compiles_alike(knobs, &p->e->knobs)) {
         return plays(p, p->refused, knobs, fix);
     }
-    if (p->instrs_left <= 0 || build_prepare(&request, &b, NULL) != HR_OK) {
+    if (p->instrs_left <= 0) {
+        return false;
+    }
+    if (build_prepare(&request, &b, NULL) != HR_OK) {
+        p->ways_left -= (int64_t)judged_instrs; // a budget that none of them keeps
         return false;
     }
     bool fits = plays(p, b, knobs, fix);

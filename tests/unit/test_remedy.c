@@ -12,6 +12,7 @@
     "    - {kind: conv2d, filters: 8, kernel: 3, activation: relu}\n"                                        \
     "    - {kind: flatten}\n"                                                                                \
     "    - {kind: dense, units: 10}\n"
+#include "train/remedy_proof.h"
 #include "unit/small_engine.h"
 
 // Applies every pair of a fix to `knobs`; in keys[] what it turns.
@@ -464,6 +465,20 @@ START_TEST(training_goes_on_with_what_was_named)
 }
 END_TEST
 
+START_TEST(a_budget_that_no_way_keeps_is_charged_for_its_ways)
+{
+    hr_report_fix fix;
+    hr_engine *e = create((const char *[]){NULL}, NULL);
+    remedy_proof p = remedy_proof_of(e, NULL);
+    hr_knobs knobs = e->knobs;
+    const int64_t before = p.ways_left;
+    ck_assert_int_eq(hr_knobs_set_pair(&knobs, "checkpoint.strategy=budget:1KiB", NULL), HR_OK);
+    ck_assert(!remedy_fits(&p, &knobs, &fix));
+    ck_assert_int_lt(p.ways_left, before);
+    hr_engine_destroy(e);
+}
+END_TEST
+
 int main(void)
 {
     hr_preset_search_beside(".");
@@ -477,6 +492,7 @@ int main(void)
     tcase_add_test(cases, recomputation_is_named_under_the_limit_as_a_budget);
     tcase_add_test(cases, a_card_that_was_divided_too_small_is_put_together_again);
     tcase_add_test(cases, training_goes_on_with_what_was_named);
+    tcase_add_test(cases, a_budget_that_no_way_keeps_is_charged_for_its_ways);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
