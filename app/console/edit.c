@@ -192,7 +192,8 @@ static void set_up(line_editor *e)
     (void)el_set(e->el, EL_SIGNAL, 1);
     (void)el_set(e->el, EL_HIST, history, e->history);
     (void)el_set(e->el, EL_GETCFN, next_character);
-    (void)el_set(e->el, EL_ADDFN, "complete", "completes the word before the cursor", complete);
+    (void)el_wset(e->el, EL_ADDFN, L"complete", L"completes the word before the cursor",
+                  complete); // keeps both texts
     (void)el_set(e->el, EL_BIND, "^I", "complete", NULL);
     (void)el_set(e->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     (void)el_source(e->el, NULL); // ~/.editrc, a person's own keys
