@@ -361,6 +361,11 @@ static const struct {
      "  size                       128\n  accumulate                 1\n"
      "  remainder                  \"drop\"\n",
      ""},
+    {"t = {}\n"
+     "print(pcall(function() while true do t[#t + 1] = ('x'):rep(1 << 20) .. #t end end))\n"
+     "print(pcall(function() while true do t = {t} end end))\n"
+     "t = nil\nprint(('x'):rep(1 << 24):len())\n",
+     "", 0, "false\tnot enough memory\nfalse\tnot enough memory\n16777216\n", ""},
     {"hr.expect(false, 'not so')\n", "", 1, "", "not so"},
     {"io.open('/etc/passwd')\n", "", 1, "", "(global 'io')"},
     {"print(1)\n", "no_such_preset", 2, "", "no_such_preset"},
