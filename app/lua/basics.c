@@ -26,6 +26,24 @@ static hr_status open_preset(script *s, const char *name, hr_preset **preset, hr
     return is_path && !typed ? script_confine_knobs(s, knobs, err) : HR_OK;
 }
 
+// What a workbench shows is its training, with the knobs as they are; false: it is another model.
+static bool return_to_host(script *s, const hr_preset *preset)
+{
+    if (s->host == NULL || s->host->engine == NULL) {
+        return false;
+    }
+    if (strcmp(s->home, hr_preset_path(preset)) != 0) {
+        script_leave_host(s, hr_preset_name(preset));
+        return false;
+    }
+    if (!script_is_hosted(s)) {
+        script_drop_training(s);
+        s->training = s->host->engine;
+        s->knobs = *hr_engine_knobs(s->training);
+    }
+    return true;
+}
+
 int script_preset(lua_State *L)
 {
     script *s = script_of(L);
@@ -43,7 +61,7 @@ int script_preset(lua_State *L)
         hr_preset_close(preset);
         return script_raise(L, &err);
     }
-    const bool returns = script_return_to_host(s, preset);
+    const bool returns = return_to_host(s, preset);
     if (!returns) {
         script_drop_training(s);
         s->knobs = knobs;

@@ -44,7 +44,8 @@ static ssize_t speak(void *context, const char *text, size_t length)
 {
     static const char note[] = "note: ";
     const voice *v = context;
-    const bool named = v->kind == HR_GUEST_NOTE && length >= sizeof note - 1 && strncmp(text, note, sizeof note - 1) == 0;
+    const bool named =
+        v->kind == HR_GUEST_NOTE && length >= sizeof note - 1 && strncmp(text, note, sizeof note - 1) == 0;
     const size_t passed = named ? sizeof note - 1 : 0;
     v->g->host->say(v->g->host->context, v->kind, text + passed, length - passed);
     return (ssize_t)length;
@@ -72,7 +73,10 @@ static void say_state(guest *g, bool works)
     }
     g->works = works;
     g->listens = listens;
-    (void)snprintf(text, sizeof text, "%s%s%s", works ? "running" : listens ? "listening" : "idle",
+    (void)snprintf(text, sizeof text, "%s%s%s",
+                   works     ? "running"
+                   : listens ? "listening"
+                             : "idle",
                    works || listens ? " " : "", works || listens ? g->name : "");
     say(g, HR_GUEST_STATE, text);
 }

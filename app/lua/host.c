@@ -29,8 +29,8 @@ void script_advance(script *s, hr_engine *engine, bool *idle)
 static void note(const script *s, const char *what)
 {
     char text[SCRIPT_PATH_MAX + SCRIPT_TEXT_MAX];
-    (void)snprintf(text, sizeof text, "from here on %s: a training of the recipe's own, which the screen does not show",
-                   what);
+    (void)snprintf(text, sizeof text,
+                   "from here on %s: a training of the recipe's own, which the screen does not show", what);
     s->host->say(s->host->context, HR_GUEST_NOTE, text, strlen(text));
 }
 
@@ -42,23 +42,6 @@ void script_leave_host(script *s, const char *what)
             note(s, what);
         }
     }
-}
-
-bool script_return_to_host(script *s, const hr_preset *preset)
-{
-    if (s->host == NULL || s->host->engine == NULL) {
-        return false;
-    }
-    if (strcmp(s->home, hr_preset_path(preset)) != 0) {
-        script_leave_host(s, hr_preset_name(preset));
-        return false;
-    }
-    if (!script_is_hosted(s)) {
-        script_drop_training(s);
-        s->training = s->host->engine;
-        s->knobs = *hr_engine_knobs(s->training);
-    }
-    return true;
 }
 
 bool script_waits_for_person(script *s, hr_engine_state state)

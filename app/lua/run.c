@@ -308,8 +308,7 @@ int script_run(lua_State *L)
         s->knobs.value[HR_KNOB_TRAIN_RESUME] = (hr_knob_value){0};
     }
     s->wanted_steps = counts && resumes(s) ? steps : 0;
-    s->last_step =
-        script_is_hosted(s) && steps > 0 ? hr_engine_steps(s->training) + steps : UINT64_MAX;
+    s->last_step = script_is_hosted(s) && steps > 0 ? hr_engine_steps(s->training) + steps : UINT64_MAX;
     command(L, s->training, HR_COMMAND_RUN, steps);
     s->engine = s->training;
     lua_pushcfunction(L, script_take_trace);

@@ -196,8 +196,6 @@ bool script_is_hosted(const script *s);
 void script_advance(script *s, hr_engine *engine, bool *idle);
 // From here on the training is one of the recipe's own; `what` says why, NULL: nothing is said.
 void script_leave_host(script *s, const char *what);
-// The other way, by the name of what the workbench shows; false: it is another one.
-bool script_return_to_host(script *s, const hr_preset *preset);
 // Of a run that the person has paused: waits until it goes on, and whether it does.
 bool script_waits_for_person(script *s, hr_engine_state state);
 

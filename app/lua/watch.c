@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-    LOOK_NS = 100000000,      // between two looks, of processor time or, after an interruption, of the clock
+    LOOK_NS = 100000000,       // between two looks, of processor time or, after an interruption, of the clock
     LOOKS_AFTER_INTERRUPT = 5, // at one stretch of Lua before it counts as hanging
     HOSTED_LOOK_NS = 40000000, // a person waits before the screen
     HOSTED_LOOKS = 3,
@@ -45,7 +45,8 @@ static void end_hosted(script_stop why)
     const int length =
         snprintf(line, sizeof line, "%.120s:%d: a function of Lua's library did not come back (ended %s)\n",
                  trace.source, trace.line, text);
-    const ssize_t written = write(STDERR_FILENO, line, length < LINE_MAX_BYTES ? (size_t)length : sizeof line - 1);
+    const ssize_t written =
+        write(STDERR_FILENO, line, length < LINE_MAX_BYTES ? (size_t)length : sizeof line - 1);
     (void)written;
     _exit(hr_status_exit_code(HR_LUA));
 }

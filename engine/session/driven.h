@@ -35,8 +35,8 @@ typedef struct driven_options {
     bool trusts;
     const hr_knobs *knobs;
     hr_event_sink sink;
-    void *sink_context;    // borrowed until it is closed
-    hr_position *position; // kept up to date
+    void *sink_context;                   // borrowed until it is closed
+    hr_position *position;                // kept up to date
     void (*before_update)(void *context); // of a training, as hr_engine_options has it; context is the sink's
 } driven_options;
 

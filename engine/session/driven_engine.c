@@ -96,12 +96,11 @@ static const driven_ops ops = {
 
 static hr_status open_engine(const driven_options *options, training *t, hr_err *err)
 {
-    const hr_engine_options to_engine = {
-        .sink = options->sink,
-        .sink_context = options->sink_context,
-        .position = options->position,
-        .before_update = options->before_update,
-        .before_update_context = options->sink_context};
+    const hr_engine_options to_engine = {.sink = options->sink,
+                                         .sink_context = options->sink_context,
+                                         .position = options->position,
+                                         .before_update = options->before_update,
+                                         .before_update_context = options->sink_context};
     HR_TRY(hr_preset_open(options->preset, options->trusts, &t->preset, NULL, err));
     return hr_engine_create(t->preset, options->knobs, &to_engine, &t->engine, err);
 }

@@ -19,7 +19,7 @@ enum {
     REPORT_SHARE = 200, // and no sooner than after so many times what the last one took
     TIMEOUT_S = (int)(HR_SESSION_SILENT_NS / 1000000000),
     TIMEOUT_GUEST_S = 600, // while a guest is at work: it has limits of its own
-    TIMEOUT_BUILD_S = 60 // reading data, making kernels, writing a save: no instruction passes for long
+    TIMEOUT_BUILD_S = 60   // reading data, making kernels, writing a save: no instruction passes for long
 };
 
 struct engine_loop {

@@ -60,7 +60,8 @@ bool loop_guest_collect(loop_guest *g, const hr_command *piece)
 static void go_on(loop_guest *g, bool ran)
 {
     const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN};
-    const hr_engine_state state = g->host.engine == NULL ? HR_ENGINE_FAILED : hr_engine_get_state(g->host.engine);
+    const hr_engine_state state =
+        g->host.engine == NULL ? HR_ENGINE_FAILED : hr_engine_get_state(g->host.engine);
     if (ran && !g->paused && (state == HR_ENGINE_IDLE || state == HR_ENGINE_PAUSED)) {
         const hr_status status = hr_engine_command(g->host.engine, &run, NULL);
         (void)status; // RUN is never refused

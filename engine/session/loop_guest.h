@@ -9,8 +9,8 @@
 typedef struct loop_guest {
     const hr_guest_ops *ops; // NULL: there is none
     hr_guest_host host;
-    void *self; // NULL: it could not be opened
-    bool works; // an order is being done: it turns the loop itself
+    void *self;  // NULL: it could not be opened
+    bool works;  // an order is being done: it turns the loop itself
     bool paused; // by a person, since the order came
     size_t length;
     hr_guest_order order;

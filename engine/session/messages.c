@@ -256,8 +256,8 @@ bool get_said(const wire_message *m, said_log *said)
     wire_in in = body_of(m);
     const uint64_t total = wire_get_u64(&in);
     const size_t held = in.bytes - in.at;
-    const bool valid = !in.bad && held <= SAID_BYTES && held <= total &&
-                       (held == 0 || in.data[in.bytes - 1] == '\n');
+    const bool valid =
+        !in.bad && held <= SAID_BYTES && held <= total && (held == 0 || in.data[in.bytes - 1] == '\n');
     if (valid) {
         said->total = total;
         said->held = held;

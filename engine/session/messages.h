@@ -64,7 +64,7 @@ bool get_heap(const wire_message *m, hr_session_heap *heap); // the caller deini
 void put_ended(wire_out *out, hr_status status, const hr_err *err);
 bool get_ended(const wire_message *m, ended_note *note);
 void put_said(wire_out *out, const said_log *said);
-bool get_said(const wire_message *m, said_log *said); // replaces it; not on failure
+bool get_said(const wire_message *m, said_log *said);   // replaces it; not on failure
 bool get_count(const wire_message *m, uint64_t *count); // of TAKEN and WAKE: one number
 
 // Knobs as the pairs that differ from the table's defaults.

@@ -4,9 +4,9 @@
 #ifndef SESSION_SAID_H
 #define SESSION_SAID_H
 
-#include "headroom/guest.h"
-
 #include <stdint.h>
+
+#include "headroom/guest.h"
 
 enum { SAID_BYTES = 64 << 10, SAID_LINE_MAX = 1024 };
 

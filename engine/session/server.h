@@ -22,8 +22,8 @@ typedef struct server_options {
         endings; // signals, blocked in every thread, that end the engine well: the first is KEEP and QUIT, the
                  // second what it always was; NULL: none
     void (*interrupt)(void); // on the server's thread, when the owner says so; NULL: nothing is to be
-    bool watchable;     // listens, where there is an $XDG_RUNTIME_DIR
-    const char *preset; // borrowed for the call
+    bool watchable;          // listens, where there is an $XDG_RUNTIME_DIR
+    const char *preset;      // borrowed for the call
     const hr_knobs *knobs;
 } server_options;
 

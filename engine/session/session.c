@@ -89,7 +89,8 @@ void session_set_heap(hr_session *s, hr_session_heap *heap)
 static bool has_news(const hr_session *s)
 {
     return s->report_version > s->report_taken || s->error_version > s->error_taken ||
-           s->heap_version > s->heap_taken || s->said.total > s->said_taken || (s->ended && !s->end_taken) || s->ops->has_events(s);
+           s->heap_version > s->heap_taken || s->said.total > s->said_taken || (s->ended && !s->end_taken) ||
+           s->ops->has_events(s);
 }
 
 void session_flag(hr_session *s)

@@ -115,7 +115,8 @@ int main(int argc, char **argv)
             seconds[way][round] = train(s, &ways[way], steps);
         }
     }
-    printf("{\"preset\": \"%s\", \"rounds\": %d, \"steps\": %u, \"processor_us_per_step\": {", argv[1], rounds, steps);
+    printf("{\"preset\": \"%s\", \"rounds\": %d, \"steps\": %u, \"processor_us_per_step\": {", argv[1],
+           rounds, steps);
     for (int way = 0; way < WAYS; way++) {
         qsort(seconds[way], (size_t)rounds, sizeof seconds[way][0], compare);
         printf("%s\"%s\": %.2f", way > 0 ? ", " : "", ways[way].name, 1e6 * seconds[way][rounds / 2]);

@@ -150,7 +150,7 @@ START_TEST(what_is_printed_noted_and_drawn_comes_line_by_line)
     ck_assert_ptr_nonnull(strstr(d.said, "oone\notwo\t3\n"));
     ck_assert_ptr_nonnull(strstr(d.said, "\nnseen\n"));
     ck_assert_ptr_nonnull(strstr(d.said, "  up\np"));
-    ck_assert_ptr_null(strstr(d.said, "up\no")); // it was drawn
+    ck_assert_ptr_null(strstr(d.said, "up\no"));                      // it was drawn
     ck_assert_msg(strstr(d.said, "\nodemo\n") != NULL, "%s", d.said); // the preset that is there
     close_desk(&d);
 }
@@ -203,9 +203,15 @@ START_TEST(a_chunk_that_is_not_whole_is_known)
         const char *text;
         bool whole;
     } cases[] = {{"1 +", true}, // no beginning of a statement: Lua says what it lacks
-                 {"x = 1", true},       {"hr.knobs.batch.size", true}, {"for k = 1, 2 do", false},
-                 {"f(", false},         {"x = {", false},              {"x = [[", false},
-                 {"if x then y()", false}, {"end", true},                {"x = = 1", true}};
+                 {"x = 1", true},
+                 {"hr.knobs.batch.size", true},
+                 {"for k = 1, 2 do", false},
+                 {"f(", false},
+                 {"x = {", false},
+                 {"x = [[", false},
+                 {"if x then y()", false},
+                 {"end", true},
+                 {"x = = 1", true}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         ck_assert_msg(lua_script_guest.is_whole(cases[k].text) == cases[k].whole, "%s", cases[k].text);
     }
@@ -258,7 +264,8 @@ START_TEST(an_error_of_a_callback_ends_the_recipe_and_not_the_training)
 {
     desk d;
     open_desk(&d, true, "");
-    run_file(&d, "hr.on('step', function(e)\n  if e.step == 2 then e.losss = e.losss + 1 end\nend)", "slistening");
+    run_file(&d, "hr.on('step', function(e)\n  if e.step == 2 then e.losss = e.losss + 1 end\nend)",
+             "slistening");
     send(&d, HR_COMMAND_RUN, 0, "", 5);
     wait_for(&d, "sidle\n");
     ck_assert_ptr_nonnull(strstr(d.said, "recipe.lua:2: "));
@@ -369,8 +376,10 @@ START_TEST(endless_lua_is_stopped_and_the_worker_lives)
     static const char *const endless[] = {
         READY "while true do pcall(function() while true do end end) end",
         READY "local function f() return pcall(f) and f() or f() end f()",
-        READY "local co = coroutine.wrap(function() while true do coroutine.yield() end end) while true do co() end",
-        READY "setmetatable(_G, {__index = function(t, k) return t[k .. 'x'] end}) while true do pcall(function() return y end) end",
+        READY "local co = coroutine.wrap(function() while true do coroutine.yield() end end) while true do "
+              "co() end",
+        READY "setmetatable(_G, {__index = function(t, k) return t[k .. 'x'] end}) while true do "
+              "pcall(function() return y end) end",
         READY "hr.run{steps = 100000000}",
     };
     desk d;
@@ -399,8 +408,8 @@ START_TEST(what_does_not_come_back_gives_way_with_its_line)
         look(&d);
     }
     if (has_ended(&d, &end)) {
-        ck_assert_msg(end.exit_code == 3 && strstr(end.sentence, "recipe.lua:3: ") != NULL, "%d %s", end.exit_code,
-                      end.sentence);
+        ck_assert_msg(end.exit_code == 3 && strstr(end.sentence, "recipe.lua:3: ") != NULL, "%d %s",
+                      end.exit_code, end.sentence);
     } else {
         ck_assert_msg(strstr(d.said, "recipe.lua:3: ") != NULL, "%s", d.said);
     }

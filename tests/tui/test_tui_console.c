@@ -27,7 +27,8 @@ static app *bench(int rows, int columns)
 static void expect(app *a, const char *text, bool shown)
 {
     char *screen = screen_text(a);
-    ck_assert_msg((strstr(screen, text) != NULL) == shown, "'%s' is%s on\n%s", text, shown ? " not" : "", screen);
+    ck_assert_msg((strstr(screen, text) != NULL) == shown, "'%s' is%s on\n%s", text, shown ? " not" : "",
+                  screen);
     free(screen);
 }
 
@@ -134,7 +135,8 @@ START_TEST(long_lines_of_an_error_go_on_below)
     app *a = bench(24, 80);
     screen_keys(a, "=");
     say(a, HR_GUEST_ERROR,
-        "headroom: script failed: /a/long/way/to/a/recipe/that/has/a/long/name.lua:12: needed a table such as "
+        "headroom: script failed: /a/long/way/to/a/recipe/that/has/a/long/name.lua:12: needed a table such "
+        "as "
         "{key = value}, had a number and then some words that end HERE");
     expect(a, "HERE", true);
     expect(a, "…", false);
@@ -245,7 +247,9 @@ START_TEST(what_a_recipe_turns_is_turned_on_the_screen)
 {
     app *a = bench(24, 80);
     line(a, ":=hr.knobs.batch.size = 64");
-    hr_event knob = {.version = HR_EVENT_VERSION, .kind = HR_EVENT_KNOB, .category = HR_CATEGORY_COUNT,
+    hr_event knob = {.version = HR_EVENT_VERSION,
+                     .kind = HR_EVENT_KNOB,
+                     .category = HR_CATEGORY_COUNT,
                      .phase = HR_PHASE_COUNT};
     knob.u.note.count = HR_KNOB_BATCH_SIZE;
     strcpy(knob.u.note.text, "64");

@@ -521,10 +521,9 @@ END_TEST
 // Workers, traces and rings of an older build hold these numbers.
 START_TEST(numbers_that_are_sent_stay_what_they_were)
 {
-    static const hr_command_kind commands[] = {HR_COMMAND_RUN,  HR_COMMAND_PAUSE, HR_COMMAND_KNOB,
-                                               HR_COMMAND_SAVE, HR_COMMAND_STOP,  HR_COMMAND_KEEP,
-                                               HR_COMMAND_QUIT, HR_COMMAND_RANKS, HR_COMMAND_EVALUATE,
-                                               HR_COMMAND_GUEST};
+    static const hr_command_kind commands[] = {
+        HR_COMMAND_RUN,  HR_COMMAND_PAUSE, HR_COMMAND_KNOB,  HR_COMMAND_SAVE,     HR_COMMAND_STOP,
+        HR_COMMAND_KEEP, HR_COMMAND_QUIT,  HR_COMMAND_RANKS, HR_COMMAND_EVALUATE, HR_COMMAND_GUEST};
     static const char *const events[] = {"none",   "alloc",    "free",  "grow",  "shrink", "oom",   "build",
                                          "step",   "eval",     "epoch", "state", "knob",   "saved", "scale",
                                          "health", "pipeline", "tune",  "log",   "rank"};

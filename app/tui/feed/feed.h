@@ -36,9 +36,9 @@ typedef enum judgement { JUDGED_WAITS, JUDGED_STANDS, JUDGED_REFUSED } judgement
 
 typedef struct feed {
     const hr_preset *preset;
-    hr_preset *owned;    // `preset`, when it was opened here
-    hr_planning *judge;  // tries it; NULL: nothing is tried now
-    hr_session *session; // NULL: none could be started, or none yet
+    hr_preset *owned;          // `preset`, when it was opened here
+    hr_planning *judge;        // tries it; NULL: nothing is tried now
+    hr_session *session;       // NULL: none could be started, or none yet
     const hr_guest_ops *guest; // Lua beside the engine; NULL: none
     recipe_log recipe;
     hr_session_life life;

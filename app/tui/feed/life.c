@@ -246,6 +246,28 @@ static void restart_on_new_device(feed *f)
              f->saved_step != HR_NONE ? "last save" : "beginning", end.sentence);
 }
 
+// Whether this end was that of a recipe that hung: then another worker goes on.
+static bool outlive_recipe(feed *f)
+{
+    enum { HANGS_EXIT_CODE = 3 };
+    static const char last[] = "the last it said: ";
+    const hr_session_end end = f->end;
+    const char *said = strstr(end.sentence, last);
+    if (f->recipe.state == RECIPE_IDLE || end.signal != 0 || end.exit_code != HANGS_EXIT_CODE) {
+        return false;
+    }
+    feed_restart_engine(f);
+    const uint64_t from = f->saved_step == HR_NONE ? 0 : f->saved_step;
+    feed_say(f, MESSAGE_ERROR,
+             "the recipe hung: %s, so its process gave way to another one. The training goes on from step "
+             "%" PRIu64 "%s",
+             said == NULL ? f->recipe.name : said + sizeof last - 1, from,
+             end.step > from ? ", the steps after that are lost" : "");
+    recipe_add(&f->recipe, HR_GUEST_ERROR, f->message.text);
+    run_state_log(&f->live, LOG_BAD, "%s", f->message.text);
+    return true;
+}
+
 bool feed_check_life(feed *f)
 {
     hr_session_end end;
@@ -268,7 +290,7 @@ bool feed_check_life(feed *f)
         f->was_killed = f->watched != NULL && end.exit_code < 0; // it said no word
         (f->watched != NULL && !f->was_killed ? run_log_close : run_log_fail)(&f->runs);
     }
-    if (life == HR_SESSION_ENDED && feed_outlive_recipe(f)) {
+    if (life == HR_SESSION_ENDED && outlive_recipe(f)) {
         return true;
     }
     say_end(f);

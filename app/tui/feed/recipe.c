@@ -8,7 +8,7 @@
 
 #include "app/tui/feed/feed.h"
 
-enum { HANGS_EXIT_CODE = 3, TAKEN_AT_ONCE = 16384 };
+enum { TAKEN_AT_ONCE = 16384 };
 
 static recipe_line *new_line(recipe_log *r, char kind)
 {
@@ -19,13 +19,14 @@ static recipe_line *new_line(recipe_log *r, char kind)
 }
 
 // What is longer than a line goes on in the next, at a whole character.
-static void add(recipe_log *r, char kind, const char *text)
+void recipe_add(recipe_log *r, char kind, const char *text)
 {
     do {
         recipe_line *line = new_line(r, kind);
         size_t length = strlen(text);
         if (length >= RECIPE_LINE_MAX) {
-            for (length = RECIPE_LINE_MAX - 1; length > 0 && ((unsigned char)text[length] & 0xC0U) == 0x80U;) {
+            for (length = RECIPE_LINE_MAX - 1;
+                 length > 0 && ((unsigned char)text[length] & 0xC0U) == 0x80U;) {
                 length--;
             }
         }
@@ -59,7 +60,7 @@ bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const ch
         return false;
     }
     if (typed != NULL) {
-        add(&f->recipe, RECIPE_TYPED, typed);
+        recipe_add(&f->recipe, RECIPE_TYPED, typed);
     }
     if (!feed_engine_lives(f) || !hr_session_order(f->session, order, text)) {
         feed_say(f, MESSAGE_ERROR, "%s",
@@ -118,7 +119,8 @@ static void take_answer(recipe_answer *r, const char *text)
     const size_t length = strcspn(++text, "\t");
     if (r->count < RECIPE_ANSWERS && length > 0 && length < RECIPE_ANSWER_MAX) {
         (void)snprintf(r->word[r->count], RECIPE_ANSWER_MAX, "%.*s", (int)length, text);
-        (void)snprintf(r->after[r->count], sizeof r->after[0], "%s", text[length] == '\t' ? text + length + 1 : "");
+        (void)snprintf(r->after[r->count], sizeof r->after[0], "%s",
+                       text[length] == '\t' ? text + length + 1 : "");
         r->count++;
     }
 }
@@ -137,7 +139,7 @@ static void take_line(feed *f, char kind, const char *text)
     }
     r->plots += kind == HR_GUEST_PLOT && !r->plot_goes_on;
     r->plot_goes_on = kind == HR_GUEST_PLOT;
-    add(r, kind, text);
+    recipe_add(r, kind, text);
     if (kind == HR_GUEST_NOTE) {
         run_state_log(&f->live, LOG_NOTE, "%s", text);
     } else if (begins) {
@@ -167,26 +169,4 @@ void feed_forget_recipe(feed *f)
     f->recipe.cursor = 0;
     f->recipe.state = RECIPE_IDLE;
     f->recipe.stopping = f->recipe.ordered = f->recipe.plot_goes_on = false;
-}
-
-// ---- one that hung --------------------------------------------------------------------------------------------
-
-bool feed_outlive_recipe(feed *f)
-{
-    static const char last[] = "the last it said: ";
-    const bool hung = f->recipe.state != RECIPE_IDLE && f->end.signal == 0 && f->end.exit_code == HANGS_EXIT_CODE;
-    if (!hung) {
-        return false;
-    }
-    const char *said = strstr(f->end.sentence, last);
-    char why[HR_ERR_TEXT_MAX];
-    (void)snprintf(why, sizeof why, "%s", said == NULL ? f->recipe.name : said + sizeof last - 1);
-    const uint64_t steps = f->end.step;
-    feed_restart_engine(f);
-    const uint64_t from = f->saved_step == HR_NONE ? 0 : f->saved_step;
-    feed_say(f, MESSAGE_ERROR, "the recipe hung: %s, so its process gave way to another one. The training goes on from step %" PRIu64 "%s",
-             why, from, steps > from ? ", the steps after that are lost" : "");
-    add(&f->recipe, HR_GUEST_ERROR, f->message.text);
-    run_state_log(&f->live, LOG_BAD, "%s", f->message.text);
-    return true;
 }

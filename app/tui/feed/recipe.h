@@ -40,9 +40,9 @@ typedef struct recipe_log {
     bool stopping;              // it was told to stop
     uint64_t asked;             // the number of the last question
     recipe_answer answer;
-    uint64_t plots;             // that have begun
-    bool plot_goes_on;          // the newest line was one of a plot
-    uint64_t count;             // lines ever; line i is line[i % RECIPE_LINES]
+    uint64_t plots;    // that have begun
+    bool plot_goes_on; // the newest line was one of a plot
+    uint64_t count;    // lines ever; line i is line[i % RECIPE_LINES]
     recipe_line line[RECIPE_LINES];
 } recipe_log;
 
@@ -57,8 +57,8 @@ void feed_stop_recipe(feed *f); // what it does at this moment, and its callback
 bool feed_take_recipe(feed *f);
 // The session is a new one.
 void feed_forget_recipe(feed *f);
-// Whether the worker's end was that of a recipe that hung: then another one goes on, and that has been said.
-bool feed_outlive_recipe(feed *f);
-const recipe_line *recipe_line_at(const recipe_log *r, uint64_t back); // 0: the newest; NULL beyond the oldest
+void recipe_add(recipe_log *r, char kind, const char *text); // as many lines as it takes
+const recipe_line *recipe_line_at(const recipe_log *r,
+                                  uint64_t back); // 0: the newest; NULL beyond the oldest
 
 #endif

@@ -58,6 +58,16 @@ static const char *why_not_apply(const app *a)
     return act_apply_pane(a) == PANE_COUNT ? "nothing on this screen can be applied" : NULL;
 }
 
+static const char *why_not_match(const app *a)
+{
+    return act_looks_for(a)[0] != '\0' ? NULL : "nothing was looked for here: / does";
+}
+
+static const char *why_not_console(const feed *f)
+{
+    return f->guest != NULL && f->watched == NULL ? NULL : "a training that is watched has no Lua beside it";
+}
+
 static bool edits_here(const app *a)
 {
     return a->overlay == OVERLAY_PRESETS || a->overlay == OVERLAY_COLUMNS || a->focus == PANE_KNOBS ||
@@ -142,12 +152,9 @@ static const char *why_not_here(const app *a, request r)
     case REQUEST_SANDBOX:
         return a->learn.lesson.open != NULL ? NULL : "no lesson is open: L lists them, Enter opens one";
     case REQUEST_NEXT_MATCH:
-        if (a->focus == PANE_LESSON) {
-            return NULL;
-        }
-        return act_looks_for(a)[0] != '\0' ? NULL : "nothing was looked for here: / does";
+        return a->focus == PANE_LESSON ? NULL : why_not_match(a);
     case REQUEST_MATCH_BEFORE:
-        return act_looks_for(a)[0] != '\0' ? NULL : "nothing was looked for here: / does";
+        return why_not_match(a);
     case REQUEST_SORT:
     case REQUEST_REVERSE:
     case REQUEST_COLUMNS:
@@ -167,9 +174,7 @@ static const char *why_not_here(const app *a, request r)
     case REQUEST_GLOSSARY:
         return a->screen == SCREEN_LEARN && a->focus == PANE_LESSONS ? "this is the list" : NULL;
     case REQUEST_CONSOLE:
-        return a->feed.guest != NULL && a->feed.watched == NULL
-                   ? NULL
-                   : "a training that is watched has no Lua beside it";
+        return why_not_console(&a->feed);
     case REQUEST_BACK:
         return nothing_is_open(a) ? "nothing is open" : NULL;
     default:

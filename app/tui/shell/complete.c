@@ -282,11 +282,9 @@ static void offer_words(looking *l, command_word word)
 {
     static void (*const offers[])(looking * l) = {
         [WORD_NONE] = NULL,           [WORD_SETTING] = NULL, // begun elsewhere: it has two words
-        [WORD_FIX] = offer_fixes,     [WORD_FILE] = offer_files,
-        [WORD_RECIPE] = offer_recipes,
-        [WORD_FORM] = offer_forms,    [WORD_PRESET] = offer_presets,
-        [WORD_CARD] = offer_cards,    [WORD_THEME] = offer_themes,
-        [WORD_GLYPHS] = offer_glyphs, [WORD_ON_OFF] = offer_on_off,
+        [WORD_FIX] = offer_fixes,     [WORD_FILE] = offer_files,     [WORD_RECIPE] = offer_recipes,
+        [WORD_FORM] = offer_forms,    [WORD_PRESET] = offer_presets, [WORD_CARD] = offer_cards,
+        [WORD_THEME] = offer_themes,  [WORD_GLYPHS] = offer_glyphs,  [WORD_ON_OFF] = offer_on_off,
         [WORD_COLUMN] = offer_columns};
     if (offers[word] != NULL) {
         offers[word](l);
@@ -424,9 +422,9 @@ void complete_next(app *a, int direction)
     bool only = c->count == 1;
     if (c->chosen == CANDIDATE_NONE && !p->selected && (same > typed || only)) {
         snprintf(text, sizeof text, "%.*s%s", (int)same, c->candidate[0].text,
-                 !only                       ? ""
+                 !only                     ? ""
                  : c->candidate[0].goes_on ? " "
-                                             : c->candidate[0].after);
+                                           : c->candidate[0].after);
         prompt_complete(p, c->start, text);
         complete_look(a);
         return;

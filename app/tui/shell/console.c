@@ -229,7 +229,8 @@ void console_follow(app *a)
                 length = (size_t)snprintf(text, sizeof text, "%.*s", TOLD_MAX / 2, a->feed.message.text);
             }
             const char *words = strncmp(line->text, "headroom: ", 10) == 0 ? line->text + 10 : line->text;
-            const int added = snprintf(text + length, sizeof text - length, "%s%s", length > 0 ? "\n" : "", words);
+            const int added =
+                snprintf(text + length, sizeof text - length, "%s%s", length > 0 ? "\n" : "", words);
             length += added > 0 ? (size_t)added : 0;
             length = length < sizeof text ? length : sizeof text - 1;
             fails = fails || line->kind == HR_GUEST_ERROR;
@@ -247,7 +248,8 @@ void console_follow(app *a)
 
 static const char *text_of(const recipe_line *line)
 {
-    return line->kind == HR_GUEST_ERROR && strncmp(line->text, "headroom: ", 10) == 0 ? line->text + 10 : line->text;
+    return line->kind == HR_GUEST_ERROR && strncmp(line->text, "headroom: ", 10) == 0 ? line->text + 10
+                                                                                      : line->text;
 }
 
 // Pictures and what fits stand as they are.
@@ -288,8 +290,8 @@ static void draw_line(const canvas *c, int y, const recipe_line *line)
         paint_text(c, y, 0, 2, ROLE_DIM, "> ");
     }
     if (rows_of(c, line) == 1) {
-        paint_text(c, y, line->kind == HR_GUEST_PLOT ? 0 : 2, c->area.w - (line->kind == HR_GUEST_PLOT ? 0 : 2),
-                   role_of(line), text);
+        paint_text(c, y, line->kind == HR_GUEST_PLOT ? 0 : 2,
+                   c->area.w - (line->kind == HR_GUEST_PLOT ? 0 : 2), role_of(line), text);
         return;
     }
     canvas part = canvas_sub(c, y, 2, c->area.h - y, c->area.w - 2);
@@ -322,7 +324,10 @@ static void state_text(const recipe_log *r, char text[RECIPE_NAME_MAX + 64])
              r->state == RECIPE_WORKS     ? "runs "
              : r->state == RECIPE_LISTENS ? "is called by "
                                           : "",
-             r->state == RECIPE_IDLE ? "" : r->name, r->state == RECIPE_IDLE ? "" : r->stopping ? " · stops" : " · ^C stops it");
+             r->state == RECIPE_IDLE ? "" : r->name,
+             r->state == RECIPE_IDLE ? ""
+             : r->stopping           ? " · stops"
+                                     : " · ^C stops it");
 }
 
 void screen_console(const canvas *body, const app *a)
@@ -337,9 +342,10 @@ void screen_console(const canvas *body, const app *a)
     paint_rule(&c, true, a->console.back > 0 ? "lua, scrolled" : "lua", text);
     canvas lines = canvas_sub(&c, 1, 0, rows - 1, c.area.w);
     if (a->feed.recipe.count == 0) {
-        paint_wrapped(&lines, 0, ROLE_DIM,
-                      "Lua beside this training: an expression shows its value, hr.knobs.batch.size = 64 turns a "
-                      "knob, hr.on(\"step\", function(e) ... end) listens. :lua FILE runs a recipe here.");
+        paint_wrapped(
+            &lines, 0, ROLE_DIM,
+            "Lua beside this training: an expression shows its value, hr.knobs.batch.size = 64 turns a "
+            "knob, hr.on(\"step\", function(e) ... end) listens. :lua FILE runs a recipe here.");
         return;
     }
     draw_lines(&lines, a);

@@ -293,6 +293,19 @@ static void begin_recipe(app *a)
     }
 }
 
+// What stands before the first key is pressed.
+static void open_first(loop *l)
+{
+    app *a = l->app;
+    begin_recipe(a);
+    if (a->overlay == OVERLAY_NONE) {
+        card_show(a);
+    }
+    if (a->overlay != OVERLAY_NONE) {
+        draw(l); // nothing else may come that would
+    }
+}
+
 void loop_run(app *a)
 {
     loop l = {.app = a, .looks = SETTLE_LOOKS, .remember_at_ns = UINT64_MAX};
@@ -309,13 +322,7 @@ void loop_run(app *a)
         app_tell_about(a);
     }
     terminal_on_suspend(suspend_worker, resume_worker, a);
-    begin_recipe(a);
-    if (a->overlay == OVERLAY_NONE) {
-        card_show(a);
-    }
-    if (a->overlay != OVERLAY_NONE) {
-        draw(&l); // nothing else may come that would
-    }
+    open_first(&l);
     while (!a->quits) {
         wait_and_take(&l);
         begin_recipe(a);

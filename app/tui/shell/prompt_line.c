@@ -84,10 +84,10 @@ void frame_prompt(const canvas *c, const app *a)
     int x = a->overlay == OVERLAY_EDIT ? paint_format(c, 0, 0, c->area.w - VALUE_MIN, ROLE_KEY,
                                                       "%s = ", hr_knob_rows(&count)[feed_knob(&a->feed)].key)
                                        : paint_text(c, 0, 0, lua ? 3 : 1, ROLE_KEY,
-                                 is_search(a)                       ? "/"
-                                 : !lua                             ? ":"
-                                 : a->console.chunk[0] != '\0' ? ">> "
-                                                                    : "> ");
+                                                    is_search(a)                  ? "/"
+                                                    : !lua                        ? ":"
+                                                    : a->console.chunk[0] != '\0' ? ">> "
+                                                                                  : "> ");
     // A line longer than its place shows the part before the cursor.
     int room = c->area.w - x - 1;
     size_t start = 0;

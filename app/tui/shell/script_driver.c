@@ -183,8 +183,9 @@ static bool is_command(const char *text)
     char word[64];
     const size_t length = strcspn(text, " ");
     (void)snprintf(word, sizeof word, "%.*s", (int)length, text);
-    return text[0] == '=' || (length < sizeof word && (command_find(text, length) != NULL ||
-                                    request_of_name(word) != REQUEST_NONE || strchr(word, '.') != NULL));
+    return text[0] == '=' ||
+           (length < sizeof word && (command_find(text, length) != NULL ||
+                                     request_of_name(word) != REQUEST_NONE || strchr(word, '.') != NULL));
 }
 
 static hr_status do_command(script *s, const char *text, hr_err *err)

@@ -15,13 +15,14 @@
 #include "headroom/engine.h"
 
 // X(ID, letter): what a line that a guest says is. The letter is what is sent.
-#define HR_GUEST_LINE_MAP(X)                                                                                 \
-    X(PRINTED, 'o')                                                                                          \
-    X(NOTE, 'n')                                                                                             \
-    X(PLOT, 'p')                                                                                             \
-    X(ERROR, 'e')                                                                                            \
-    X(ANSWER, 'c') /* to COMPLETE: its number, where the word begins, the hint; then candidates, a '+' before each, and behind a \
-                      tab what follows it where it is the only one */                                        \
+#define HR_GUEST_LINE_MAP(X)                                                                                               \
+    X(PRINTED, 'o')                                                                                                        \
+    X(NOTE, 'n')                                                                                                           \
+    X(PLOT, 'p')                                                                                                           \
+    X(ERROR, 'e')                                                                                                          \
+    X(ANSWER,                                                                                                              \
+      'c') /* to COMPLETE: its number, where the word begins, the hint; then candidates, a '+' before each, and behind a \
+                      tab what follows it where it is the only one */ \
     X(STATE, 's') /* "idle", "running NAME" or "listening NAME" */
 
 typedef enum hr_guest_line {
@@ -31,9 +32,9 @@ typedef enum hr_guest_line {
 } hr_guest_line;
 
 typedef enum hr_guest_order {
-    HR_GUEST_FILE,  // text: a path, then words behind it, each on a line of its own
-    HR_GUEST_CHUNK, // text: an expression or statements
-    HR_GUEST_END,   // it forgets everything
+    HR_GUEST_FILE,     // text: a path, then words behind it, each on a line of its own
+    HR_GUEST_CHUNK,    // text: an expression or statements
+    HR_GUEST_END,      // it forgets everything
     HR_GUEST_COMPLETE, // text: a number, the cursor's byte and a line break, then a chunk that is being typed
     HR_GUEST_ORDERS
 } hr_guest_order;
@@ -57,12 +58,13 @@ typedef struct hr_guest_ops {
     hr_status (*open)(const hr_guest_host *host, void **guest, hr_err *err);
     void (*close)(void *guest);
     void (*take)(void *guest, hr_guest_order order, const char *text); // returns when that is done
-    void (*turned)(void *guest, hr_knob_id id, const char *text);      // by the person, and the engine took it
+    void (*turned)(void *guest, hr_knob_id id, const char *text); // by the person, and the engine took it
     void (*begin_turn)(void *guest);
     void (*event)(void *guest, const hr_event *event); // of the session's engine; must not call it
     void (*before_update)(void *guest);                // within a step; must not call the engine
     void (*end_turn)(void *guest, bool idle);
-    bool (*is_whole)(const char *text); // a chunk that needs no further line, be it wrong. Of no guest, from any process
+    bool (*is_whole)(
+        const char *text);   // a chunk that needs no further line, be it wrong. Of no guest, from any process
     void (*interrupt)(void); // from any thread: what is at work ends, if need be with the process
 } hr_guest_ops;
 

@@ -29,8 +29,9 @@ typedef struct hr_session_options {
     const char *resume_path; // a save to go on from; NULL: as train.resume says
     const char
         *autosave_path; // kept up to date between two steps, at a cost of at most 1 % of the time; NULL: none
-    const hr_guest_ops *guest; // of a session in this process; a worker has that of hr_session_serve. NULL: none
-    bool watchable;     // listens at $XDG_RUNTIME_DIR/headroom/PID.sock
+    const hr_guest_ops
+        *guest;     // of a session in this process; a worker has that of hr_session_serve. NULL: none
+    bool watchable; // listens at $XDG_RUNTIME_DIR/headroom/PID.sock
 } hr_session_options;
 
 // Does not wait for the worker: what that finds wrong with preset or files comes as an error, and ends the session. By
