@@ -1,92 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recipe as the guest of a worker (headroom/guest.h, decision 67): its Lua state lives from one `:lua FILE` to the next, beside
 // the training that the workbench shows, and what it says goes there line by line.
+#include "app/lua/guest.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/lua/complete.h"
 #include "app/lua/lua_script.h"
-#include "app/lua/script.h"
 #include "app/lua/watch.h"
 
-enum { ARGUMENTS_MAX = 32, NAME_MAX_BYTES = 64, CHUNKS_KEPT = 64, ANSWERS_MAX = 128 };
-
-typedef struct guest guest;
-
-typedef struct voice {
-    const guest *g;
-    hr_guest_line kind;
-} voice;
-
-struct guest {
-    const hr_guest_host *host;
-    script *s; // NULL: none
-    voice voices[3];
-    FILE *out, *notes, *errors;
-    char name[NAME_MAX_BYTES]; // of what runs, or ran
-    char words[HR_GUEST_TEXT_MAX], preset[SCRIPT_PATH_MAX];
-    char *argv[ARGUMENTS_MAX];
-    int argc;
-    unsigned chunks; // that were typed, ever
-    bool had_oom;
-    bool works, listens; // as was said last
-    script_completion completion;
-};
-
-// ---- what it says ---------------------------------------------------------------------------------------------------
-
-static void say(const guest *g, hr_guest_line kind, const char *text)
-{
-    g->host->say(g->host->context, kind, text, strlen(text));
-}
-
-static ssize_t speak(void *context, const char *text, size_t length)
-{
-    static const char note[] = "note: ";
-    const voice *v = context;
-    const bool named =
-        v->kind == HR_GUEST_NOTE && length >= sizeof note - 1 && strncmp(text, note, sizeof note - 1) == 0;
-    const size_t passed = named ? sizeof note - 1 : 0;
-    v->g->host->say(v->g->host->context, v->kind, text + passed, length - passed);
-    return (ssize_t)length;
-}
-
-static FILE *open_voice(guest *g, size_t which, hr_guest_line kind)
-{
-    g->voices[which] = (voice){g, kind};
-    FILE *to = fopencookie(&g->voices[which], "w", (cookie_io_functions_t){.write = speak});
-    if (to != NULL) {
-        (void)setvbuf(to, NULL, _IOLBF, BUFSIZ);
-    }
-    return to;
-}
-
-static void say_state(guest *g, bool works)
-{
-    char text[NAME_MAX_BYTES + 16];
-    const bool listens = g->s != NULL && g->s->listens != 0;
-    (void)fflush(g->out);
-    (void)fflush(g->notes);
-    (void)fflush(g->errors);
-    if (works == g->works && listens == g->listens && !works) {
-        return;
-    }
-    g->works = works;
-    g->listens = listens;
-    (void)snprintf(text, sizeof text, "%s%s%s",
-                   works     ? "running"
-                   : listens ? "listening"
-                             : "idle",
-                   works || listens ? " " : "", works || listens ? g->name : "");
-    say(g, HR_GUEST_STATE, text);
-}
-
-static void say_error(const guest *g, const hr_err *err)
-{
-    char text[2 * HR_ERR_TEXT_MAX + 64];
-    (void)hr_err_format(err, text, sizeof text);
-    say(g, HR_GUEST_ERROR, text);
-}
+enum { CHUNKS_KEPT = 64, ANSWERS_MAX = 128 };
 
 // ---- its state ------------------------------------------------------------------------------------------------------
 
@@ -170,7 +93,7 @@ static void conclude(guest *g, int status, bool lasts)
         (void)script_report_error(s, status, g->errors);
         (void)fflush(g->errors);
     } else if (s->check_failed) {
-        say(g, HR_GUEST_ERROR, s->check_text);
+        guest_say(g, HR_GUEST_ERROR, s->check_text);
         s->check_failed = false;
     }
     lua_settop(s->L, 0);
@@ -220,7 +143,8 @@ static void split_words(guest *g, const char *text)
 {
     (void)snprintf(g->words, sizeof g->words, "%s", text);
     g->argc = 0;
-    for (char *at = strchr(g->words, '\n'); at != NULL && g->argc < ARGUMENTS_MAX; at = strchr(at, '\n')) {
+    for (char *at = strchr(g->words, '\n'); at != NULL && g->argc < GUEST_ARGUMENTS_MAX;
+         at = strchr(at, '\n')) {
         *at++ = '\0';
         g->argv[g->argc++] = at;
     }
@@ -239,11 +163,11 @@ static void take_file(guest *g, const char *text)
         status = script_read_source(g->s, g->words, &source, &err);
     }
     if (status != HR_OK) {
-        say_error(g, &err);
+        guest_say_error(g, &err);
         close_script(g);
         return;
     }
-    say_state(g, true);
+    guest_say_state(g, true);
     conclude(g, call(g, run_source, (void *)(uintptr_t)source), false);
 }
 
@@ -263,7 +187,7 @@ static char *as_expression(const char *text)
 
 static hr_status add_chunk(guest *g, const char *text, const script_source **out, hr_err *err)
 {
-    char name[NAME_MAX_BYTES], *expression = as_expression(text);
+    char name[GUEST_NAME_MAX], *expression = as_expression(text);
     (void)snprintf(name, sizeof name, "console %u", ++g->chunks);
     const hr_status status = script_add_source(g->s, name, expression != NULL ? expression : text, out, err);
     free(expression);
@@ -286,10 +210,10 @@ static void take_chunk(guest *g, const char *text)
     }
     status = status == HR_OK ? add_chunk(g, text, &source, &err) : status;
     if (status != HR_OK) {
-        say_error(g, &err);
+        guest_say_error(g, &err);
         return;
     }
-    say_state(g, true);
+    guest_say_state(g, true);
     conclude(g, call(g, run_source, (void *)(uintptr_t)source), true);
 }
 
@@ -310,10 +234,10 @@ static void complete(guest *g, const char *text)
     script_completion *c = &g->completion;
     script_complete(g->s->L, chunk, strlen(chunk), cursor < strlen(chunk) ? cursor : strlen(chunk), c);
     (void)snprintf(line, sizeof line, "%lu %u %s", number, c->start, c->hint);
-    say(g, HR_GUEST_ANSWER, line);
+    guest_say(g, HR_GUEST_ANSWER, line);
     for (uint32_t k = 0; k < c->count && k < ANSWERS_MAX; k++) {
         (void)snprintf(line, sizeof line, "+%.256s\t%s", script_candidate(c, k), c->items[k].after);
-        say(g, HR_GUEST_ANSWER, line);
+        guest_say(g, HR_GUEST_ANSWER, line);
     }
 }
 
@@ -333,12 +257,12 @@ static void take(void *self, hr_guest_order order, const char *text)
     case HR_GUEST_END:
     case HR_GUEST_ORDERS:
         if (g->s != NULL) {
-            say(g, HR_GUEST_NOTE, "the recipe is ended, and so are its callbacks");
+            guest_say(g, HR_GUEST_NOTE, "the recipe is ended, and so are its callbacks");
         }
         close_script(g);
         break;
     }
-    say_state(g, false);
+    guest_say_state(g, false);
 }
 
 // ---- the training that goes on --------------------------------------------------------------------------------------
@@ -366,7 +290,7 @@ static void call_between_steps(guest *g, lua_CFunction function, void *argument)
     if (status != LUA_OK || s->stop != SCRIPT_GOES_ON) {
         conclude(g, status, false);
     }
-    say_state(g, false);
+    guest_say_state(g, false);
 }
 
 static int begin_step(lua_State *L)
@@ -455,13 +379,8 @@ static void turned(void *self, hr_knob_id id, const char *text)
 static void close_guest(void *self)
 {
     guest *g = self;
-    FILE *const files[] = {g->out, g->notes, g->errors};
     close_script(g);
-    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
-        if (files[k] != NULL) {
-            (void)fclose(files[k]);
-        }
-    }
+    guest_close_voices(g);
     free(g);
 }
 
@@ -472,12 +391,10 @@ static hr_status open_guest(const hr_guest_host *host, void **out, hr_err *err)
         return HR_FAIL(err, NOMEM, "no host memory for recipes");
     }
     g->host = host;
-    g->out = open_voice(g, 0, HR_GUEST_PRINTED);
-    g->notes = open_voice(g, 1, HR_GUEST_NOTE);
-    g->errors = open_voice(g, 2, HR_GUEST_ERROR);
-    if (g->out == NULL || g->notes == NULL || g->errors == NULL) {
+    const hr_status status = guest_open_voices(g, err);
+    if (status != HR_OK) {
         close_guest(g);
-        return HR_FAIL(err, NOMEM, "no host memory for what recipes say");
+        return status;
     }
     *out = g;
     return HR_OK;

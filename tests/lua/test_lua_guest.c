@@ -417,6 +417,23 @@ START_TEST(what_does_not_come_back_gives_way_with_its_line)
 }
 END_TEST
 
+START_TEST(a_callback_of_a_training_that_goes_on_hangs_no_longer_than_others)
+{
+    desk d;
+    hr_session_end end = {0};
+    open_desk(&d, false, "");
+    run_file(&d, "hr.on('step', function()\n  hr.note 'ready'\n  string.rep('', 1 << 62)\nend)", "slistening");
+    send(&d, HR_COMMAND_RUN, 0, "", 5);
+    wait_for(&d, "nready\n");
+    hr_session_interrupt(d.session);
+    while (!has_ended(&d, &end)) {
+        look(&d);
+    }
+    ck_assert_msg(strstr(end.sentence, "recipe.lua:3: ") != NULL, "%s", end.sentence);
+    close_desk(&d);
+}
+END_TEST
+
 START_TEST(a_session_ends_while_a_recipe_works)
 {
     desk d;
@@ -452,6 +469,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, endless_lua_is_stopped_and_the_worker_lives);
     tcase_add_loop_test(c, what_does_not_come_back_gives_way_with_its_line, 0,
                         HEADROOM_SANITIZED ? 4 : (int)(sizeof hostile / sizeof *hostile));
+    tcase_add_test(c, a_callback_of_a_training_that_goes_on_hangs_no_longer_than_others);
     tcase_add_test(c, a_session_ends_while_a_recipe_works);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
