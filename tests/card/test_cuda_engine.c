@@ -2,6 +2,8 @@
 // A step is a transaction, over a card whose driver refuses a launch in the middle of one: the step is discarded, nothing
 // of it is saved, and training goes on from the last save, or from its beginning, to the weights of a training that
 // nothing happened to.
+#include <math.h>
+
 #include "card/reach.h"
 #include "unit/small_engine.h"
 
@@ -61,6 +63,63 @@ START_TEST(a_step_that_breaks_off_is_discarded)
 }
 END_TEST
 
+typedef struct norms {
+    const hr_engine *engine;
+    double of[STEPS];
+    unsigned count;
+} norms;
+
+static void note_norm(void *context)
+{
+    norms *n = context;
+    hr_err err = {0};
+    ck_assert_uint_lt(n->count, STEPS);
+    ck_assert_msg(hr_engine_gradient_norm(n->engine, &n->of[n->count], &err) == HR_OK, "%s", err.sentence);
+    n->count++;
+}
+
+// NULL: nobody asks.
+static void train(const char *const *pairs, norms *n, char sha[HR_SHA256_TEXT_MAX])
+{
+    const hr_engine_options options = {.before_update = n == NULL ? NULL : note_norm,
+                                       .before_update_context = n};
+    hr_engine *e = create(pairs, &options);
+    if (n != NULL) {
+        *n = (norms){.engine = e};
+    }
+    run_steps(e, STEPS);
+    ck_assert_int_eq(hr_engine_get_state(e), HR_ENGINE_IDLE);
+    weights_of(e, sha);
+    hr_engine_destroy(e);
+}
+
+// In the middle of a step, that of the reference; and nobody's bits are other ones because somebody asked. A step that is captured
+// into a graph has none.
+START_TEST(the_norm_of_the_gradients_is_the_references)
+{
+    static const char *const reference[][6] = {
+        {"device.kind=reference", "device.vram=64MiB", "optimizer.kind=adam", "train.steps=8"},
+        {"device.kind=reference", "device.vram=64MiB", "optimizer.kind=adam", "train.steps=8",
+         "batch.accumulate=2"}};
+    static const char *const captured[] = {"device.kind=cuda",     "device.vram=64MiB",
+                                           "execution.mode=graph", "execution.cuda_graph=on",
+                                           "train.steps=8",        NULL};
+    char asked[HR_SHA256_TEXT_MAX], alone[HR_SHA256_TEXT_MAX], judge[HR_SHA256_TEXT_MAX];
+    norms ours, theirs;
+    train(settings[_i], &ours, asked);
+    train(settings[_i], NULL, alone);
+    ck_assert_str_eq(asked, alone);
+    train(reference[_i], &theirs, judge);
+    ck_assert_uint_eq(ours.count, STEPS);
+    for (unsigned k = 0; k < STEPS; k++) {
+        ck_assert_msg(theirs.of[k] > 0 && fabs(ours.of[k] - theirs.of[k]) <= 1e-3 * theirs.of[k],
+                      "step %u: %g for %g", k, ours.of[k], theirs.of[k]);
+    }
+    train(captured, &ours, asked);
+    ck_assert(isnan(ours.of[STEPS - 1]));
+}
+END_TEST
+
 int main(void)
 {
     if (!card_is_emulated(&card)) {
@@ -73,6 +132,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, open_preset, close_preset);
     tcase_add_loop_test(tests, a_step_that_breaks_off_is_discarded, 0, 10);
+    tcase_add_loop_test(tests, the_norm_of_the_gradients_is_the_references, 0, 2);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     const int failed = srunner_ntests_failed(runner);
