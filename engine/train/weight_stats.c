@@ -152,9 +152,11 @@ hr_status hr_engine_weight_values(const hr_engine *e, const char *name, hr_weigh
     HR_TRY(check_name(e, name, err));
     hr_status status = store_take_one(&one, e->build, name, err);
     if (status == HR_OK) {
-        (void)shape_elements(&one.tensors.data[0].shape, &out->count);
-        out->values = hr_calloc(out->count + 1, sizeof *out->values);
+        uint64_t count = 0;
+        (void)shape_elements(&one.tensors.data[0].shape, &count);
+        out->values = hr_calloc(count + 1, sizeof *out->values);
         status = out->values != NULL ? HR_OK : HR_FAIL(err, NOMEM, "no host memory to look at %s", name);
+        out->count = status == HR_OK ? count : 0;
     }
     if (status == HR_OK) {
         store_values(&one.tensors.data[0], out->values);
@@ -173,7 +175,9 @@ hr_status hr_engine_set_weight(hr_engine *e, const char *name, const double *val
                                hr_err *err)
 {
     HR_TRY(check_name(e, name, err));
-    return store_set_one(e->build, name, values, count, err);
+    HR_TRY(store_set_one(e->build, name, values, count, err));
+    e->sha_steps = UINT64_MAX; // the hash of this step is another one now
+    return HR_OK;
 }
 
 // ---- gradients ------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "headroom/engine.h"
+#include "headroom/weight_stats.h"
 
 #include "base/file.h"
 #include "base/host_mem.h"
@@ -483,6 +484,76 @@ START_TEST(every_failing_allocation_leaves_a_state_that_goes_on)
 }
 END_TEST
 
+// ---- weights that are looked at and set -------------------------------------------------------------------------------
+
+// Each request for host memory fails once: then nothing has changed.
+START_TEST(a_weight_is_set_or_stays)
+{
+    static const double ones[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    hr_engine *e = create((const char *const[]){NULL}, NULL);
+    char before[HR_SHA256_TEXT_MAX], now[HR_SHA256_TEXT_MAX];
+    hr_weight_values values = {NULL, 0};
+    hr_err err = {0};
+    ck_assert_int_eq(hr_engine_set_weight(e, "dense/bias", ones, 10, &err), HR_STATE);
+    run_steps(e, 2);
+    weights_of(e, before);
+    bool whole = false;
+    for (uint64_t nth = 1; !whole; nth++) {
+        const int64_t live = hr_host_mem_live();
+        hr_host_mem_fail_at(nth);
+        const hr_status status = hr_engine_set_weight(e, "dense/bias", ones, 10, &err);
+        whole = hr_host_mem_fail_at(0) < nth;
+        ck_assert_int_eq(status, whole ? HR_OK : HR_NOMEM);
+        ck_assert_int_eq(hr_host_mem_live(), live);
+        weights_of(e, now);
+        ck_assert_int_eq(strcmp(now, before) == 0, !whole);
+    }
+    for (uint64_t nth = 1; values.count == 0; nth++) {
+        hr_host_mem_fail_at(nth);
+        const hr_status status = hr_engine_weight_values(e, "dense/bias", &values, &err);
+        ck_assert_int_eq(status, hr_host_mem_fail_at(0) < nth ? HR_OK : HR_NOMEM);
+        ck_assert(status == HR_OK || (values.values == NULL && values.count == 0));
+    }
+    ck_assert(values.count == 10 && values.values[3] == 1);
+    hr_weight_values_deinit(&values);
+    ck_assert_int_eq(hr_engine_set_weight(e, "dense/bias", ones, 9, &err), HR_STATE);
+    ck_assert_str_eq(err.sentence, "dense/bias needed 10 numbers (10), had 9");
+    hr_engine_destroy(e);
+}
+END_TEST
+
+static void ask_short_of_memory(void *context)
+{
+    const hr_engine *e = *(hr_engine **)context;
+    double norm = 0, whole = 0;
+    hr_err err = {0};
+    ck_assert_int_eq(hr_engine_gradient_norm(e, &whole, &err), HR_OK);
+    for (uint64_t nth = 1, seen = nth; seen >= nth; nth++) {
+        const int64_t live = hr_host_mem_live();
+        hr_host_mem_fail_at(nth);
+        const hr_status status = hr_engine_gradient_norm(e, &norm, &err);
+        seen = hr_host_mem_fail_at(0);
+        ck_assert_int_eq(status, seen < nth ? HR_OK : HR_NOMEM);
+        ck_assert(seen < nth ? norm == whole : isnan(norm));
+        ck_assert_int_eq(hr_host_mem_live(), live);
+    }
+}
+
+START_TEST(a_norm_that_lacks_memory_is_none)
+{
+    hr_engine *e = NULL;
+    double norm = 0;
+    hr_err err = {0};
+    const hr_engine_options options = {.before_update = ask_short_of_memory, .before_update_context = &e};
+    e = create((const char *const[]){NULL}, &options);
+    run_steps(e, 1);
+    ck_assert_uint_eq(hr_engine_steps(e), 1);
+    ck_assert_int_eq(hr_engine_gradient_norm(e, &norm, &err), HR_OK); // not within a step
+    ck_assert(isnan(norm));
+    hr_engine_destroy(e);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("engine");
@@ -507,6 +578,8 @@ int main(void)
     tcase_add_test(cases, the_event_stream_tells_the_whole_story);
     tcase_add_test(cases, what_if_touches_nothing_and_agrees_with_a_run);
     tcase_add_test(cases, every_failing_allocation_leaves_a_state_that_goes_on);
+    tcase_add_test(cases, a_weight_is_set_or_stays);
+    tcase_add_test(cases, a_norm_that_lacks_memory_is_none);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
