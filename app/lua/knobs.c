@@ -30,20 +30,50 @@ static bool is_group(const char *name)
     return false;
 }
 
-static int raise_unknown_group(lua_State *L, const char *name)
+// "batch_size": the knob batch.size; NULL: it is none with a dot in place of one of the bars.
+static const char *knob_with_bar(const char *name)
 {
+    char dotted[96];
+    (void)snprintf(dotted, sizeof dotted, "%s", name);
+    for (char *bar = strchr(dotted, '_'); bar != NULL; bar = strchr(bar + 1, '_')) {
+        *bar = '.';
+        const hr_knob_row *row = hr_knob_find(dotted, NULL);
+        *bar = '_';
+        if (row != NULL) {
+            return row->key;
+        }
+    }
+    return NULL;
+}
+
+// Among the groups, and the options of hr.FUNCTION where one reads them; NULL: none does.
+static int raise_unknown_group(lua_State *L, const char *name, const char *function)
+{
+    enum { OPTIONS_MAX = 16 };
     char groups[HR_KNOB_COUNT][GROUP_MAX];
-    const char *words[HR_KNOB_COUNT];
+    const char *words[HR_KNOB_COUNT + OPTIONS_MAX];
+    size_t count = 0;
+    for (const lua_script_field *f = script_options_of(function); f->name != NULL && count < OPTIONS_MAX;
+         f++) {
+        words[count++] = f->name;
+    }
     for (int k = 0; k < HR_KNOB_COUNT; k++) {
         const char *key = hr_knob_rows(NULL)[k].key;
         (void)snprintf(groups[k], GROUP_MAX, "%.*s", (int)strcspn(key, "."), key);
-        words[k] = groups[k];
+        words[count++] = groups[k];
     }
-    const char *near = hr_word_nearest(name, words, HR_KNOB_COUNT);
+    const char *knob = knob_with_bar(name);
+    const char *near = knob != NULL ? knob : hr_word_nearest(name, words, count);
+    char what[64] = "unknown group of knobs";
     hr_err err = {0};
-    (void)HR_FAIL(&err, KNOB, "unknown group of knobs '%.64s'%s%s%s", name,
-                  near == NULL ? "" : " — did you mean '", near == NULL ? "" : near,
-                  near == NULL ? "" : "'?");
+    if (function != NULL) {
+        (void)snprintf(what, sizeof what, "hr.%.16s has no option or group of knobs", function);
+    }
+    (void)HR_FAIL(&err, KNOB, "%s '%.64s'%s%s%s", what, name, near == NULL ? "" : " — did you mean '",
+                  near == NULL ? "" : near, near == NULL ? "" : "'?");
+    if (function != NULL) {
+        hr_err_try(&err, "hr.%.16s{steps = 10, [\"batch.size\"] = 64}", function);
+    }
     return script_raise(L, &err);
 }
 
@@ -201,14 +231,14 @@ static void turn_group(lua_State *L, hr_knobs *knobs, const char *group)
 }
 
 // Sets what `key` names, a knob with its dot or a group, from the value on top of the stack.
-static void turn_named(lua_State *L, hr_knobs *knobs, const char *key)
+static void turn_named(lua_State *L, hr_knobs *knobs, const char *key, const char *function)
 {
     if (strchr(key, '.') != NULL) {
         turn(L, knobs, find_row(L, key));
     } else if (is_group(key)) {
         turn_group(L, knobs, key);
     } else {
-        (void)raise_unknown_group(L, key);
+        (void)raise_unknown_group(L, key, function);
     }
 }
 
@@ -230,7 +260,7 @@ void script_apply_overrides(lua_State *L, int index, const char *function, hr_kn
             (void)script_error(L, "options have names, such as {steps = 10}, had a %s", luaL_typename(L, -2));
         }
         if (!is_among(lua_tostring(L, -2), options)) {
-            turn_named(L, knobs, lua_tostring(L, -2));
+            turn_named(L, knobs, lua_tostring(L, -2), function);
         }
         lua_pop(L, 1);
     }
@@ -283,7 +313,7 @@ static int get_group(lua_State *L)
         return 1;
     }
     if (!is_group(name)) {
-        return raise_unknown_group(L, name);
+        return raise_unknown_group(L, name, NULL);
     }
     char *kept = lua_newuserdatauv(L, GROUP_MAX, 0);
     (void)snprintf(kept, GROUP_MAX, "%s", name);
@@ -316,7 +346,7 @@ static int set_group(lua_State *L)
     if (is_group(name)) {
         turn_whole_group(L, name);
     } else {
-        turn_named(L, &script_of(L)->knobs, name);
+        turn_named(L, &script_of(L)->knobs, name, NULL);
     }
     return 0;
 }

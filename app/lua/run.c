@@ -38,7 +38,10 @@ void script_read_options(lua_State *L, const char *function, hr_knobs *knobs)
     if (lua_isnone(L, 1)) {
         lua_newtable(L);
     }
-    luaL_checktype(L, 1, LUA_TTABLE);
+    if (!lua_istable(L, 1)) {
+        (void)script_error(L, "hr.%s takes a table such as {steps = 10}, had a %s", function,
+                           luaL_typename(L, 1));
+    }
     lua_settop(L, 1);
     if (s->preset == NULL) {
         (void)HR_FAIL(&err, LUA, "there is no model before a preset");
