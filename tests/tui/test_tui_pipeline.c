@@ -476,6 +476,55 @@ START_TEST(hints_are_counted_once)
 }
 END_TEST
 
+// What is only watched is not ended for a lesson or a situation; pages can be read.
+START_TEST(what_is_watched_is_not_ended_by_a_lesson)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    a->feed.watched = "/run/headroom/7.sock";
+    screen_keys(a, "L\n");
+    expect_shown(a, "A training step holds two kinds of things.");
+    screen_keys(a, "\n\n\n\n");
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
+    expect_shown(a, "this training is another process's");
+    a->focus = PANE_SITUATIONS;
+    screen_keys(a, "\n");
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    ck_assert_int_eq(a->next.work, PENDING_NONE);
+    screen_close(a);
+}
+END_TEST
+
+// What was done is there when the workbench is opened again, with its hints and the par beside it.
+START_TEST(what_was_done_of_a_lesson_is_kept)
+{
+    char path[] = "/tmp/headroom-learn-XXXXXX", file[64];
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    (void)snprintf(file, sizeof file, "%s/workbench", path);
+    for (int again = 0; again < 2; again++) {
+        app *a = screen_open(&golden_looks[0].look);
+        learn_remember(&a->learn, file);
+        screen_keys(a, "L");
+        expect_shown(a, again ? " done  05-batch-size" : "       05-batch-size");
+        screen_keys(a, "\n");
+        if (again) { // done some other time: n needs no doing again
+            ck_assert_uint_eq(a->learn.lesson.progress.hints, 1);
+            screen_keys(a, "n");
+            ck_assert_str_eq(hr_lesson_tell(a->learn.lesson.open)->name, "06-mixed-precision");
+        } else {
+            screen_keys(a, "\n\n\n\n");
+            app_work(a);
+            screen_keys(a, "h:batch.size=128\n");
+            expect_shown(a, "Done, with 1 knob turned (par is 1) and 1 hint.");
+        }
+        screen_close(a);
+    }
+    (void)snprintf(file, sizeof file, "%s/lessons", path);
+    (void)remove(file);
+    (void)remove(path);
+}
+END_TEST
+
 // A lesson that takes its time does not take the screen's.
 START_TEST(a_lesson_is_played_beside_the_screen)
 {
@@ -525,7 +574,8 @@ END_TEST
 SUITE_MAIN("tui pipeline", a_lesson_is_done_in_the_workbench, a_knob_that_the_lesson_holds_is_not_turned,
            every_screen_says_that_a_lesson_is_on, enter_begins_what_it_said_that_it_begins,
            the_pages_are_read_again_and_the_list_is_a_key_away, hints_are_counted_once,
-           a_lesson_is_played_beside_the_screen, a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
+           a_lesson_is_played_beside_the_screen, what_is_watched_is_not_ended_by_a_lesson,
+           what_was_done_of_a_lesson_is_kept, a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
            what_may_not_be_turned_is_said_whole_and_not_played, a_sandbox_is_left_with_the_knobs_as_they_were,
            the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
            the_stage_to_blame_is_named_with_what_would_help, a_pipeline_that_is_waited_for_looks_as_agreed,

@@ -189,6 +189,10 @@ static bool opens(feed *f, const char *name)
 
 static void ask_to_end(app *a, const char *name)
 {
+    if (feed_why_not_command(&a->feed) != NULL) {
+        feed_say(&a->feed, MESSAGE_NOTE, "%s", feed_why_not_command(&a->feed));
+        return;
+    }
     snprintf(a->next.preset, sizeof a->next.preset, "%s", name);
     if (run_state_is_training(&a->feed.live) || a->feed.live.steps > 0) {
         a->overlay = OVERLAY_SWITCH;
