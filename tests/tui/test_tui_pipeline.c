@@ -400,7 +400,10 @@ START_TEST(every_screen_says_that_a_lesson_is_on)
     expect_shown(a, "6 lesson Batch size · h hint");
     screen_keys(a, "s ");
     expect_shown(a, "FROZEN");
-    screen_keys(a, " 1");
+    screen_keys(a, " 6");
+    expect_shown(a, "lesson · Batch size · SANDBOX");
+    expect_shown(a, "-   the largest batch that fits");
+    screen_keys(a, "1");
     expect_shown(a, "6 lesson Batch size · sandbox, nothing counts: s goes back");
     bool more;
     screen_keys(a, "s");
@@ -472,6 +475,26 @@ START_TEST(hints_are_counted_once)
     ck_assert_uint_eq(a->learn.lesson.progress.hints, 2);
     screen_keys(a, ":batch.size=128\n");
     expect_shown(a, "Done, with 1 knob turned (par is 1) and 2 hints.");
+    screen_close(a);
+}
+END_TEST
+
+// The Doctor, whose fixes are what a lesson asks for, does not come over its page.
+START_TEST(the_doctor_does_not_come_over_a_lesson)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    screen_keys(a, "L\n\n\n\n\n");
+    app_work(a);
+    free(screen_text(a));
+    a->feed.live.state = HR_ENGINE_OOM;
+    app_freeze(a, false);
+    ck_assert_int_eq(a->focus, PANE_LESSON);
+    expect_shown(a, "out of memory: 4 is the Doctor, 1 the Bench");
+    screen_keys(a, "1");
+    a->doctor.has_seen_oom = false;
+    app_freeze(a, false);
+    ck_assert_int_eq(a->screen, SCREEN_DOCTOR); // on the Bench it does
+    expect_shown(a, "the Doctor came");
     screen_close(a);
 }
 END_TEST
@@ -574,8 +597,9 @@ END_TEST
 SUITE_MAIN("tui pipeline", a_lesson_is_done_in_the_workbench, a_knob_that_the_lesson_holds_is_not_turned,
            every_screen_says_that_a_lesson_is_on, enter_begins_what_it_said_that_it_begins,
            the_pages_are_read_again_and_the_list_is_a_key_away, hints_are_counted_once,
-           a_lesson_is_played_beside_the_screen, what_is_watched_is_not_ended_by_a_lesson,
-           what_was_done_of_a_lesson_is_kept, a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
+           a_lesson_is_played_beside_the_screen, the_doctor_does_not_come_over_a_lesson,
+           what_is_watched_is_not_ended_by_a_lesson, what_was_done_of_a_lesson_is_kept,
+           a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
            what_may_not_be_turned_is_said_whole_and_not_played, a_sandbox_is_left_with_the_knobs_as_they_were,
            the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
            the_stage_to_blame_is_named_with_what_would_help, a_pipeline_that_is_waited_for_looks_as_agreed,

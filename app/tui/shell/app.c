@@ -78,6 +78,12 @@ static void say_doctor_came(feed *f, bool told)
     }
 }
 
+// A page of a lesson stays: what is wrong is what it asks, and the Doctor would tell.
+static bool asks_itself(const app *a)
+{
+    return a->feed.lesson != NULL && a->focus == PANE_LESSON;
+}
+
 // Doctor comes by itself with an out-of-memory, and goes when the training does; in a frozen view nothing comes or goes.
 static void follow_state(app *a)
 {
@@ -89,7 +95,9 @@ static void follow_state(app *a)
         a->doctor.oom_waits = oom && !a->doctor.has_seen_oom;
         return;
     }
-    if (oom && !a->doctor.has_seen_oom) {
+    if (oom && !a->doctor.has_seen_oom && asks_itself(a)) {
+        feed_say(&a->feed, MESSAGE_NOTE, "out of memory: 4 is the Doctor, 1 the Bench");
+    } else if (oom && !a->doctor.has_seen_oom) {
         bool comes_itself = a->screen != SCREEN_DOCTOR;
         a->doctor.before = a->screen;
         app_show_screen(a, SCREEN_DOCTOR);

@@ -539,7 +539,8 @@ static const char *overlay_keys(const app *a)
     case OVERLAY_COLUMNS:
         return "Enter shows or hides · Esc closes · ↑↓ choose";
     case OVERLAY_SWITCH:
-        return "y ends it · any other key stays";
+        return a->focus == PANE_LESSON ? "Enter ends it · any other key stays"
+                                       : "y ends it · any other key stays";
     case OVERLAY_CARD:
         return "Enter begins · Esc closes · any other key does its job";
     case OVERLAY_OFFER:

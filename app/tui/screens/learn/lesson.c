@@ -154,12 +154,16 @@ static pane_request hint(const pane_view *v, void *own)
     if (s->open == NULL || s->phase != LESSON_WORKS) {
         return pane_says("hints are for the work of a lesson: Enter goes on to it");
     }
-    s->hint = s->hint < HR_LESSON_HINTS ? s->hint + 1 : HR_LESSON_HINTS;
+    const bool was_last = s->hint == HR_LESSON_HINTS;
+    s->hint = was_last ? HR_LESSON_HINTS : s->hint + 1;
     if (s->hint > s->progress.hints) { // one that was shown before is not counted again
         s->progress.hints = s->hint;
         lessons_note(l);
     }
     s->reread = 0;
+    if (was_last && v->focused) {
+        return pane_says("that was the last hint");
+    }
     return (pane_request){.kind = PANE_SHOWS_SCREEN, .screen = SCREEN_LEARN};
 }
 
@@ -299,8 +303,9 @@ static void draw(const canvas *c, const pane_view *v)
     const hr_lesson_entry *entry = selected(l);
     char title[96] = "lesson";
     if (is_page || entry != NULL) {
-        (void)snprintf(title, sizeof title, "lesson · %s",
-                       is_page ? hr_lesson_tell(s->open)->title : entry->title);
+        (void)snprintf(title, sizeof title, "lesson · %s%s",
+                       is_page ? hr_lesson_tell(s->open)->title : entry->title,
+                       is_page && s->in_sandbox ? " · SANDBOX" : "");
     }
     paint_rule(c, v->focused, title, is_page ? key_of(s) : "");
     if (is_page) {

@@ -157,7 +157,11 @@ static void add_work(lesson_state *s, const hr_lesson_about *about)
         return;
     }
     if (s->in_sandbox) {
-        add(s, "In the sandbox: turn whatever you like, nothing counts. s goes back to where\nyou were.\n");
+        add(s, "In the sandbox: turn whatever you like, nothing counts. s goes back to where\nyou were.\n\n"
+               "In the lesson is wanted:\n");
+        for (uint32_t k = 0; k < about->goal_count; k++) {
+            add(s, "  -   %s\n", about->goals[k].want);
+        }
         return;
     }
     add_goals(s, about);
