@@ -74,6 +74,8 @@ hr_status lesson_show_knob(const hr_knobs *knobs, const char *key, hr_err *err)
     }
     printf("    %s=%s\n      ", row->key, hr_knob_format(knobs, row->id, now));
     say_paragraph(row->line, 6);
+    fputs("      ", stdout);
+    say_paragraph(row->explanation, 6);
     for (int k = 0; row->type == HR_KNOB_CHOICE && row->choices[k] != NULL; k++) {
         const size_t used = strlen(values);
         (void)snprintf(values + used, sizeof values - used, "%s%s", k > 0 ? ", " : "", row->choices[k]);

@@ -450,8 +450,12 @@ static hr_status experiment(talk *t, hr_err *err)
         if (status != HR_OK) {
             fputs("  ", stdout);
             say_paragraph(wrong.sentence, 2);
-            fputs("  try: ", stdout);
-            say_paragraph(wrong.hint[0] != '\0' ? wrong.hint : hr_status_try(status), 7);
+            const bool is_option = strncmp(wrong.hint, "-s ", 3) == 0; // here it is a command
+            printf("  try: %s", is_option ? "set " : "");
+            say_paragraph(is_option               ? wrong.hint + 3
+                          : wrong.hint[0] != '\0' ? wrong.hint
+                                                  : hr_status_try(status),
+                          7);
         }
     }
     return HR_OK;

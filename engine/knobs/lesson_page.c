@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "knobs/lesson.h"
 
-enum { EXPRESSION_MAX = 256 };
+enum { EXPRESSION_MAX = 256, FIXED_BLANK = 0x1F }; // within a figure, until lines are broken
 
 // Numbers that three digits do not say, and that a double still counts one by one.
 static const double LARGE_FROM = 1000, EXACT_BELOW = 1e15;
@@ -112,31 +112,98 @@ static hr_status append_value(text *filled, const quote *q, const hr_lesson_runs
     char said[HR_LESSON_VALUE_TEXT_MAX];
     HR_TRY(hr_lesson_evaluate(q->expression, runs, &value, err));
     value.kind = q->is_share && value.kind != HR_LESSON_UNKNOWN ? HR_LESSON_SHARE : value.kind;
-    text_append(filled, "%-*s", q->columns, hr_lesson_say(&value, said));
+    (void)hr_lesson_say(&value, said);
+    for (char *blank = strchr(said, ' '); blank != NULL; blank = strchr(blank, ' ')) {
+        *blank = FIXED_BLANK;
+    }
+    text_append(filled, "%-*s", q->columns, said);
     return HR_OK;
+}
+
+// ---- lines ----------------------------------------------------------------------------------------------------
+
+// A row of a table, or what stands further in: it keeps its line.
+static bool keeps_its_line(const char *line, size_t bytes)
+{
+    if (bytes == 0 || line[0] == ' ') {
+        return true;
+    }
+    for (size_t k = 1; k < bytes; k++) {
+        if (line[k] == ' ' && line[k - 1] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The words of a line behind what stands in the last one. Returns the columns of that.
+static size_t flow_line(text *out, const char *line, size_t bytes, size_t column)
+{
+    for (size_t at = 0; at < bytes;) {
+        const size_t length = strcspn(line + at, " \n");
+        const size_t columns = hr_lesson_columns(line + at, length);
+        const bool breaks = column > 0 && column + 1 + columns > HR_LESSON_PAGE_COLUMNS;
+        text_append(out, "%s", breaks ? "\n" : column > 0 ? " " : "");
+        column = (breaks || column == 0 ? 0 : column + 1) + columns;
+        text_append_bytes(out, line + at, length);
+        at += length + 1;
+    }
+    return column;
+}
+
+// Figures are as long as they are: paragraphs are broken anew behind them.
+static void flow(text *out, const char *page)
+{
+    size_t column = 0;
+    for (const char *at = page; *at != '\0';) {
+        const size_t bytes = strcspn(at, "\n");
+        if (!keeps_its_line(at, bytes)) {
+            column = flow_line(out, at, bytes, column);
+        } else {
+            text_append(out, "%s%.*s\n", column > 0 ? "\n" : "", (int)bytes, at);
+            column = 0;
+        }
+        at += bytes + (at[bytes] == '\n');
+    }
+    text_append(out, "%s", column > 0 ? "\n" : "");
+}
+
+static void fill(text *filled, const char *page, const hr_lesson_runs *runs, hr_status *status, hr_err *err)
+{
+    for (const char *at = page; at != NULL && *at != '\0' && *status == HR_OK;) {
+        quote q;
+        const size_t plain = strcspn(at, "{");
+        text_append_bytes(filled, at, plain);
+        at += plain;
+        if (*at == '{') {
+            const char *next = take_quote(at, &q);
+            *status = next == NULL ? refuse_brace(at, err) : append_value(filled, &q, runs, err);
+            at = next;
+        }
+    }
 }
 
 hr_status hr_lesson_fill(const char *page, const hr_lesson_runs *runs, char **out, hr_err *err)
 {
-    text filled = {0};
+    text filled = {0}, flowed = {0};
     hr_status status = HR_OK;
-    for (const char *at = page; at != NULL && *at != '\0' && status == HR_OK;) {
-        quote q;
-        const size_t plain = strcspn(at, "{");
-        text_append_bytes(&filled, at, plain);
-        at += plain;
-        if (*at == '{') {
-            const char *next = take_quote(at, &q);
-            status = next == NULL ? refuse_brace(at, err) : append_value(&filled, &q, runs, err);
-            at = next;
-        }
-    }
+    fill(&filled, page, runs, &status, err);
     *out = status == HR_OK ? text_take(&filled) : NULL;
+    if (*out != NULL && strchr(page, '\n') != NULL) { // what is one line is broken by who shows it
+        flow(&flowed, *out);
+        hr_free(*out);
+        *out = text_take(&flowed);
+    }
+    for (char *blank = *out == NULL ? NULL : strchr(*out, FIXED_BLANK); blank != NULL;
+         blank = strchr(blank, FIXED_BLANK)) {
+        *blank = ' ';
+    }
     if (status == HR_OK && *out == NULL) {
         *out = hr_strdup("");
         status = *out == NULL || page[0] != '\0' ? HR_FAIL(err, NOMEM, "no host memory for a page") : HR_OK;
     }
     text_deinit(&filled);
+    text_deinit(&flowed);
     return status;
 }
 

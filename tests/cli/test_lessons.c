@@ -109,6 +109,7 @@ START_TEST(wrong_words_are_answered)
     ck_assert_int_eq(do_lesson("5", "lots\n\nset batch.sise=3\nset batch.size=0\nhunt\nrunn\n", said), 1);
     expect_said(said, "a number or a size, such as 48MiB");
     expect_said(said, "batch.sise");
+    expect_said(said, "try: set batch.size=");
     expect_said(said, "a lesson has no 'hunt' — did you mean 'hint'?");
     outcome o = program_run("lesson batchsize");
     assert_exit(&o, "lesson batchsize", 2);
@@ -267,7 +268,7 @@ START_TEST(the_book_has_every_lesson)
     expect_said(book.out, "runs out of memory");
     expect_said(book.out, "```\n  weights       W   what is learned\n"); // a table stays one
     ck_assert_ptr_null(strstr(book.out, "{start"));
-    expect_said(book.out, "**99.5**\n\nIn percent"); // of the start, not of what solves lesson 37
+    expect_said(book.out, "**99.5**\n\nPlain convolutions"); // of the start, not of what solves lesson 37
     outcome_deinit(&list);
     outcome_deinit(&book);
 }

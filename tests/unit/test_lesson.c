@@ -268,6 +268,28 @@ START_TEST(conditions_say_what_runs_are)
 END_TEST
 
 // Before the first try the learner's run is the start's, and is not played a second time.
+// Paragraphs are broken behind their figures, which stay whole; tables stay as they are.
+START_TEST(paragraphs_are_broken_anew)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_table *table = begin(lesson);
+    char *page = NULL;
+    ck_assert_int_eq(
+        hr_lesson_fill("Short\nlines are\njoined here, and what is longer than a line is broken, as {64KiB}\n"
+                       "and {64KiB} may be.\n\n  a   b\nx   {64KiB|12}y\nend\n",
+                       hr_lesson_table_runs(table), &page, NULL),
+        HR_OK);
+    ck_assert_str_eq(page, "Short lines are joined here, and what is longer than a line is broken, as\n"
+                           "64.00 KiB and 64.00 KiB may be.\n\n  a   b\nx   64.00 KiB   y\nend\n");
+    hr_lesson_text_free(page);
+    ck_assert_int_eq(hr_lesson_fill("one line of {64KiB}", hr_lesson_table_runs(table), &page, NULL), HR_OK);
+    ck_assert_str_eq(page, "one line of 64.00 KiB");
+    hr_lesson_text_free(page);
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
 START_TEST(the_start_is_played_once)
 {
     hr_lesson *lesson = open_good();
@@ -644,6 +666,7 @@ int main(void)
     tcase_add_test(tests, a_term_names_a_lesson_that_is_there);
     tcase_add_test(tests, conditions_say_what_runs_are);
     tcase_add_test(tests, the_start_is_played_once);
+    tcase_add_test(tests, paragraphs_are_broken_anew);
     tcase_add_test(tests, pages_quote_the_runs);
     tcase_add_test(tests, doing_less_does_not_pass);
     tcase_add_test(tests, what_may_not_be_turned_is_known_before_it_is_played);
