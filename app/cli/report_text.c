@@ -277,7 +277,8 @@ static void print_training(const hr_report *r, const report_style *style)
     }
     print_sparsity(r);
     if (!isnan(r->train.examples_per_second) && r->train.examples_per_second > 0) {
-        printf("  examples/s           %.1f %c\n", r->train.examples_per_second, report_source_of_time(r));
+        printf("  examples/s           %.1f %s\n", r->train.examples_per_second,
+               r->step.measured ? "measured" : "simulated");
     }
     print_time(r);
     if (r->train.weights_sha256[0] != '\0') {

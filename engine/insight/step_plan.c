@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/step_plan.h"
 
+#include <math.h>
+
 #include "base/host_mem.h"
 #include "device/cost.h"
 
@@ -8,13 +10,16 @@ hr_status step_plan_make(const hr_model *model, const play_case *c, hr_step_plan
                          hr_err *err)
 {
     step_plan_draft d = {.model = model, .c = c, .p = c->programs[0], .out = out};
+    cost_times times = {.seconds = (double)NAN};
     *out = (hr_step_plan){0};
     hr_status status = step_plan_describe(&d, err);
     if (status == HR_OK) {
         status = step_plan_play(&d, played, err);
     }
     if (status == HR_OK) {
-        status = cost_step_seconds(c->device, c->device_context, d.p, &out->step_seconds, err);
+        status = cost_step_times(c->device, c->device_context, d.p, &times, err);
+        out->step_seconds = times.seconds;
+        out->step_basis = times.basis;
     }
     out->texts = d.texts.bytes.data;
     out->texts_bytes = d.texts.bytes.count;

@@ -13,7 +13,7 @@ typedef struct step_plan_head {
     uint64_t instr_count, tensor_count, layer_count, event_count, build_events, texts_bytes;
     uint64_t limit_bytes, missing_bytes, peak_in_use_bytes;
     double step_seconds;
-    uint32_t peak_instr, refused_instr, rounds, fits;
+    uint32_t peak_instr, refused_instr, rounds, fits, basis, unused;
 } step_plan_head;
 
 void planning_put_step_plan(wire_out *o, const hr_step_plan *p)
@@ -33,6 +33,7 @@ void planning_put_step_plan(wire_out *o, const hr_step_plan *p)
         .refused_instr = p->refused_instr,
         .rounds = p->rounds,
         .fits = p->fits,
+        .basis = p->step_basis,
     };
     wire_put(o, &h, sizeof h);
     wire_put(o, p->instrs, p->instr_count * sizeof *p->instrs);
@@ -153,6 +154,7 @@ bool planning_get_step_plan(wire_in *in, hr_step_plan *p)
         .peak_instr = h.peak_instr,
         .refused_instr = h.refused_instr,
         .step_seconds = h.step_seconds,
+        .step_basis = h.basis < HR_TIME_BASIS_COUNT ? (hr_time_basis)h.basis : HR_TIME_UNKNOWN,
         .rounds = h.rounds,
     };
     p->instrs = get_records(in, h.instr_count, sizeof *p->instrs);
@@ -160,7 +162,7 @@ bool planning_get_step_plan(wire_in *in, hr_step_plan *p)
     p->layers = get_records(in, h.layer_count, sizeof *p->layers);
     p->events = get_records(in, h.event_count, sizeof *p->events);
     p->texts = get_records(in, h.texts_bytes, 1);
-    in->bad = in->bad || h.fits > 1 || !is_step_plan(p);
+    in->bad = in->bad || h.fits > 1 || h.basis >= HR_TIME_BASIS_COUNT || !is_step_plan(p);
     if (in->bad) {
         hr_step_plan_deinit(p);
     }

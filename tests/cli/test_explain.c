@@ -31,7 +31,7 @@ static const struct {
      "out of memory: leak, +196.3 MiB/step: ", "lm_head/out"},
     {"explain growth_boundary", 1, "out of memory: fragmentation: ", "  1. -s allocator.growth=off: fits, "},
     {"explain demo -s device.kind=plan -s pipeline.device_prefetch=8 -s device.vram=60MiB", 1,
-     "out of memory: pipeline: the step asks for ", "1. -s pipeline.device_prefetch=1: fits, "},
+     "out of memory: pipeline: the step asks for ", "-s pipeline.device_prefetch=1: fits, "},
     {"explain demo -s device.kind=plan -s pipeline.ram_limit=1MiB -s device.vram=1GiB", 1,
      "out of memory: pipeline: the host would hold ", "what shows it\n    "},
     {"explain two_copies", 1, "out of memory: double_copy: ", "the same once more: 1 block, 392.0 MiB"},

@@ -75,6 +75,7 @@ typedef struct hr_step_plan {
     uint32_t peak_instr;    // HR_NO_ID: while building
     uint32_t refused_instr; // where it does not fit; HR_NO_ID: it fits, or while building
     double step_seconds;    // NaN when the device cannot tell
+    hr_time_basis step_basis;
     uint32_t rounds;        // batches of one step (batch.accumulate)
 } hr_step_plan;
 

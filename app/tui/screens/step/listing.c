@@ -200,9 +200,10 @@ static void draw(const canvas *c, const pane_view *v)
         bool all = shown == p->instr_count;
         char some[32] = "";
         snprintf(some, sizeof some, "%zu of ", shown);
-        snprintf(right, sizeof right, "%s%zu instructions · %s p, change %s · %s", all ? "" : some,
+        snprintf(right, sizeof right, "%s%zu instructions · %s p, change %s · %s%s%s", all ? "" : some,
                  p->instr_count, step_unit(step).name, step_tensor_unit(step).name,
-                 step_time(step, p->step_seconds, seconds));
+                 step_time(step, p->step_seconds, seconds), p->step_basis != HR_TIME_UNKNOWN ? " " : "",
+                 p->step_basis != HR_TIME_UNKNOWN ? hr_time_basis_brief(p->step_basis) : "");
     }
     pane_table_rule(c, v, right);
     if (step_is_there(c, step->feed)) {
