@@ -6,7 +6,8 @@ import os
 from measure import TOP, bench_program, json_of
 
 CARD = ["device.kind=plan", "device.card=rtx3070-8g", "device.vram="]
-CASES = [("demo", [])]  # 201,600 of them: three minutes of a processor
+CASES = [("demo", []),  # 201,600 of them: three minutes of a processor
+         ("gpt2_124m_tiny", ["batch.size=16", "keep:workspace,execution.fuse,offload.optimizer"])]
 
 
 def measure(options):
