@@ -122,7 +122,7 @@ typedef struct device_ops {
     const char *name; // "cpu"
     const char *line; // one line for `headroom devices`
     bool simulated;   // no arithmetic: the executor's clock is duration_ns
-    bool in_order;    // runs one instruction after the other, whatever its lane: no copy is beside what computes
+    bool in_order; // runs one instruction after the other, whatever its lane: no copy is beside what computes
     // DEPENDENCY error when the library or the card is missing: sentence says what to install.
     hr_status (*open)(const device_options *options, void **context, hr_err *err);
     void (*close)(void *context);
