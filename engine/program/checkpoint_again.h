@@ -11,6 +11,9 @@ typedef struct draft_again {
         gone; // of these: what the next to run again makes; of the others its results are read by nobody. NULL: all
 } draft_again;
 
+// What runs in its place: batch normalisation is not measured again, y is made of x and the statistics that were kept.
+hr_op draft_op_again(hr_op op);
+
 // Where a reader finds tensor `id` now.
 uint32_t draft_self(const draft *d, const draft_again *a, uint32_t id);
 

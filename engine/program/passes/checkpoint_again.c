@@ -24,10 +24,13 @@ static hr_status second_self(draft *d, const draft_again *a, uint32_t id, uint32
     return HR_OK;
 }
 
-// Batch normalisation is not measured again: y from x and the statistics that were kept.
+hr_op draft_op_again(hr_op op)
+{
+    return op == HR_OP_BATCH_NORM ? HR_OP_BATCH_NORM_APPLY : op;
+}
+
 static void apply_statistics(instr *i, const instr *first)
 {
-    i->op = HR_OP_BATCH_NORM_APPLY;
     i->in[3] = first->out[1];
     i->in[4] = first->out[2];
     i->out_count = 1;
@@ -46,6 +49,7 @@ hr_status draft_run_again(draft *d, uint32_t n, const draft_again *a, instr_list
     i->phase = HR_PHASE_BACKWARD;
     i->again = true;
     i->serves = first.id;
+    i->op = draft_op_again(first.op);
     if (first.op == HR_OP_BATCH_NORM) {
         apply_statistics(i, &first);
     }

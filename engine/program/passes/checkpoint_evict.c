@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "program/checkpoint_again.h"
 #include "program/evictor.h"
 
 enum { FORWARDS_MOST = 3 };
@@ -144,10 +145,10 @@ static bool dies(const evictor *e, uint32_t v)
            e->states[v].pending == 0;
 }
 
-// The value over which the instruction could write its result; HR_NO_ID.
-static uint32_t find_over(const evictor *e, const instr *i)
+// The value over which the instruction could write its result, where it runs again or for the first time; HR_NO_ID.
+static uint32_t find_over(const evictor *e, const instr *i, bool again)
 {
-    const op_row *row = op_row_of(i->op);
+    const op_row *row = op_row_of(again ? draft_op_again(i->op) : i->op);
     if (!e->in_place || row->in_place < 0 || row->in_place >= i->in_count ||
         i->out_count <= row->in_place_out) {
         return HR_NO_ID;
@@ -203,7 +204,7 @@ static hr_status make_room(evictor *e, uint32_t n, uint32_t now, uint32_t *over,
     const instr *i = &e->d->instrs.data[n];
     const uint64_t room = room_at(e, now);
     await(e, i, false);
-    const uint32_t may = find_over(e, i);
+    const uint32_t may = find_over(e, i, n != now);
     *over = may != HR_NO_ID && dies(e, may) ? may : HR_NO_ID;
     await(e, i, true);
     uint64_t need = new_bytes(e, i) - (*over != HR_NO_ID ? e->values[*over].bytes : 0);
