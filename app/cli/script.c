@@ -35,6 +35,18 @@ static bool asks_for_console(const char *word)
     return strcmp(word, "-i") == 0 || strcmp(word, "--interactive") == 0;
 }
 
+// A preset is asked for; a recipe has no lines to come.
+static hr_status refuse_recipe(const char *word, hr_err *err)
+{
+    const size_t length = word == NULL ? 0 : strlen(word);
+    if (length < 4 || strcmp(word + length - 4, ".lua") != 0) {
+        return HR_OK;
+    }
+    (void)HR_FAIL(err, USAGE, "script -i takes a PRESET, had the recipe %.200s", word);
+    hr_err_try(err, "headroom script %.200s", word);
+    return HR_USAGE;
+}
+
 static int talk(int argc, char **argv)
 {
     cli_args args;
@@ -43,6 +55,9 @@ static int talk(int argc, char **argv)
     const cli_next next = cli_parse(argc, argv, 1, &args, &err);
     if (next != CLI_GO_ON) {
         return next == CLI_DONE ? 0 : say_error(&err, false);
+    }
+    if (refuse_recipe(args.words[0], &err) != HR_OK) {
+        return say_error(&err, false);
     }
     if (!state_console_path(history, sizeof history)) {
         history[0] = '\0';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/console/console.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,12 +137,22 @@ static void choose_locale(void)
     }
 }
 
+// A socket of ours would take its number.
+static bool open_stdin(void)
+{
+    return fcntl(STDIN_FILENO, F_GETFD) >= 0 || open("/dev/null", O_RDONLY) == STDIN_FILENO;
+}
+
 int console_main(const char *preset, const char *history)
 {
     talk t = {.at_terminal = isatty(STDIN_FILENO) != 0};
     hr_err err = {0};
     choose_locale();
     (void)fflush(stdout);
+    if (!open_stdin()) {
+        (void)HR_FAIL(&err, READ, "stdin is closed, and /dev/null does not stand in for it");
+        return say(&err);
+    }
     if (lua_console_start(preset, &t.console, &t.code, &err) != HR_OK) {
         return say(&err);
     }

@@ -369,6 +369,8 @@ static const struct {
     {"hr.expect(false, 'not so')\n", "", 1, "", "not so"},
     {"io.open('/etc/passwd')\n", "", 1, "", "(global 'io')"},
     {"print(1)\n", "no_such_preset", 2, "", "no_such_preset"},
+    {"print(1)\n", "mine.lua", 2, "", "try: headroom script mine.lua"},
+    {"print(1)\n", "<&-", 0, "", ""},
     {"print(1)\n", "demo demo", 2, "", "at most"},
 };
 
