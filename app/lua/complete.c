@@ -116,7 +116,7 @@ static void offer_argument(job *j, const script_api_row *row, unsigned index)
         offer_files(o, j->L, NULL);
     } else if (place_has(argument, "event")) {
         offer_events(o);
-    } else if (scan_is(argument, "name") && o->in_text) {
+    } else if (strcmp(row->name, "has") == 0 && o->in_text) {
         const char after[2] = {o->close, '\0'};
         offer_row_names(o, false, after);
         offer_knobs(o, "", after);

@@ -144,10 +144,9 @@ START_TEST(tab_completes_and_says_how_a_function_is_called)
     shows(&t, "3> ");
     say(&t, "hr.knobs.execution.mode");
     shows(&t, "graph\r\n");
-    type(&t, "hr.run{\t");
-    shows(&t,
-          "hr.run{steps = N, until_oom = boolean, fresh = boolean, knob = value, …} →\r\n    hr.Result\r\n");
-    shows(&t, "until_oom\r\n");
+    type(&t, "hr.plan{\t");
+    shows(&t, "hr.plan{steps = N, knob = value, …} → hr.Result\r\n");
+    shows(&t, "workspace\r\n");
     type(&t, "\3");
     shows(&t, "^C\r\n");
     say(&t, "print('whole')");
