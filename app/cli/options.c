@@ -177,6 +177,9 @@ static void help_of_all(bool whole)
             (void)snprintf(words, sizeof words, "%s%s%s", all[k].name, all[k].name[0] != '\0' ? " " : "",
                            all[k].arguments);
             printf("  headroom %-22s ", words);
+            if (strlen(words) > 22) { // its line of help begins below
+                printf("\n%34s", "");
+            }
             say_paragraph(all[k].line, 34);
         }
     }

@@ -53,7 +53,7 @@ static void print_row(const char *name, void *unused)
 
 void recipes_print(void)
 {
-    puts("  RECIPE is a FILE.lua, or one of these; `headroom script NAME -h` says more of it:");
+    puts("  RECIPE is a FILE.lua, or one of these; `headroom script NAME -h` says more:");
     if (!hr_recipe_list(print_row, NULL)) {
         puts("  (host memory was short: some are missing)");
     }

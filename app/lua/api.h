@@ -13,11 +13,12 @@ enum { SCRIPT_API_VERSION = 1 };
 #define SCRIPT_NAMES_KEY "headroom.names" // in the registry: what hr has, by name
 
 typedef struct script_api_row {
-    const char *name;       // "plan": hr.plan
-    const char *arguments;  // as a person writes them: "{steps = N, knob = value, …}"; NULL: a field
-    const char *parameters; // the same as LuaLS has it: "options?: hr.plan.Options"; NULL: a field
-    const char *result;     // its type, or that of the field; "" for nothing
-    const char *line;       // one line of meaning
+    const char *name; // "plan": hr.plan
+    const char *
+        arguments; // as a person writes them, and completion reads them: "{steps = N, knob = value, …}"; NULL: a field
+    const char *parameters;          // the same as LuaLS has it: "options?: hr.plan.Options"; NULL: a field
+    const char *result;              // its type, or that of the field; "" for nothing
+    const char *line;                // one line of meaning
     const lua_script_field *options; // of the table it takes, beside knobs; NULL: it takes none
     const char *example;             // whole lines of Lua that run by themselves; tests run every one
     lua_CFunction function;          // of a field: pushes its value once, when the table is made

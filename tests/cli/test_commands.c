@@ -173,6 +173,19 @@ START_TEST(printed_presets_are_presets)
 }
 END_TEST
 
+START_TEST(help_fits_80_columns)
+{
+    static const char *const commands[] = {"-h", "script -h", "lesson -h", "explain -h"};
+    outcome o = program_run(commands[_i]);
+    assert_exit(&o, commands[_i], 0);
+    for (char *rest = NULL, *line = strtok_r(o.out, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        ck_assert_msg(strlen(line) <= 80, "%s: %s", commands[_i], line);
+    }
+    outcome_deinit(&o);
+}
+END_TEST
+
 START_TEST(completion_is_accepted_by_the_shells)
 {
     static const char *const shells[] = {"bash", "zsh", "fish"};
@@ -223,6 +236,7 @@ int main(void)
     tcase_add_test(tests, a_full_disk_is_an_error_and_a_closed_pipe_is_not);
     tcase_add_test(tests, without_a_terminal_the_workbench_is_a_short_help);
     tcase_add_test(tests, printed_presets_are_presets);
+    tcase_add_loop_test(tests, help_fits_80_columns, 0, 4);
     tcase_add_test(tests, completion_is_accepted_by_the_shells);
     tcase_add_test(tests, bash_completes_commands_options_knobs_and_presets);
     Suite *suite = suite_create("commands");
