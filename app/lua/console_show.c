@@ -62,11 +62,39 @@ static void copy_plain(const char *text, size_t size, int columns, char *out)
     out[used] = '\0';
 }
 
+// The list at `index` as {"a", 2}, where it is short and of plain values only.
+static bool write_list(lua_State *L, int index, lua_Integer count, char out[TEXT_MAX])
+{
+    size_t used = 0;
+    for (lua_Integer k = 1; k <= count; k++) {
+        lua_rawgeti(L, index, k);
+        const bool text = lua_type(L, -1) == LUA_TSTRING;
+        const bool plain = text || lua_type(L, -1) == LUA_TNUMBER;
+        char item[TEXT_MAX] = "";
+        if (plain) {
+            lua_pushvalue(L, -1); // whose number a text would become
+            copy_plain(lua_tostring(L, -1), sizeof item, SHOW_COLUMNS, item);
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+        used += (size_t)snprintf(out + used, TEXT_MAX - used, "%s%s%.*s%s", k == 1 ? "{" : ", ",
+                                 text ? "\"" : "", TEXT_MAX / 2, item, text ? "\"" : "");
+        if (!plain || used > SHOW_COLUMNS - NAME_COLUMNS - 6) {
+            return false;
+        }
+    }
+    (void)snprintf(out + used, TEXT_MAX - used, "}");
+    return true;
+}
+
 // The value at `index` within a line.
 static void write_brief(lua_State *L, int index, bool quoted, char out[TEXT_MAX])
 {
     if (lua_type(L, index) == LUA_TTABLE && !says_itself(L, index)) {
         const lua_Integer count = count_keys(L, index);
+        if (count > 0 && count == (lua_Integer)lua_rawlen(L, index) && write_list(L, index, count, out)) {
+            return;
+        }
         (void)snprintf(out, TEXT_MAX, count == 0 ? "{}" : "{… %lld}", (long long)count);
         return;
     }

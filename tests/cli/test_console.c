@@ -120,7 +120,7 @@ START_TEST(values_are_shown_and_variables_stay)
     say(&t, "half(5)");
     shows(&t, "2.5\r\n");
     say(&t, "{a = 1, b = {2}}");
-    shows(&t, "  a                          1\r\n  b                          {… 1}\r\n");
+    shows(&t, "  a                          1\r\n  b                          {2}\r\n");
     say(&t, "local y = half(nil)");
     shows(&t, "headroom: script failed: console:5: attempt to perform arithmetic on a nil value (local 'n')");
     shows(&t, ">    5 |   return n / 2");
@@ -344,9 +344,10 @@ static const struct {
     {"print(1)\nfor k = 1, 2 do\n", "", 1, "1\n", "console:2: 'end' expected near <eof>"},
     {"{{b = 1, name = 'x'}, {b = 22, name = 'longer', t = {}}}\n", "", 0,
      "  b   name\n  1   x\n  22  longer\n", ""},
-    {"{3, 'a', {}, x = {y = 1}, ['é'] = true}, {}\n", "", 0,
+    {"{3, 'a', {}, w = {1, 'b'}, x = {y = 1}, ['é'] = true}, {}\n", "", 0,
      "  [1]                        3\n  [2]                        \"a\"\n  [3]                        {}\n"
-     "  x                          {… 1}\n  é                          true\n  {}\n",
+     "  w                          {1, \"b\"}\n  x                          {… 1}\n  é                       "
+     "   true\n  {}\n",
      ""},
     {"'a\\27[2Jb', nil, hr.bytes '1KiB', ('x'):rep(3)\n", "", 0, "a?[2Jb\nnil\n1.00 KiB\nxxx\n", ""},
     {"setmetatable({}, {__tostring = function() return 'itself' end})\n", "", 0, "itself\n", ""},
