@@ -8,14 +8,15 @@
 
 // ---- hr.preset ------------------------------------------------------------------------------------------------------
 
-// By name, as everywhere; by path from below the recipe's folder, unless the person typed the path.
+// By name, as everywhere; by path from below the recipe's folder, unless the person typed the path or opened it.
 static hr_status open_preset(script *s, const char *name, hr_preset **preset, hr_knobs *knobs, hr_err *err)
 {
     char path[SCRIPT_PATH_MAX];
     char *problems = NULL;
     bool is_path = hr_preset_is_path(name);
-    bool typed = is_path && script_was_typed(s, name);
-    if (is_path) {
+    const bool shown = s->shown != NULL && strcmp(s->shown, name) == 0; // the person opened it
+    bool typed = is_path && (shown || script_was_typed(s, name));
+    if (is_path && !shown) {
         HR_TRY(script_readable_path(s, name, path, err));
         name = path;
     }
@@ -119,6 +120,10 @@ int script_push_args(lua_State *L)
     for (int k = 0; k < s->argc; k++) {
         lua_pushstring(L, s->argv[k]);
         lua_rawseti(L, -2, k + 1);
+    }
+    if (s->shown != NULL) {
+        lua_pushstring(L, s->shown);
+        lua_setfield(L, -2, "preset");
     }
     return 1;
 }

@@ -36,12 +36,12 @@ static hr_status take_home(script *s, const hr_guest_host *host, hr_err *err)
     return HR_OK;
 }
 
-// Without words a recipe is about the preset that is on the screen: by its name, where that is found.
-static void name_preset(guest *g)
+// What is on the screen: by its name, where that is found.
+static void name_shown(guest *g)
 {
     script *s = g->s;
     hr_preset *named = NULL;
-    if (s->argc > 0 || s->preset == NULL) {
+    if (s->preset == NULL) {
         return;
     }
     const char *name = hr_preset_name(s->preset);
@@ -49,11 +49,10 @@ static void name_preset(guest *g)
                        strcmp(hr_preset_path(named), s->home) == 0;
     hr_preset_close(named);
     (void)snprintf(g->preset, sizeof g->preset, "%s", found ? name : s->home);
-    g->argv[0] = g->preset;
-    s->argc = 1;
+    s->shown = g->preset;
 }
 
-static hr_status open_script(guest *g, bool of_file, hr_err *err)
+static hr_status open_script(guest *g, hr_err *err)
 {
     g->s = calloc(1, sizeof *g->s);
     if (g->s == NULL) {
@@ -69,8 +68,8 @@ static hr_status open_script(guest *g, bool of_file, hr_err *err)
                      .folder = ".",
                      .host = g->host};
     hr_status status = take_home(g->s, g->host, err);
-    if (status == HR_OK && of_file) {
-        name_preset(g);
+    if (status == HR_OK) {
+        name_shown(g);
     }
     status = status == HR_OK ? script_open(g->s, &script_default_limits, err) : status;
     status = status == HR_OK ? script_watch(g->s, -1, err) : status;
@@ -157,7 +156,7 @@ static void take_file(guest *g, const char *text)
     close_script(g);
     split_words(g, text);
     set_name(g, g->words);
-    hr_status status = open_script(g, true, &err);
+    hr_status status = open_script(g, &err);
     if (status == HR_OK) {
         script_set_folder(g->s, g->words);
         status = script_read_source(g->s, g->words, &source, &err);
@@ -203,7 +202,7 @@ static void take_chunk(guest *g, const char *text)
     if (g->s == NULL) {
         g->argc = 0;
         set_name(g, "console");
-        status = open_script(g, false, &err);
+        status = open_script(g, &err);
     }
     if (status == HR_OK && script_is_hosted(g->s)) {
         g->s->knobs = *hr_engine_knobs(g->s->training);
@@ -228,7 +227,7 @@ static void complete(guest *g, const char *text)
         g->argc = 0;
         set_name(g, "console");
     }
-    if (g->s == NULL && open_script(g, false, &err) != HR_OK) {
+    if (g->s == NULL && open_script(g, &err) != HR_OK) {
         return;
     }
     script_completion *c = &g->completion;

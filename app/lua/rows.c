@@ -17,8 +17,8 @@ static const script_api_row rows[] = {
      DEMO "local result = hr.plan{[\"batch.size\"] = 256}\nhr.knobs.batch.size = 256\n"
      "hr.apply(result.oom.fixes[1])\nassert(hr.plan().fits)",
      script_apply},
-    {"args", NULL, NULL, "string[]",
-     "the words behind the recipe's name on the command line", NULL,
+    {"args", NULL, NULL, "string[]|{preset: string?}",
+     "the words behind the recipe's name; in the workbench `preset` of it is what is on the screen", NULL,
      "local cap = hr.bytes(hr.args[1] or \"64MiB\")",
      script_push_args},
     {"bytes", "size", "size: hr.Size", "hr.Bytes",

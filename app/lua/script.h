@@ -97,6 +97,7 @@ typedef struct script {
 
     const hr_guest_host *host;       // of a workbench, whose training is the recipe's; NULL: it is alone
     char home[SCRIPT_PATH_MAX];      // the preset of that
+    const char *shown;               // what hr.preset takes for it, borrowed; NULL: nothing is shown
     hr_preset *preset;               // NULL before hr.preset
     unsigned preset_number;          // how many were opened
     hr_knobs knobs;                  // the recipe's; while a run goes on, the engine's are the ones seen

@@ -3,7 +3,8 @@
 -- from the labels alone. Both models have to take the same input.
 --
 --   headroom script distill [TEACHER [STUDENT [STEPS]]]
-local teacher, student = hr.args[1] or "demo", hr.args[2] or hr.args[1] or "demo"
+local teacher = hr.args[1] or hr.args.preset or "demo"
+local student = hr.args[2] or teacher
 local STEPS = math.tointeger(hr.args[3] or 60)
 
 hr.preset(teacher)

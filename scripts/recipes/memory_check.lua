@@ -11,7 +11,7 @@ for _, word in ipairs(hr.args) do
     words[#words + 1] = word
   end
 end
-hr.preset(words[1] and not words[1]:find("=") and table.remove(words, 1) or "demo")
+hr.preset(words[1] and not words[1]:find("=") and table.remove(words, 1) or hr.args.preset or "demo")
 hr.knobs.device.kind = "plan"
 if #words > 0 then
   hr.apply(words)

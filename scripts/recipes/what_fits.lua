@@ -25,7 +25,7 @@ local WAYS = {
    ["checkpoint.strategy"] = "sqrt"},
 }
 
-local name, card, size = "resnet50", nil, nil
+local name, card, size = hr.args.preset or "resnet50", nil, nil
 local turned, bare = {}, 0
 for _, word in ipairs(hr.args) do
   local knob, value = word:match("^([%w_.]+)=(.*)$")

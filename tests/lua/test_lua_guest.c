@@ -144,14 +144,14 @@ START_TEST(what_is_printed_noted_and_drawn_comes_line_by_line)
     open_desk(&d, true, "");
     run_file(&d,
              "print('one\\ntwo', 3)\nhr.note 'seen'\n"
-             "local p = hr.plot{title = 'up', x = {1, 2}, y = {1, 2}}\nprint(p)\nprint(hr.args[1])",
+             "local p = hr.plot{title = 'up', x = {1, 2}, y = {1, 2}}\nprint(p)\nprint(hr.args.preset, #hr.args)",
              "sidle\n");
     ck_assert_ptr_nonnull(strstr(d.said, "srunning recipe.lua\n"));
     ck_assert_ptr_nonnull(strstr(d.said, "oone\notwo\t3\n"));
     ck_assert_ptr_nonnull(strstr(d.said, "\nnseen\n"));
     ck_assert_ptr_nonnull(strstr(d.said, "  up\np"));
     ck_assert_ptr_null(strstr(d.said, "up\no"));                      // it was drawn
-    ck_assert_msg(strstr(d.said, "\nodemo\n") != NULL, "%s", d.said); // the preset that is there
+    ck_assert_msg(strstr(d.said, "\nodemo\t0\n") != NULL, "%s", d.said); // the preset that is there
     close_desk(&d);
 }
 END_TEST

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The words behind a recipe's name: a preset, and knobs. `defaults` has the preset that is meant without one, and knobs.
+-- The words behind a recipe's name: a preset, and knobs. `defaults` has the preset that is meant without one (in the
+-- workbench what is on the screen is), and knobs.
 --
 --   local name = require "lib.args" {preset = "demo", ["train.steps"] = 100}
 return function(defaults)
-  local name, turned = defaults.preset, {}
+  local name, turned = hr.args.preset or defaults.preset, {}
   for _, word in ipairs(hr.args) do
     if word:match("^[%w_.]+=") then
       turned[#turned + 1] = word

@@ -535,8 +535,8 @@ hr.api_version = nil
 ---@param fix table|string[]
 function hr.apply(fix) end
 
----the words behind the recipe's name on the command line
----@type string[]
+---the words behind the recipe's name; in the workbench `preset` of it is what is on the screen
+---@type string[]|{preset: string?}
 hr.args = nil
 
 ---a size from a number or a text: compares and adds with both, prints for people, has the number in .bytes
