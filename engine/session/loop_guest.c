@@ -116,7 +116,7 @@ void loop_guest_begin_turn(loop_guest *g)
 
 void loop_guest_end_turn(loop_guest *g, bool *idle)
 {
-    if (is_there(g) && !g->works) {
+    if (is_there(g) && g->host.engine != NULL && !g->works) {
         g->works = true;
         g->ops->end_turn(g->self, *idle);
         g->works = false;

@@ -108,6 +108,22 @@ START_TEST(a_named_card_has_its_own_limit_in_plan_and_on_the_screen)
 }
 END_TEST
 
+START_TEST(a_recipe_begins_with_the_training_and_acts_on_it)
+{
+    char *keys = slurp("tests/cli/scripts/recipe.keys");
+    enter(keys);
+    free(keys);
+    write_text("mine.lua", "seen = 0\n"
+                           "hr.on('step', function(e) seen = seen + 1 end)\n"
+                           "hr.run{steps = 10}\n"
+                           "hr.knobs.batch.size = 64\n"
+                           "hr.note('batch ' .. hr.knobs.batch.size .. ' from here')\n"
+                           "hr.run{steps = 2}\n"
+                           "hr.plot{title = 'loss', x = {1, 2}, y = {2, 1}}\n");
+    play("demo --recipe ./mine.lua --script a.keys", 0);
+}
+END_TEST
+
 START_TEST(what_a_record_has_not_is_promised_nowhere)
 {
     static const char head[] = "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor\n";
@@ -318,6 +334,7 @@ int main(void)
         a_lesson_of_the_course_is_done_with_keys_that_the_screen_shows,
         a_recorded_step_is_turned_with_keys_that_the_screen_shows,
         a_named_card_has_its_own_limit_in_plan_and_on_the_screen,
+        a_recipe_begins_with_the_training_and_acts_on_it,
         what_a_record_has_not_is_promised_nowhere,
         a_fix_that_a_rule_refuses_takes_no_answer_down,
         the_same_script_gives_the_same_bytes_whatever_the_environment,

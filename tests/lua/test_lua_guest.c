@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "headroom/replay.h"
 #include "headroom/session.h"
 
 #include "app/lua/lua_script.h"
@@ -142,15 +143,16 @@ START_TEST(what_is_printed_noted_and_drawn_comes_line_by_line)
 {
     desk d;
     open_desk(&d, true, "");
-    run_file(&d,
-             "print('one\\ntwo', 3)\nhr.note 'seen'\n"
-             "local p = hr.plot{title = 'up', x = {1, 2}, y = {1, 2}}\nprint(p)\nprint(hr.args.preset, #hr.args)",
-             "sidle\n");
+    run_file(
+        &d,
+        "print('one\\ntwo', 3)\nhr.note 'seen'\n"
+        "local p = hr.plot{title = 'up', x = {1, 2}, y = {1, 2}}\nprint(p)\nprint(hr.args.preset, #hr.args)",
+        "sidle\n");
     ck_assert_ptr_nonnull(strstr(d.said, "srunning recipe.lua\n"));
     ck_assert_ptr_nonnull(strstr(d.said, "oone\notwo\t3\n"));
     ck_assert_ptr_nonnull(strstr(d.said, "\nnseen\n"));
     ck_assert_ptr_nonnull(strstr(d.said, "  up\np"));
-    ck_assert_ptr_null(strstr(d.said, "up\no"));                      // it was drawn
+    ck_assert_ptr_null(strstr(d.said, "up\no"));                         // it was drawn
     ck_assert_msg(strstr(d.said, "\nodemo\t0\n") != NULL, "%s", d.said); // the preset that is there
     close_desk(&d);
 }
@@ -327,6 +329,31 @@ START_TEST(another_model_is_the_recipes_own)
 }
 END_TEST
 
+// It has no training: models are opened beside it.
+START_TEST(beside_a_recorded_step_lua_plans)
+{
+    desk d = {.inline_ = true};
+    hr_err err = {0};
+    static const char step[] = "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor\n"
+                               "0,0,alloc,4096,1024,1024,a/w\n1000,0,free,4096,1024,1024,a/w\n";
+    char path[96];
+    recipe_make(&d.r);
+    recipe_put(&d.r, "step.csv", step, sizeof step - 1);
+    (void)snprintf(path, sizeof path, "%s/step.csv", d.r.folder);
+    ck_assert_msg(hr_replay_open_preset(path, false, &d.preset, NULL, &err) == HR_OK, "%s", err.sentence);
+    const hr_session_options options = {
+        .preset = hr_preset_path(d.preset), .knobs = hr_preset_knobs(d.preset), .guest = &lua_script_guest};
+    ck_assert_msg(hr_session_start_inline(&options, &d.session, &err) == HR_OK, "%s", err.sentence);
+    send(&d, HR_COMMAND_RUN, 0, "", 0);
+    look(&d);
+    check_typed(&d, "1 + 1", "o2\n");
+    check_typed(&d, "hr.plan()", "there is no model before a preset");
+    check_typed(&d, "hr.preset 'demo'", "odemo\n");
+    check_typed(&d, "hr.plan{device = {kind = 'plan'}}.fits", "otrue\n");
+    close_desk(&d);
+}
+END_TEST
+
 START_TEST(what_may_stand_at_a_cursor_comes_from_the_live_state)
 {
     desk d;
@@ -422,7 +449,8 @@ START_TEST(a_callback_of_a_training_that_goes_on_hangs_no_longer_than_others)
     desk d;
     hr_session_end end = {0};
     open_desk(&d, false, "");
-    run_file(&d, "hr.on('step', function()\n  hr.note 'ready'\n  string.rep('', 1 << 62)\nend)", "slistening");
+    run_file(&d, "hr.on('step', function()\n  hr.note 'ready'\n  string.rep('', 1 << 62)\nend)",
+             "slistening");
     send(&d, HR_COMMAND_RUN, 0, "", 5);
     wait_for(&d, "nready\n");
     hr_session_interrupt(d.session);
@@ -464,6 +492,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, a_callback_turns_out_of_memory_into_a_run);
     tcase_add_test(c, of_the_persons_turn_and_the_recipes_the_later_holds);
     tcase_add_test(c, another_model_is_the_recipes_own);
+    tcase_add_test(c, beside_a_recorded_step_lua_plans);
     tcase_add_test(c, what_may_stand_at_a_cursor_comes_from_the_live_state);
     tcase_add_test(c, a_person_pauses_a_recipes_run_and_its_steps_stay_what_they_were);
     tcase_add_test(c, endless_lua_is_stopped_and_the_worker_lives);
