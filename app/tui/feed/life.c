@@ -263,7 +263,6 @@ static bool outlive_recipe(feed *f)
              "%" PRIu64 "%s",
              said == NULL ? f->recipe.name : said + sizeof last - 1, from,
              end.step > from ? ", the steps after that are lost" : "");
-    recipe_add(&f->recipe, HR_GUEST_ERROR, f->message.text);
     run_state_log(&f->live, LOG_BAD, "%s", f->message.text);
     return true;
 }

@@ -19,7 +19,7 @@ static recipe_line *new_line(recipe_log *r, char kind)
 }
 
 // What is longer than a line goes on in the next, at a whole character.
-void recipe_add(recipe_log *r, char kind, const char *text)
+static void add(recipe_log *r, char kind, const char *text)
 {
     do {
         recipe_line *line = new_line(r, kind);
@@ -60,7 +60,7 @@ bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const ch
         return false;
     }
     if (typed != NULL) {
-        recipe_add(&f->recipe, RECIPE_TYPED, typed);
+        add(&f->recipe, RECIPE_TYPED, typed);
     }
     if (!feed_engine_lives(f) || !hr_session_order(f->session, order, text)) {
         feed_say(f, MESSAGE_ERROR, "%s",
@@ -139,7 +139,7 @@ static void take_line(feed *f, char kind, const char *text)
     }
     r->plots += kind == HR_GUEST_PLOT && !r->plot_goes_on;
     r->plot_goes_on = kind == HR_GUEST_PLOT;
-    recipe_add(r, kind, text);
+    add(r, kind, text);
     if (kind == HR_GUEST_NOTE) {
         run_state_log(&f->live, LOG_NOTE, "%s", text);
     } else if (begins) {

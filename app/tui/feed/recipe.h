@@ -57,7 +57,6 @@ void feed_stop_recipe(feed *f); // what it does at this moment, and its callback
 bool feed_take_recipe(feed *f);
 // The session is a new one.
 void feed_forget_recipe(feed *f);
-void recipe_add(recipe_log *r, char kind, const char *text); // as many lines as it takes
 const recipe_line *recipe_line_at(const recipe_log *r,
                                   uint64_t back); // 0: the newest; NULL beyond the oldest
 
