@@ -10,7 +10,6 @@
 #include "base/host_mem.h"
 #include "device/executor.h"
 #include "insight/play.h"
-#include "knobs/preset_model.h"
 #include "model/model.h"
 #include "program/compile.h"
 

@@ -7,7 +7,6 @@
 #include "base/host_mem.h"
 #include "fuzz/fuzz.h"
 #include "knobs/preset_import.h"
-#include "knobs/preset_model.h"
 #include "model/model.h"
 
 // One of so many first requests for host memory fails; a model of thousands of layers takes as long as they need, and says

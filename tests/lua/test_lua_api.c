@@ -425,7 +425,7 @@ int main(void)
 {
     Suite *suite = suite_create("lua_api");
     TCase *tc = tcase_create("api");
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 240);
     tcase_add_test(tc, every_name_has_an_example_that_runs);
     tcase_add_test(tc, every_row_says_what_it_is_in_one_line);
     tcase_add_test(tc, the_reference_and_the_stub_have_every_name_option_and_knob);
