@@ -31,10 +31,10 @@ static void add_page(lesson_state *s, const char *page)
 
 // ---- questions ------------------------------------------------------------------------------------------------
 
-// Of a number four are offered, of which one is right; which one depends on the question alone, unless the card is too small for what
-// would be offered beyond it.
-static const double factors[] = {0.0625, 0.125, 0.25, 0.5, 1, 2, 4};
-enum { OFFERED = 4, RIGHT_FACTOR = 4 };
+// Of a number four are offered, so far apart that one alone is near enough; which one is right depends on the question, unless the
+// card is too small for what would be offered beyond it.
+enum { OFFERED = 4 };
+static const double NEAREST_RATIO = 1.3, ASIDE = 3; // ASIDE: of what a guess may be off
 
 static hr_lesson_value truth(const lesson_state *s, const hr_lesson_question *q)
 {
@@ -43,17 +43,23 @@ static hr_lesson_value truth(const lesson_state *s, const hr_lesson_question *q)
     return value;
 }
 
-static unsigned first_factor(const lesson_state *s, const hr_lesson_question *q)
+static double ratio_of(const hr_lesson_question *q)
+{
+    const double ratio = 1 + ASIDE * q->within;
+    return ratio > NEAREST_RATIO ? ratio : NEAREST_RATIO;
+}
+
+static uint32_t right_of_four(const lesson_state *s, const hr_lesson_question *q)
 {
     const hr_lesson_value value = truth(s, q);
     const hr_lesson_runs *runs = hr_lesson_table_runs(s->table);
     const double card = (double)runs->seen[0]->report.memory.limit_bytes;
-    unsigned first = value.kind == HR_LESSON_BYTES ? 2 + (unsigned)(strlen(q->question) % 2) : 3;
-    while (value.kind == HR_LESSON_BYTES && value.number <= card && first > 1 &&
-           value.number * factors[first + OFFERED - 1] > card) {
-        first--;
+    uint32_t right = 1 + (uint32_t)(strlen(q->question) % 2);
+    while (value.kind == HR_LESSON_BYTES && value.number <= card && right + 1 < OFFERED &&
+           value.number * pow(ratio_of(q), OFFERED - 1 - right) > card) {
+        right++;
     }
-    return first;
+    return right;
 }
 
 uint32_t lesson_options(const hr_lesson_question *q)
@@ -69,13 +75,13 @@ static void add_option(lesson_state *s, const hr_lesson_question *q, uint32_t op
         add(s, "%s", q->choices.data[option].text);
         return;
     }
-    value.number *= factors[first_factor(s, q) + option];
+    value.number *= pow(ratio_of(q), (double)option - (double)right_of_four(s, q));
     add(s, "%s", hr_lesson_say(&value, said));
 }
 
 static uint32_t right_option(const lesson_state *s, const hr_lesson_question *q)
 {
-    return q->choice > 0 ? q->choice - 1 : RIGHT_FACTOR - first_factor(s, q);
+    return q->choice > 0 ? q->choice - 1 : right_of_four(s, q);
 }
 
 static void add_question(lesson_state *s, const hr_lesson_question *q)
