@@ -19,6 +19,8 @@ const hr_preset *fake_broken_preset(void);
 unsigned fake_lessons_played(void);
 // Looks at a play until it is done; 1, as from the start: at once.
 void fake_lessons_take(unsigned looks);
+// Plays fail for this reason from now on; NULL: none does.
+void fake_lessons_fail(const char *why);
 
 // Manual engines have no thread and no clock: a host started from now on moves in fake_engine_advance only.
 void fake_engine_set_manual(bool manual);

@@ -190,6 +190,12 @@ hr_status hr_lesson_try_beside(hr_lesson_table *table, const hr_knobs *knobs, hr
 
 // As long as a test wants it to take.
 static unsigned looks_to_come;
+static const char *reason; // why the next play fails; NULL: it does not
+
+void fake_lessons_fail(const char *why)
+{
+    reason = why;
+}
 
 void fake_lessons_take(unsigned looks)
 {
@@ -199,8 +205,7 @@ void fake_lessons_take(unsigned looks)
 bool hr_lesson_is_done(hr_lesson_table *table, bool waits, hr_status *status, hr_err *err)
 {
     (void)table;
-    (void)err;
-    *status = HR_OK;
+    *status = reason == NULL ? HR_OK : HR_FAIL(err, NOMEM, "%s", reason);
     looks_to_come -= looks_to_come > 0;
     return waits || looks_to_come == 0;
 }

@@ -479,6 +479,32 @@ START_TEST(hints_are_counted_once)
 }
 END_TEST
 
+// A lesson that cannot be played says why, and so does a turn of it; neither is the end of it.
+START_TEST(what_cannot_be_played_is_said)
+{
+    app *a = screen_open(&golden_looks[0].look);
+    fake_lessons_fail("no host memory for this");
+    screen_keys(a, "L\n");
+    expect_shown(a, "This lesson cannot be played here: no host memory for this");
+    screen_keys(a, "\n");
+    expect_shown(a, "Esc goes to the list");
+    fake_lessons_fail(NULL);
+    app_key(a, INPUT_ESCAPE);
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, "6L\n"); // once more
+    ck_assert(!a->learn.lesson.is_broken);
+    screen_keys(a, "\n\n\n\n");
+    app_work(a);
+    fake_lessons_fail("a turn that is refused");
+    screen_keys(a, ":batch.size=64\n");
+    expect_shown(a, "a turn that is refused");
+    fake_lessons_fail(NULL);
+    screen_keys(a, ":batch.size=128\n");
+    expect_shown(a, "Done, with 1 knob turned");
+    screen_close(a);
+}
+END_TEST
+
 // The Doctor, whose fixes are what a lesson asks for, does not come over its page.
 START_TEST(the_doctor_does_not_come_over_a_lesson)
 {
@@ -597,9 +623,9 @@ END_TEST
 SUITE_MAIN("tui pipeline", a_lesson_is_done_in_the_workbench, a_knob_that_the_lesson_holds_is_not_turned,
            every_screen_says_that_a_lesson_is_on, enter_begins_what_it_said_that_it_begins,
            the_pages_are_read_again_and_the_list_is_a_key_away, hints_are_counted_once,
-           a_lesson_is_played_beside_the_screen, the_doctor_does_not_come_over_a_lesson,
-           what_is_watched_is_not_ended_by_a_lesson, what_was_done_of_a_lesson_is_kept,
-           a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
+           a_lesson_is_played_beside_the_screen, what_cannot_be_played_is_said,
+           the_doctor_does_not_come_over_a_lesson, what_is_watched_is_not_ended_by_a_lesson,
+           what_was_done_of_a_lesson_is_kept, a_knob_that_is_turned_before_the_lesson_is_looked_at_counts,
            what_may_not_be_turned_is_said_whole_and_not_played, a_sandbox_is_left_with_the_knobs_as_they_were,
            the_pipeline_looks_as_agreed, who_waits_is_what_the_steps_and_the_queue_say,
            the_stage_to_blame_is_named_with_what_would_help, a_pipeline_that_is_waited_for_looks_as_agreed,

@@ -80,8 +80,8 @@ static pane_request enter(const pane_view *v, void *own)
     if (entry == NULL) {
         return pane_says("there is no lesson to open here");
     }
-    const bool is_open =
-        l->lesson.open != NULL && strcmp(hr_lesson_tell(l->lesson.open)->name, entry->name) == 0;
+    const bool is_open = l->lesson.open != NULL && !l->lesson.is_broken &&
+                         strcmp(hr_lesson_tell(l->lesson.open)->name, entry->name) == 0;
     if (!is_open && lesson_begin(own, entry->name, &err) != HR_OK) {
         return pane_says("%s", err.sentence);
     }
