@@ -60,7 +60,7 @@
     X(HELP, '?', "?", "help", "keys, and what the selected number means")                                    \
     X(COMMAND, ':', ":", "command", "type a command")                                                        \
     X(CONSOLE, '=', "=", "console", "Lua beside the training: expressions, and what recipes say")            \
-    X(GLOSSARY, 'L', "L", "glossary", "Learn: lessons, what the words mean, and situations to try")          \
+    X(GLOSSARY, 'L', "L", "glossary", "Learn: lessons, words and situations; on Learn: the list of lessons") \
     X(GLYPHS, 'g', "g", "glyphs", "blocks, braille or ASCII")                                                \
     X(REDRAW, INPUT_CTRL_L, "^L", "redraw", "draw the whole screen again")                                   \
     X(BACK, INPUT_ESCAPE, "Esc", "back", "close what is open; an error has been read")                       \
