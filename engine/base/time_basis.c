@@ -9,17 +9,23 @@ static const struct {
 #undef X
 };
 
+// What comes from another process may be anything.
+static unsigned row_of(hr_time_basis basis)
+{
+    return (unsigned)basis < HR_TIME_BASIS_COUNT ? (unsigned)basis : HR_TIME_UNKNOWN;
+}
+
 const char *hr_time_basis_name(hr_time_basis basis)
 {
-    return rows[basis].name;
+    return rows[row_of(basis)].name;
 }
 
 const char *hr_time_basis_brief(hr_time_basis basis)
 {
-    return rows[basis].brief;
+    return rows[row_of(basis)].brief;
 }
 
 const char *hr_time_basis_sentence(hr_time_basis basis)
 {
-    return rows[basis].sentence;
+    return rows[row_of(basis)].sentence;
 }

@@ -203,12 +203,11 @@ static void say_ahead(const step_needs *needs, hr_report_oom *oom)
 {
     char enough[64];
     say_limit(needs, enough, sizeof enough);
-    (void)snprintf(
-        oom->sentence, sizeof oom->sentence,
-        "pipeline: the step asks for %s at its peak%s, the limit is %s; %s holds %s of batches ahead on the "
-        "device, and without them it would fit",
-        human(needs->asked_bytes).text, enough, human(oom->limit_bytes).text, needs->ahead_key,
-        human(needs->ahead_bytes).text);
+    (void)snprintf(oom->sentence, sizeof oom->sentence,
+                   "pipeline: the step asks for %s at its peak%s, the limit is %s; %s holds %s of batches "
+                   "ahead, and without them it would fit",
+                   human(needs->asked_bytes).text, enough, human(oom->limit_bytes).text, needs->ahead_key,
+                   human(needs->ahead_bytes).text);
 }
 
 // The step is known: what it asks for in all decides first.

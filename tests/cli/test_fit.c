@@ -287,6 +287,23 @@ START_TEST(the_largest_of_a_way_fits_and_one_more_does_not)
 END_TEST
 
 // Each command below the table plans what fits, under the knob that was asked about.
+// On a card the caching allocator may take more than the one that is asked about.
+START_TEST(the_limit_that_is_named_is_the_largests)
+{
+    json_t *document = json_of(
+        "fit mlp_tiny --card rtx3070-8g --max batch.size --keep precision,optimizer,offload --json", 0);
+    json_t *asked =
+        json_of("plan mlp_tiny -s device.kind=plan -s device.card=rtx3070-8g -s device.vram= --json", 0);
+    const json_t *largest = json_array_get(json_object_get(document, "points"), 0);
+    ck_assert_str_eq(pairs_of(largest), "execution.mode=graph allocator.kind=caching");
+    ck_assert_int_eq(number(document, "limit_bytes"), number(largest, "limit_bytes"));
+    ck_assert_int_gt(number(document, "limit_bytes"),
+                     number(json_object_get(asked, "memory"), "limit_bytes"));
+    json_decref(asked);
+    json_decref(document);
+}
+END_TEST
+
 START_TEST(the_largest_is_a_command)
 {
     static const char *const words[] = {
@@ -422,6 +439,7 @@ int main(void)
     tcase_add_loop_test(tc, an_answer_that_is_run_holds_what_was_planned, 0, 3);
     tcase_add_test(tc, what_cannot_fit_ends_with_1_and_says_the_least);
     tcase_add_loop_test(tc, the_largest_of_a_way_fits_and_one_more_does_not, 0, 2);
+    tcase_add_test(tc, the_limit_that_is_named_is_the_largests);
     tcase_add_loop_test(tc, the_largest_is_a_command, 0, 2);
     tcase_add_test(tc, a_card_holds_the_way_that_is_said);
     tcase_add_loop_test(tc, a_wrong_question_says_what_to_ask, 0, 9);

@@ -488,6 +488,19 @@ START_TEST(points_of_one_place_are_drawn_apart_and_more_are_counted)
 }
 END_TEST
 
+// Allocators take more or less of what there is.
+START_TEST(the_limit_is_that_of_the_picked_point)
+{
+    app *a = with_points((double[]){30, 20}, (double[]){0.01, 0.05}, 2);
+    a->feed.fit.point[1].plan.limit_bytes = 70 * HR_MIB;
+    pick_point(a, 0);
+    ck_assert(shows(a, "64.00") && !shows(a, "70.00"));
+    pick_point(a, 1);
+    ck_assert(shows(a, "70.00") && !shows(a, "64.00"));
+    screen_close(a);
+}
+END_TEST
+
 // Column of the screen in which a glyph of one column stands.
 static int column_of_glyph(app *a, const char *glyph)
 {
@@ -542,7 +555,7 @@ SUITE_MAIN("tui fit", the_fit_looks_as_agreed, what_changes_what_is_learned_look
            the_doctor_does_not_offer_what_changes_what_is_learned,
            a_row_says_all_that_differs_and_begins_with_it, a_lower_bound_is_marked_as_one,
            a_split_batch_is_marked_where_batches_are_normalised,
-           what_tells_a_row_from_those_beside_it_comes_first,
+           what_tells_a_row_from_those_beside_it_comes_first, the_limit_is_that_of_the_picked_point,
            points_of_one_place_are_drawn_apart_and_more_are_counted, the_name_of_the_limit_hides_no_point,
            an_axis_is_logarithmic_where_its_ends_are_far_apart_and_says_so,
            before_the_first_point_and_where_nothing_can_be_planned_it_says_so,

@@ -18,6 +18,7 @@ typedef enum hr_time_basis {
         HR_TIME_BASIS_COUNT
 } hr_time_basis;
 
+// Of what is none: UNKNOWN's.
 const char *hr_time_basis_name(hr_time_basis basis); // "calibration"
 const char *hr_time_basis_brief(hr_time_basis basis);
 const char *hr_time_basis_sentence(hr_time_basis basis);
