@@ -66,8 +66,10 @@ void fit_ahead_drop(fit_ahead *a)
 
 static void plan_one(const hr_planner *planner, fit_candidate *c)
 {
-    planner_rough rough;
-    c->planned = planner_plan_roughly(planner, &c->knobs, c->exact_below_bytes, &rough, NULL) == HR_OK;
+    planner_rough rough = {.has_exact = false};
+    const hr_status status = planner_plan_roughly(planner, &c->knobs, c->exact_below_bytes, &rough, NULL);
+    c->given_up = status == HR_INTERRUPTED;
+    c->planned = status == HR_OK;
     c->point.plan = rough.plan;
     c->exact = rough.exact;
     c->has_exact = rough.has_exact;
@@ -90,7 +92,16 @@ void fit_ahead_plan(fit_ahead *a, const hr_planner *planner)
 
 const fit_candidate *fit_ahead_next(fit_ahead *a)
 {
-    return a->next < a->count ? &a->all[a->next++] : NULL;
+    if (a->next == a->count) {
+        return NULL;
+    }
+    fit_candidate *c = &a->all[a->next];
+    if (c->given_up && c->was_told) {
+        plan_one(a->planner, c);
+    }
+    c->was_told = c->given_up;
+    a->next += !c->given_up;
+    return c;
 }
 
 uint32_t fit_ahead_left(const fit_ahead *a)

@@ -15,6 +15,7 @@ typedef struct fit_candidate {
     hr_fit_point point;
     bool planned, has_exact; // point.plan: planner_plan_roughly's; `exact`: hr_planner_plan's
     hr_whatif exact;
+    bool given_up, was_told; // for what was asked meanwhile (planner_stop_when); it was given so
 } fit_candidate;
 
 typedef struct fit_ahead fit_ahead;
@@ -28,7 +29,8 @@ fit_candidate *fit_ahead_place(fit_ahead *a);
 // The candidate that was placed last is none.
 void fit_ahead_drop(fit_ahead *a);
 void fit_ahead_plan(fit_ahead *a, const hr_planner *planner); // all that were placed
-// In the order in which they were placed, until the next one is placed; NULL: all were given.
+// In the order in which they were placed, until the next one is placed; NULL: all were given. One that was given up is given again, and
+// planned again for that.
 const fit_candidate *fit_ahead_next(fit_ahead *a);
 uint32_t fit_ahead_left(const fit_ahead *a);
 

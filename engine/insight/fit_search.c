@@ -570,8 +570,9 @@ static fit_search_result begin(fit_search *s, const hr_planner *planner, hr_err 
 {
     node n = {.c = fit_as_asked()};
     s->pending = (hr_fit_point){.knobs = "", .normalises_batches = s->normalises_batches};
-    if (hr_planner_plan(planner, &s->knobs, &s->pending.plan, err) != HR_OK) {
-        return FIT_SEARCH_REFUSED;
+    const hr_status status = hr_planner_plan(planner, &s->knobs, &s->pending.plan, err);
+    if (status != HR_OK) {
+        return status == HR_INTERRUPTED ? FIT_SEARCH_WORKED : FIT_SEARCH_REFUSED;
     }
     measure(&n, &s->pending.plan);
     note_nearest(s, &n);
@@ -594,6 +595,9 @@ fit_search_result fit_search_advance(fit_search *s, const hr_planner *planner, h
     if (c == NULL) {
         *point = s->pending;
         return FIT_SEARCH_LAST;
+    }
+    if (c->given_up) {
+        return FIT_SEARCH_WORKED;
     }
     take_plan(s, c, &n, &found);
     keep(s, &n);

@@ -22,6 +22,8 @@
 
 struct hr_planner {
     model_shelf *models;
+    bool (*stops)(void *context); // planner_stop_when
+    void *stops_context;
 };
 
 // ---- devices --------------------------------------------------------------------------------------------------
@@ -143,6 +145,12 @@ typedef struct compiled {
     hr_target from;
 } compiled;
 
+void planner_stop_when(hr_planner *planner, bool (*stops)(void *context), void *context)
+{
+    planner->stops = stops;
+    planner->stops_context = context;
+}
+
 // A slow device's target is asked for nothing: the plan device's estimates stand in.
 static void estimate_with(compiled *s, hr_target *target)
 {
@@ -158,8 +166,12 @@ static hr_status compile_on(const kept_device *d, const hr_knobs *knobs, bool in
     uint64_t limit_bytes = 0;
     HR_TRY(device_choice_limit_bytes(&d->on, knobs, &limit_bytes, err));
     device_choice_target(&d->on, &target);
-    play_place place = {
-        .device = d->on.ops, .device_context = d->on.context, .knobs = knobs, .limit_bytes = limit_bytes};
+    play_place place = {.device = d->on.ops,
+                        .device_context = d->on.context,
+                        .knobs = knobs,
+                        .limit_bytes = limit_bytes,
+                        .stops = s->planner->stops,
+                        .stops_context = s->planner->stops_context};
     const target_judge judge = play_judge(&place);
     target.judge = &judge;
     if (in_a_hurry) {

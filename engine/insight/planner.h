@@ -24,6 +24,9 @@ typedef struct planner_rough {
 HR_MUST_CHECK hr_status planner_plan_roughly(const hr_planner *planner, const hr_knobs *knobs,
                                              uint64_t exact_below_bytes, planner_rough *out, hr_err *err);
 
+// What is planned under a budget is given up where `stops` says so, with INTERRUPTED. Not while another thread plans; NULL: nothing is.
+void planner_stop_when(hr_planner *planner, bool (*stops)(void *context), void *context);
+
 // The knobs of the forward pass in which a teacher answers (compress.distill_cache): the same kernels, and nothing that only
 // training needs.
 HR_MUST_CHECK hr_status planner_answering_knobs(const hr_knobs *knobs, hr_knobs *out, hr_err *err);

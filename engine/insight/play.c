@@ -125,6 +125,9 @@ static hr_status judge_in(void *context, const program *p, target_judgement *out
 {
     play_place *place = context;
     play_result played;
+    if (place->stops != NULL && place->stops(place->stops_context)) {
+        return HR_FAIL(err, INTERRUPTED, "a plan under a budget was given up for what was asked meanwhile");
+    }
     place->judged_instrs += p->instr_count;
     HR_TRY(play_programs(place->device, place->device_context, place->knobs, place->limit_bytes,
                          (const program *const[]){p}, 1, PLAY_STEPS, &played, err));

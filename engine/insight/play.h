@@ -48,6 +48,9 @@ typedef struct play_place {
     const hr_knobs *knobs;
     uint64_t limit_bytes;
     uint64_t judged_instrs; // of all programs that were judged, whatever came of them
+    bool (*stops)(
+        void *context); // asked before each that is judged: INTERRUPTED where it says so; NULL: none is
+    void *stops_context;
 } play_place;
 
 // `place` is borrowed.

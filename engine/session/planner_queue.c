@@ -38,8 +38,11 @@ struct planner_queue {
     matter matters[HR_QUESTION_COUNT];
     bool has_present; // of TURNS
     finding present;
-    fit_search *search; // of FIT; NULL: not begun
-    bool turn_is_next;  // of TURNS and FIT, where both are open
+    fit_search *search;            // of FIT; NULL: not begun
+    bool turn_is_next;             // of TURNS and FIT, where both are open
+    bool (*wanted)(void *context); // planner_queue_give_way
+    void *wanted_context;
+    bool may_give_way, gave_way; // what is answered now
 };
 
 hr_status planner_queue_create(planner_queue **out, hr_err *err)
@@ -246,6 +249,22 @@ static planning_work answer_fit(planner_queue *d, matter *m, hr_answer *answer)
     return result == FIT_SEARCH_WORKED ? PLANNING_WORKED : PLANNING_ANSWERED;
 }
 
+// ---- giving way -----------------------------------------------------------------------------------------------
+
+void planner_queue_give_way(planner_queue *d, bool (*wanted)(void *context), void *context)
+{
+    d->wanted = wanted;
+    d->wanted_context = context;
+}
+
+static bool gives_way(void *context)
+{
+    planner_queue *d = context;
+    const bool gives = d->may_give_way && d->wanted != NULL && d->wanted(d->wanted_context);
+    d->gave_way |= gives;
+    return gives;
+}
+
 // ---- work -----------------------------------------------------------------------------------------------------
 
 static void read_preset(planner_queue *d)
@@ -262,6 +281,9 @@ static void read_preset(planner_queue *d)
     hr_preset_problems_free(problems);
     if (f->status == HR_OK) {
         f->status = hr_planner_open(d->opened, &d->planner, &f->err);
+    }
+    if (f->status == HR_OK) {
+        planner_stop_when(d->planner, gives_way, d);
     }
 }
 
@@ -318,7 +340,13 @@ planning_work planner_queue_work(planner_queue *d, hr_answer *answer)
     answer->kind = m->q.kind;
     answer->number = m->q.number;
     answer->index = m->next;
+    d->may_give_way = m->q.kind != HR_QUESTION_STANDS && !(m->q.kind == HR_QUESTION_TURNS && is_urgent(m));
+    d->gave_way = false;
     const planning_work work = answer_one(d, m, answer);
+    if (d->gave_way) {
+        d->has_present = d->has_present && d->present.status != HR_INTERRUPTED;
+        return PLANNING_WORKED;
+    }
     m->next += work == PLANNING_ANSWERED;
     if (work == PLANNING_ANSWERED && answer->last) {
         close_matter(d, m->q.kind);

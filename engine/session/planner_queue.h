@@ -28,6 +28,9 @@ void planner_queue_open(planner_queue *d, const char *preset, bool trusts);
 // Replaces the question of that kind. Copies it.
 void planner_queue_ask(planner_queue *d, const planning_question *q);
 
+// What is not urgent is given up where `wanted` says that something was asked, and begun again when that is answered. NULL: it is not.
+void planner_queue_give_way(planner_queue *d, bool (*wanted)(void *context), void *context);
+
 typedef enum planning_work {
     PLANNING_IDLE,     // nothing is asked
     PLANNING_WORKED,   // call again

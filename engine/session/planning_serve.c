@@ -95,6 +95,14 @@ static bool work(server *s)
     return done != PLANNING_IDLE;
 }
 
+// Has the other side spoken?
+static bool is_spoken_to(void *context)
+{
+    const server *s = context;
+    struct pollfd ready = {.fd = wire_fd(s->w), .events = (short)(wire_events(s->w) & POLLIN)};
+    return ready.events != 0 && poll(&ready, 1, 0) > 0;
+}
+
 static void serve(server *s)
 {
     bool busy = true;
@@ -121,6 +129,7 @@ int planning_serve_eagerly(int socket)
         return hr_status_exit_code(HR_NOMEM);
     }
     if (planner_queue_create(&s.queue, NULL) == HR_OK) {
+        planner_queue_give_way(s.queue, is_spoken_to, &s);
         serve(&s);
     }
     const bool failed = s.queue == NULL || s.offended;
