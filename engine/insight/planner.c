@@ -353,9 +353,11 @@ hr_status planner_plan_roughly(const hr_planner *planner, const hr_knobs *knobs,
     compiled s;
     *out = (planner_rough){.has_exact = false};
     HR_TRY(compile(planner, knobs, false, &s, err));
-    const hr_status status = plan_whole(&s, (haste){.roughly = true}, &out->plan, err);
+    hr_status status = plan_whole(&s, (haste){.roughly = true}, &out->plan, err);
     if (status == HR_OK && out->plan.is_at_least && hr_whatif_missing_bytes(&out->plan) < exact_below_bytes) {
-        out->has_exact = plan_whole(&s, (haste){.roughly = false}, &out->exact, NULL) == HR_OK;
+        const hr_status exact = plan_whole(&s, (haste){.roughly = false}, &out->exact, NULL);
+        out->has_exact = exact == HR_OK;
+        status = exact == HR_INTERRUPTED ? exact : status;
     }
     end_compiled(&s);
     return status;
