@@ -8,6 +8,12 @@ static bool is_there(const loop_guest *g)
     return g->ops != NULL && g->self != NULL;
 }
 
+// A record that is shown has no engine.
+static hr_engine_state state_of(const loop_guest *g)
+{
+    return g->host.engine == NULL ? HR_ENGINE_FAILED : hr_engine_get_state(g->host.engine);
+}
+
 void loop_guest_begin(loop_guest *g, const hr_guest_ops *ops, const hr_guest_host *host)
 {
     hr_err err;
@@ -32,36 +38,55 @@ static void refuse(const loop_guest *g, const char *why)
     g->host.say(g->host.context, HR_GUEST_ERROR, why, strlen(why));
 }
 
+// An order of which a piece cannot be taken is refused when its last has come: no rest of one is done as if it were whole.
+static void take_piece(loop_guest *g, const hr_command *piece, size_t length)
+{
+    const bool fits = g->length + length < sizeof g->text, begins = g->length == 0;
+    if (g->refused != NULL) {
+        return;
+    }
+    if (!is_there(g) || piece->knob >= HR_GUEST_ORDERS) {
+        g->refused = "there is no Lua beside this training";
+    } else if (g->works) {
+        g->refused = "a recipe is at work: ^C stops it";
+    } else if (!fits || (!begins && g->order != (hr_guest_order)piece->knob)) {
+        g->refused = fits ? "an order to the recipe was cut" : "an order to the recipe was too long";
+    } else {
+        g->order = (hr_guest_order)piece->knob;
+        memcpy(g->text + g->length, piece->text, length);
+        g->length += length;
+        g->text[g->length] = '\0';
+    }
+}
+
 bool loop_guest_collect(loop_guest *g, const hr_command *piece)
 {
     const size_t length = strnlen(piece->text, sizeof piece->text);
     const bool ends = piece->knob == HR_GUEST_END;
-    if (!is_there(g) || piece->knob >= HR_GUEST_ORDERS || g->works) {
-        if (is_there(g) && g->works && ends) {
-            g->ops->interrupt();
-        } else if (piece->count == 0 && piece->knob != HR_GUEST_COMPLETE) {
-            refuse(g, g->works ? "a recipe is at work: ^C stops it" : "there is no Lua beside this training");
-        }
+    const bool last = piece->count == 0;
+    if (is_there(g) && g->works && ends) {
+        g->ops->interrupt();
         return false;
     }
-    g->order = (hr_guest_order)piece->knob;
-    if (g->length + length >= sizeof g->text) {
-        g->length = 0;
-        refuse(g, "an order to the recipe was too long");
+    take_piece(g, piece, length);
+    if (!last) {
         return false;
     }
-    memcpy(g->text + g->length, piece->text, length);
-    g->length += length;
-    g->text[g->length] = '\0';
-    return piece->count == 0;
+    const char *why = g->refused;
+    const bool whole = why == NULL;
+    if (!whole && piece->knob != HR_GUEST_COMPLETE) {
+        refuse(g, why);
+    }
+    g->refused = NULL;
+    g->length = whole ? g->length : 0;
+    return whole;
 }
 
 // A training that ran goes on.
 static void go_on(loop_guest *g, bool ran)
 {
     const hr_command run = {.version = HR_EVENT_VERSION, .kind = HR_COMMAND_RUN};
-    const hr_engine_state state =
-        g->host.engine == NULL ? HR_ENGINE_FAILED : hr_engine_get_state(g->host.engine);
+    const hr_engine_state state = state_of(g);
     if (ran && !g->paused && (state == HR_ENGINE_IDLE || state == HR_ENGINE_PAUSED)) {
         const hr_status status = hr_engine_command(g->host.engine, &run, NULL);
         (void)status; // RUN is never refused
@@ -70,7 +95,7 @@ static void go_on(loop_guest *g, bool ran)
 
 void loop_guest_take(loop_guest *g)
 {
-    const bool ran = g->host.engine != NULL && hr_engine_get_state(g->host.engine) == HR_ENGINE_RUNNING;
+    const bool ran = state_of(g) == HR_ENGINE_RUNNING;
     g->length = 0;
     g->works = true;
     g->paused = false;
@@ -120,6 +145,6 @@ void loop_guest_end_turn(loop_guest *g, bool *idle)
         g->works = true;
         g->ops->end_turn(g->self, *idle);
         g->works = false;
-        *idle = *idle && hr_engine_get_state(g->host.engine) != HR_ENGINE_RUNNING;
+        *idle = *idle && state_of(g) != HR_ENGINE_RUNNING;
     }
 }

@@ -473,6 +473,37 @@ START_TEST(a_session_ends_while_a_recipe_works)
 }
 END_TEST
 
+// A record that is shown has no engine, and Lua beside it all the same.
+START_TEST(a_record_is_shown_to_its_end_beside_lua)
+{
+    static const char record[] = "time_ns,step,event,address,requested_bytes,allocated_bytes,tensor\n"
+                                 "1,0,alloc,4096,1024,1024,w\n"
+                                 "2,0,step,0,0,0,\n"
+                                 "3,1,free,4096,1024,1024,w\n";
+    static desk d;
+    hr_knobs knobs;
+    hr_err err = {0};
+    hr_session_end end;
+    char path[sizeof d.r.folder + 16];
+    d = (desk){.inline_ = _i == 0};
+    recipe_make(&d.r);
+    (void)snprintf(path, sizeof path, "%s/record.csv", d.r.folder);
+    recipe_put(&d.r, "record.csv", record, strlen(record));
+    hr_replay_knobs_init(&knobs);
+    const hr_session_options options = {.preset = path, .knobs = &knobs, .guest = &lua_script_guest};
+    const hr_status status = d.inline_ ? hr_session_start_inline(&options, &d.session, &err)
+                                       : hr_session_start(&options, &d.session, &err);
+    ck_assert_msg(status == HR_OK, "%s", err.sentence);
+    send(&d, HR_COMMAND_RUN, 0, "", 0);
+    for (int k = 0; k < 20; k++) {
+        look(&d);
+    }
+    check_typed(&d, "1 + 1", "o2\n");
+    ck_assert(!has_ended(&d, &end));
+    close_desk(&d);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && argv[1][0] == '@') {
@@ -500,6 +531,7 @@ int main(int argc, char **argv)
                         HEADROOM_SANITIZED ? 4 : (int)(sizeof hostile / sizeof *hostile));
     tcase_add_test(c, a_callback_of_a_training_that_goes_on_hangs_no_longer_than_others);
     tcase_add_test(c, a_session_ends_while_a_recipe_works);
+    tcase_add_loop_test(c, a_record_is_shown_to_its_end_beside_lua, 0, 2);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest has said: lines that are kept, read on from where one was, and sent.
+// What a guest has said: lines that are kept, read on from where one was, and sent; and the pieces of what it is told.
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/loop_guest.h"
 #include "session/messages.h"
 
 static said_log said;
@@ -84,6 +86,86 @@ static void begin(void)
     memset(&said, 0, sizeof said);
 }
 
+// ---- pieces -----------------------------------------------------------------------------------------------------
+
+static unsigned taken;
+static char refusals[512], order_text[HR_GUEST_TEXT_MAX];
+
+static hr_status open_nothing(const hr_guest_host *host, void **guest, hr_err *err)
+{
+    (void)host;
+    (void)err;
+    *guest = &taken;
+    return HR_OK;
+}
+
+static void close_nothing(void *guest)
+{
+    (void)guest;
+}
+
+static void keep_order(void *guest, hr_guest_order kind, const char *text)
+{
+    (void)guest;
+    (void)kind;
+    taken++;
+    (void)snprintf(order_text, sizeof order_text, "%s", text);
+}
+
+static void keep_refusal(void *context, hr_guest_line kind, const char *text, size_t length)
+{
+    (void)context;
+    (void)kind;
+    (void)snprintf(refusals + strlen(refusals), sizeof refusals - strlen(refusals), "%.*s;", (int)length,
+                   text);
+}
+
+static void give(loop_guest *g, hr_guest_order kind, const char *text, bool more)
+{
+    hr_command c = {.kind = HR_COMMAND_GUEST, .knob = (uint32_t)kind, .count = more};
+    (void)snprintf(c.text, sizeof c.text, "%s", text);
+    if (loop_guest_collect(g, &c)) {
+        loop_guest_take(g);
+    }
+}
+
+// No rest of an order is done as if it were a whole one.
+START_TEST(an_order_in_pieces_is_done_whole_or_refused)
+{
+    static const hr_guest_ops ops = {.open = open_nothing, .close = close_nothing, .take = keep_order};
+    static loop_guest g;
+    char piece[64];
+    const hr_guest_host host = {.say = keep_refusal};
+    taken = 0;
+    refusals[0] = '\0';
+    loop_guest_begin(&g, &ops, &host);
+    give(&g, HR_GUEST_CHUNK, "print(1) ", true);
+    give(&g, HR_GUEST_CHUNK, "print(2)", false);
+    ck_assert_uint_eq(taken, 1);
+    ck_assert_str_eq(order_text, "print(1) print(2)");
+    g.works = true; // its end has come before that of the order
+    give(&g, HR_GUEST_CHUNK, "if false then ", true);
+    g.works = false;
+    give(&g, HR_GUEST_CHUNK, "delete()", false);
+    ck_assert_uint_eq(taken, 1);
+    ck_assert_str_eq(refusals, "a recipe is at work: ^C stops it;");
+    memset(piece, 'x', sizeof piece - 1);
+    piece[sizeof piece - 1] = '\0';
+    for (int k = 0; k < HR_GUEST_TEXT_MAX / 32; k++) {
+        give(&g, HR_GUEST_CHUNK, piece, true);
+    }
+    give(&g, HR_GUEST_CHUNK, "delete()", false);
+    give(&g, HR_GUEST_CHUNK, "whole", true);
+    give(&g, HR_GUEST_FILE, "delete.lua", false);
+    ck_assert_uint_eq(taken, 1);
+    ck_assert_ptr_nonnull(strstr(refusals, "too long;an order to the recipe was cut;"));
+    give(&g, HR_GUEST_CHUNK, "4", false);
+    ck_assert_uint_eq(taken, 2);
+    ck_assert_str_eq(order_text, "4");
+    loop_guest_end(&g);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("said");
@@ -92,6 +174,7 @@ int main(void)
     tcase_add_test(c, lines_are_read_once_and_whole);
     tcase_add_test(c, the_newest_lines_stay_and_what_is_gone_is_passed_over);
     tcase_add_test(c, it_comes_as_it_was_sent_and_nothing_else_does);
+    tcase_add_test(c, an_order_in_pieces_is_done_whole_or_refused);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
