@@ -82,7 +82,9 @@ static const char *advice_of(hr_oom_cause cause)
 static void print_first_lines(const hr_report_oom *oom)
 {
     enum { SENTENCE_COLUMNS = 60 }; // that a line of it has at least
-    const char *head = hr_oom_cause_refuses(oom->cause) ? "out of memory: " : "near full: ";
+    const char *head = hr_oom_cause_refuses(oom->cause) ? "out of memory: "
+                       : oom->cause == HR_OOM_RETRIES   ? "near full: "
+                                                        : "";
     size_t used = strlen(oom->sentence) / SENTENCE_COLUMNS + 1;
     fputs(head, stdout);
     say_paragraph(oom->sentence, (unsigned)strlen(head));

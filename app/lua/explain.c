@@ -57,7 +57,7 @@ static void push_verdict(lua_State *L, const hr_report_oom *oom)
         lua_rawseti(L, -2, (lua_Integer)k + 1);
     }
     lua_setfield(L, -2, "fixes");
-    lua_pushboolean(L, !any);
+    lua_pushboolean(L, !hr_oom_cause_refuses(oom->cause));
     lua_setfield(L, -2, "fits");
     lua_insert(L, -2);
     lua_setfield(L, -2, "report");

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "headroom/units.h"
 
@@ -164,7 +165,23 @@ bool diagnose_driver(const heap_snapshot *p, const heap_room *room, hr_report_oo
     return false;
 }
 
-// ---- retries --------------------------------------------------------------------------------------------------
+// ---- what fits --------------------------------------------------------------------------------------------------
+
+hr_report_oom diagnose_nothing(const hr_report_memory *m)
+{
+    hr_report_oom oom = {.cause = HR_OOM_NONE,
+                         .instruction = HR_NO_ID,
+                         .requested_bytes = HR_NONE,
+                         .free_bytes =
+                             m->limit_bytes == HR_NONE ? HR_NONE : m->limit_bytes - m->peak_in_use_bytes,
+                         .largest_free_bytes = HR_NONE,
+                         .in_use_bytes = m->peak_in_use_bytes,
+                         .pool_bytes = m->peak_pool_bytes,
+                         .limit_bytes = m->limit_bytes,
+                         .needed_bytes = HR_NONE};
+    memcpy(oom.by_category, m->at_peak.by_category, sizeof oom.by_category);
+    return oom;
+}
 
 // " in 12.3 ms"; "" where the record has no times.
 static const char *say_time(const oom_evidence *shown, char out[32])
@@ -193,22 +210,28 @@ bool diagnose_retries(const oom_evidence *shown, hr_report_oom *oom)
 
 // ---- what is to come ------------------------------------------------------------------------------------------
 
-// A training may have as many: what fills it later than that is no leak that matters.
-enum { STEPS_AHEAD = 100000 };
+// Longer trainings are rare: what fills it later than that is nothing to act on.
+enum { STEPS_AHEAD = 1000000 };
 
-bool diagnose_near_full(const oom_evidence *shown, uint64_t left_bytes, hr_report_oom *oom)
+bool diagnose_near_full(const oom_evidence *shown, const hr_report_memory *memory, hr_report_oom *oom)
 {
     const oom_part *leak = &shown->leak;
-    const uint64_t steps = leak->step_bytes == 0 ? UINT64_MAX : left_bytes / leak->step_bytes + 1;
+    const uint64_t limit = memory->limit_bytes;
+    if (leak->step_bytes == 0 || limit == HR_NONE || shown->last_peak_bytes > limit) {
+        return false;
+    }
+    const uint64_t left_bytes = limit - shown->last_peak_bytes;
+    const uint64_t steps = left_bytes / leak->step_bytes + 1;
     if (steps > STEPS_AHEAD) {
         return false;
     }
     oom->cause = HR_OOM_NEAR_FULL;
-    (void)snprintf(oom->sentence, sizeof oom->sentence,
-                   "leak, +%s/step: nothing was refused yet; %s are left at the peak, at this rate full in "
-                   "at most %" PRIu64 " step%s. The largest block that stays of every step has %s, %s",
-                   human(leak->step_bytes).text, human(left_bytes).text, steps, steps == 1 ? "" : "s",
-                   human(leak->block_bytes).text, leak->name[0] == '\0' ? "without a name" : leak->name);
+    (void)snprintf(
+        oom->sentence, sizeof oom->sentence,
+        "leak, +%s/step: nothing was refused yet; the last step leaves %s of %s, at this rate full "
+        "in at most %" PRIu64 " step%s. The largest block that stays of every step has %s, %s",
+        human(leak->step_bytes).text, human(left_bytes).text, human(limit).text, steps, steps == 1 ? "" : "s",
+        human(leak->block_bytes).text, leak->name[0] == '\0' ? "without a name" : leak->name);
     return true;
 }
 

@@ -34,10 +34,13 @@ bool diagnose_evidence(const oom_evidence *shown, const heap_room *room, uint64_
                        hr_report_oom *oom);
 // What the record's own driver says of the refusal. False: nothing.
 bool diagnose_driver(const heap_snapshot *p, const heap_room *room, hr_report_oom *oom);
+// The heap at the peak of what fits: nothing was refused there, and nothing asked for.
+hr_report_oom diagnose_nothing(const hr_report_memory *m);
 // Of what went through. False where there were no retries.
 bool diagnose_retries(const oom_evidence *shown, hr_report_oom *oom);
-// Of what fits with left_bytes to spare at its peak. False where nothing stays of each step, or next to nothing.
-bool diagnose_near_full(const oom_evidence *shown, uint64_t left_bytes, hr_report_oom *oom);
+// Of what fits. The steps are a bound as long as each leaves as much: what is asked for fills the limit then, if not before. False
+// where nothing stays of each step, or next to nothing.
+bool diagnose_near_full(const oom_evidence *shown, const hr_report_memory *memory, hr_report_oom *oom);
 // One line more of oom->evidence; left out where there is no room.
 void diagnose_add(hr_report_oom *oom, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // The numbers of the refusal, growth, queue and retries, as lines.

@@ -344,6 +344,7 @@ static hr_status read_record(record *r, const heap_snapshot *p, oom_evidence *ou
     HR_TRY(evidence_find_steps(r->t, r->device, r->end, &r->steps, err));
     out->steps = r->steps.count;
     out->steps_marked = r->steps.marked;
+    out->last_peak_bytes = r->steps.last_peak_bytes;
     if (r->steps.count < QUEUE_STEPS) { // too few for a leak or a queue
         return HR_OK;
     }

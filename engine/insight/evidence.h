@@ -30,7 +30,9 @@ typedef struct oom_evidence {
     oom_part leak, queue, twin;
     uint32_t steps;    // whole ones, over which it was looked at
     bool steps_marked; // by the record
-    uint64_t retries;  // times that the pool went back to the device for one request
+    uint64_t
+        last_peak_bytes; // most that was asked for in the last of them and behind it; HR_NONE: there are not two
+    uint64_t retries;    // times that the pool went back to the device for one request
     uint64_t retry_bytes, retry_ns;
 } oom_evidence;
 

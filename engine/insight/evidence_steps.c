@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/evidence_steps.h"
 
+#include "headroom/report.h"
+
 #include "base/host_mem.h"
 #include "base/vec.h"
+#include "insight/near_full.h"
 
 enum { SWING_SHARE = 20 }; // of the peak: what lives swings by more from step to step
 
@@ -29,16 +32,70 @@ static void follow(curve *c, const trace_event *e)
     }
 }
 
-// Half of the deepest fall; 0 where nothing falls far enough to be the end of a step.
-static uint64_t swing_of(curve c, const trace *t, uint32_t end)
+// The deepest falls, deepest first.
+typedef struct deepest {
+    uint64_t bytes[LEAK_STEPS + 1];
+    uint32_t count;
+} deepest;
+
+static void note_fall(deepest *f, uint64_t bytes)
 {
-    uint64_t peak_bytes = 0, fall_bytes = 0;
+    uint32_t at = f->count;
+    while (at > 0 && f->bytes[at - 1] < bytes) {
+        at--;
+    }
+    for (uint32_t k = LEAK_STEPS; k > at; k--) {
+        f->bytes[k] = f->bytes[k - 1];
+    }
+    if (at <= LEAK_STEPS) {
+        f->bytes[at] = bytes;
+        f->count += f->count <= LEAK_STEPS;
+    }
+}
+
+static uint64_t peak_of(curve c, const trace *t, uint32_t begin, uint32_t end)
+{
+    uint64_t peak_bytes = 0;
     for (uint32_t k = 0; k < end; k++) {
         follow(&c, &t->events.data[k]);
-        peak_bytes = c.live_bytes > peak_bytes ? c.live_bytes : peak_bytes;
-        fall_bytes = peak_bytes - c.live_bytes > fall_bytes ? peak_bytes - c.live_bytes : fall_bytes;
+        peak_bytes = k >= begin && c.live_bytes > peak_bytes ? c.live_bytes : peak_bytes;
     }
-    return fall_bytes / 2 >= peak_bytes / SWING_SHARE ? fall_bytes / 2 : 0;
+    return peak_bytes;
+}
+
+// The deepest falls between `begin` and `end` that are at least `least_bytes`.
+static deepest falls_of(curve c, const trace *t, uint32_t begin, uint32_t end, uint64_t least_bytes)
+{
+    uint64_t top_bytes = 0, low_bytes = 0;
+    deepest f = {.count = 0};
+    for (uint32_t k = 0; k < end; k++) {
+        follow(&c, &t->events.data[k]);
+        const uint64_t live_bytes = c.live_bytes;
+        const bool fell = top_bytes - low_bytes >= least_bytes;
+        if (k <= begin || live_bytes > top_bytes || (fell && live_bytes >= low_bytes + least_bytes)) {
+            if (fell && top_bytes > low_bytes) {
+                note_fall(&f, top_bytes - low_bytes);
+            }
+            top_bytes = low_bytes = live_bytes;
+        }
+        low_bytes = live_bytes < low_bytes ? live_bytes : low_bytes;
+    }
+    if (top_bytes - low_bytes >= least_bytes && top_bytes > low_bytes) {
+        note_fall(&f, top_bytes - low_bytes);
+    }
+    return f;
+}
+
+// Half of the deepest fall that comes as often as a leak needs steps; of the record's second half where it comes there, for a first
+// step may be far larger than the others. Of fewer falls half of the deepest. 0 where nothing falls far enough to end a step.
+static uint64_t swing_of(curve c, const trace *t, uint32_t end)
+{
+    const uint32_t middle = end / 2;
+    deepest f = falls_of(c, t, middle, end, peak_of(c, t, middle, end) / SWING_SHARE * 2);
+    if (f.count <= LEAK_STEPS) {
+        f = falls_of(c, t, 0, end, peak_of(c, t, 0, end) / SWING_SHARE * 2);
+    }
+    return f.bytes[f.count > LEAK_STEPS ? LEAK_STEPS : 0] / 2;
 }
 
 // A trough is the lowest point between a fall and a rise by the swing. False when host memory is short.
@@ -96,8 +153,11 @@ hr_status evidence_find_steps(const trace *t, uint32_t device, uint32_t end, evi
         const uint64_t swing_bytes = swing_of(c, t, end);
         done = swing_bytes == 0 || add_troughs(c, t, end, swing_bytes, &found);
     }
+    *out = (evidence_steps){found.data, found.count, marked, .last_peak_bytes = HR_NONE};
+    if (done && found.count > 1) {
+        out->last_peak_bytes = peak_of(c, t, found.data[found.count - 2], end);
+    }
     hr_free(c.bytes);
-    *out = (evidence_steps){found.data, found.count, marked};
     return done ? HR_OK : HR_FAIL(err, NOMEM, "no host memory for the steps of a record");
 }
 

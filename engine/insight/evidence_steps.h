@@ -9,6 +9,8 @@ typedef struct evidence_steps {
     uint32_t *ends; // events, ascending
     uint32_t count;
     bool marked;
+    uint64_t
+        last_peak_bytes; // most that lives in the last whole one and behind it; HR_NONE: there are not two
 } evidence_steps;
 
 // Of the device's events before `end`. NOMEM; the caller deinits it in every case.

@@ -65,7 +65,6 @@ static hr_status card_of(const hr_knobs *knobs, heap_snapshot *p, hr_err *err)
 // Of a trace that fits: time that was lost, else what will not go on so.
 static hr_status explain_fitting(hr_replay *replay, const hr_knobs *knobs, hr_report *out, hr_err *err)
 {
-    const hr_report_memory *m = &out->memory;
     hr_report_oom *oom = &out->oom;
     oom_evidence shown;
     const heap_snapshot none = {0};
@@ -74,12 +73,12 @@ static hr_status explain_fitting(hr_replay *replay, const hr_knobs *knobs, hr_re
     if (shown.retries == 0) {
         HR_TRY(replay_retries(replay, knobs, &shown, err));
     }
-    *oom = (hr_report_oom){.instruction = HR_NO_ID, .needed_bytes = HR_NONE};
+    *oom = diagnose_nothing(&out->memory);
     if (diagnose_retries(&shown, oom)) {
         diagnose_lines(&shown, &(heap_room){.any = false}, oom);
         return replay_find_fixes(replay, knobs, HR_NONE, oom, err);
     }
-    if (m->limit_bytes != HR_NONE && diagnose_near_full(&shown, m->limit_bytes - m->peak_in_use_bytes, oom)) {
+    if (diagnose_near_full(&shown, &out->memory, oom)) {
         diagnose_lines(&shown, &(heap_room){.any = false}, oom);
     }
     return HR_OK;

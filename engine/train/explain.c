@@ -48,7 +48,7 @@ hr_status hr_engine_explain(hr_engine *e, hr_report *report, hr_err *err)
     if (report->oom.cause != HR_OOM_NONE || e->build == NULL) {
         return HR_OK;
     }
-    hr_report_oom oom = {.instruction = HR_NO_ID, .needed_bytes = HR_NONE};
+    hr_report_oom oom = diagnose_nothing(&report->memory);
     if (diagnose_retries(&shown, &oom)) {
         diagnose_lines(&shown, &(heap_room){.any = false}, &oom);
         find_settings(e, &oom);

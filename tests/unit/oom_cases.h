@@ -22,6 +22,8 @@ typedef struct oom_case {
     uint64_t card_bytes; // outside, limit: what the card would have had, or has
     uint32_t layers, steps;
     uint64_t weights[OOM_LAYERS_MAX], outputs[OOM_LAYERS_MAX], input_bytes;
+    uint64_t
+        warm_bytes; // that the first step alone has beside the others: a search for algorithms, an evaluation
     uint64_t thing_bytes; // of what could go, one piece
     uint32_t things;      // pieces
 } oom_case;
@@ -216,6 +218,9 @@ static inline trace oom_trace(const oom_case *c, bool with)
     }
     for (uint32_t k = 0; k < c->steps; k++) {
         const bool larger = c->cause == HR_OOM_RETRIES && k % 3 == 2;
+        if (k == 0 && c->warm_bytes > 0) {
+            oom_give(&m, oom_take(&m, "warm", c->warm_bytes));
+        }
         const bool last = c->cause == HR_OOM_CAPACITY && c->things > 0 && k + 1 == c->steps;
         oom_step(&m, &r, last ? 8 : larger ? 5 : 4);
     }
@@ -244,8 +249,12 @@ static inline played oom_play(const oom_case *c, bool with, uint64_t limit_bytes
 static inline void oom_draw_thing(oom_case *c, uint64_t *seed)
 {
     switch (c->cause) {
-    case HR_OOM_LEAK:
     case HR_OOM_NEAR_FULL:
+        c->warm_bytes = oom_between(seed, 0, 3) * 300 * HR_MIB;
+        c->steps = (uint32_t)oom_between(seed, 8, 24);
+        c->thing_bytes = oom_between(seed, 256 * HR_KIB, 24 * HR_MIB);
+        break;
+    case HR_OOM_LEAK:
         c->steps = (uint32_t)oom_between(seed, 8, 24);
         c->thing_bytes = oom_between(seed, 256 * HR_KIB, 24 * HR_MIB);
         break;
