@@ -220,6 +220,7 @@ static void call(lua_State *L, script_event event, uint64_t bytes)
     lua_toclose(L, -1);
     lua_pushvalue(L, -1);
     (void)script_call_handlers(L, event, bytes);
+    lua_closeslot(L, -1); // lua_pop alone, in Lua 5.4.4, goes on in the old stack when the close moved it
     lua_pop(L, 1);
 }
 

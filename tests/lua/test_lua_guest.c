@@ -262,6 +262,24 @@ START_TEST(callbacks_stay_and_are_called_by_the_training_that_goes_on)
 }
 END_TEST
 
+// Lua's stack is shallow between two steps, shrinks there and grows again as the table of an event is closed.
+START_TEST(callbacks_of_every_block_are_called_for_thousands_of_steps)
+{
+    enum { STEPS = HEADROOM_SANITIZED ? 200 : 2000 };
+    desk d;
+    open_desk(&d, true, "");
+    run_file(&d, "seen = 0\nhr.on('alloc', function(e) seen = seen + 1 end)", "slistening recipe.lua\n");
+    send(&d, HR_COMMAND_RUN, 0, "", STEPS);
+    for (int k = 0; k < STEPS + 2; k++) {
+        look(&d);
+    }
+    ck_assert_msg(d.steps == STEPS && strstr(d.said, "\ne") == NULL, "%u steps\n%s", d.steps, d.said);
+    order(&d, HR_GUEST_CHUNK, "seen > 1000");
+    wait_for(&d, "otrue\n");
+    close_desk(&d);
+}
+END_TEST
+
 START_TEST(an_error_of_a_callback_ends_the_recipe_and_not_the_training)
 {
     desk d;
@@ -519,6 +537,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, a_chunk_that_is_not_whole_is_known);
     tcase_add_test(c, a_run_is_the_sessions_own_and_turns_its_knobs);
     tcase_add_test(c, callbacks_stay_and_are_called_by_the_training_that_goes_on);
+    tcase_add_test(c, callbacks_of_every_block_are_called_for_thousands_of_steps);
     tcase_add_test(c, an_error_of_a_callback_ends_the_recipe_and_not_the_training);
     tcase_add_test(c, a_callback_turns_out_of_memory_into_a_run);
     tcase_add_test(c, of_the_persons_turn_and_the_recipes_the_later_holds);
