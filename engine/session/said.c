@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+
 // Whole lines go for it.
 static void make_room(said_log *said, size_t bytes)
 {
@@ -27,16 +29,33 @@ static void add_line(said_log *said, hr_guest_line kind, const char *text, size_
     said->total += length + 2;
 }
 
+// As many whole characters as a line has room for, and moves *text behind them.
+static size_t take_line(const char **text, const char *end, char line[SAID_LINE_MAX])
+{
+    size_t length = 0;
+    while (*text < end) {
+        const size_t bytes = **text == '\0' ? 0 : utf8_bytes(*text, (size_t)(end - *text));
+        const char *from = bytes == 0 ? UTF8_REPLACEMENT : *text;
+        const size_t put = bytes == 0 ? sizeof UTF8_REPLACEMENT - 1 : bytes;
+        if (put > SAID_LINE_MAX - length) {
+            break;
+        }
+        memcpy(line + length, from, put);
+        length += put;
+        *text += bytes == 0 ? 1 : bytes;
+    }
+    return length;
+}
+
 void said_add(said_log *said, hr_guest_line kind, const char *text, size_t length)
 {
-    while (length > 0) {
-        const char *end = memchr(text, '\n', length);
-        const size_t line = end == NULL ? length : (size_t)(end - text);
-        const size_t taken = line < SAID_LINE_MAX ? line : SAID_LINE_MAX;
-        add_line(said, kind, text, taken);
-        const size_t passed = taken + (taken == line && end != NULL);
-        text += passed;
-        length -= passed;
+    const char *const all_end = text + length;
+    char line[SAID_LINE_MAX];
+    while (text < all_end) {
+        const char *line_break = memchr(text, '\n', (size_t)(all_end - text));
+        const char *end = line_break == NULL ? all_end : line_break;
+        add_line(said, kind, line, take_line(&text, end, line));
+        text += text == end && line_break != NULL;
     }
 }
 

@@ -16,7 +16,8 @@ typedef struct said_log {
     char text[SAID_BYTES];
 } said_log;
 
-// Adds the lines of `text`, what has no line break at its end included; a line beyond SAID_LINE_MAX goes on in the next.
+// Adds the lines of `text`, what has no line break at its end included; a line beyond SAID_LINE_MAX goes on in the next, at a whole
+// character. Bytes that are no UTF-8, and NUL, are kept as U+FFFD: what is held is UTF-8.
 void said_add(said_log *said, hr_guest_line kind, const char *text, size_t length);
 // Whole lines from *cursor on into `out`, with a NUL behind them, as many as there is room for; what is no longer held is passed over. Moves the
 // cursor behind them. Returns their bytes.

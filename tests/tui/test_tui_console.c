@@ -73,6 +73,22 @@ START_TEST(a_recipe_is_ordered_with_its_words_and_the_console_shows_what_it_says
 }
 END_TEST
 
+// A worker may say anything: no byte of this begins a character.
+START_TEST(a_text_that_is_no_utf_8_goes_on_in_the_next_line)
+{
+    static char text[601];
+    app *a = bench(24, 80);
+    line(a, ":lua find_rate");
+    memset(text, 0x80, sizeof text - 1);
+    const uint64_t before = a->feed.recipe.count;
+    say(a, HR_GUEST_PRINTED, text);
+    ck_assert_uint_eq(a->feed.recipe.count - before, 3);
+    say(a, HR_GUEST_PRINTED, "and so on");
+    expect(a, "  and so on", true);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_recipe_that_is_not_there_is_refused_in_words)
 {
     app *a = bench(24, 80);
@@ -287,7 +303,8 @@ START_TEST(any_lines_are_shown_without_harm)
 END_TEST
 
 SUITE_MAIN("tui console", a_recipe_is_ordered_with_its_words_and_the_console_shows_what_it_says,
-           a_recipe_that_is_not_there_is_refused_in_words, a_second_order_waits_for_the_first,
+           a_text_that_is_no_utf_8_goes_on_in_the_next_line, a_recipe_that_is_not_there_is_refused_in_words,
+           a_second_order_waits_for_the_first,
            what_an_expression_comes_to_is_said_where_the_console_is_closed, a_plot_opens_the_console,
            long_lines_of_an_error_go_on_below, a_chunk_that_is_not_whole_takes_another_line,
            lines_of_the_console_are_remembered_apart_from_commands,

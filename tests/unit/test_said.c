@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "session/loop_guest.h"
 #include "session/messages.h"
 
@@ -24,6 +25,37 @@ START_TEST(lines_are_read_once_and_whole)
     ck_assert_uint_eq(said_read(&said, &cursor, out, sizeof out), 0);
     cursor = UINT64_MAX; // of another session
     ck_assert_uint_eq(said_read(&said, &cursor, out, sizeof out), 17);
+}
+END_TEST
+
+// Random bytes, and characters across the end of a line: what is held is UTF-8, and no line is too long.
+START_TEST(whatever_bytes_come_whole_characters_are_kept)
+{
+    static char text[8 * SAID_LINE_MAX];
+    srand(2);
+    for (size_t k = 0; k < 200; k++) {
+        for (size_t at = 0; at < sizeof text; at++) {
+            const int whole = "x\xe2\x82\xac\xf0\x9f\x98\x80"[(at + k) % 8];
+            text[at] = (char)(k == 0 ? 0x80 : k % 2 == 0 ? rand() : whole);
+        }
+        uint64_t cursor = said.total;
+        said_add(&said, HR_GUEST_PRINTED, text, sizeof text);
+        for (size_t left = said_read(&said, &cursor, out, sizeof out), at = 0; left > 0;) {
+            const char *end = memchr(out + at, '\n', left);
+            ck_assert_ptr_nonnull(end);
+            const size_t line = (size_t)(end - (out + at)) + 1;
+            ck_assert_uint_le(line, SAID_LINE_MAX + 2);
+            for (size_t c = 0; c < line; c += utf8_bytes(out + at + c, line - c)) {
+                ck_assert_uint_gt(utf8_bytes(out + at + c, line - c), 0);
+                ck_assert_int_ne(out[at + c], '\0');
+            }
+            at += line;
+            left -= line;
+        }
+        ck_assert_uint_eq(cursor, said.total);
+    }
+    said_add(&said, HR_GUEST_PRINTED, "a\x80z", 3);
+    ck_assert(memcmp(said.text + said.held - 7, "oa" UTF8_REPLACEMENT "z\n", 7) == 0);
 }
 END_TEST
 
@@ -172,6 +204,7 @@ int main(void)
     TCase *c = tcase_create("said");
     tcase_add_checked_fixture(c, begin, NULL);
     tcase_add_test(c, lines_are_read_once_and_whole);
+    tcase_add_test(c, whatever_bytes_come_whole_characters_are_kept);
     tcase_add_test(c, the_newest_lines_stay_and_what_is_gone_is_passed_over);
     tcase_add_test(c, it_comes_as_it_was_sent_and_nothing_else_does);
     tcase_add_test(c, an_order_in_pieces_is_done_whole_or_refused);

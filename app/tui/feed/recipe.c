@@ -8,7 +8,7 @@
 
 #include "app/tui/feed/feed.h"
 
-enum { TAKEN_AT_ONCE = 16384 };
+enum { TAKEN_AT_ONCE = 16384, CHARACTER_MAX = 4 };
 
 static recipe_line *new_line(recipe_log *r, char kind)
 {
@@ -25,8 +25,8 @@ static void add(recipe_log *r, char kind, const char *text)
         recipe_line *line = new_line(r, kind);
         size_t length = strlen(text);
         if (length >= RECIPE_LINE_MAX) {
-            for (length = RECIPE_LINE_MAX - 1;
-                 length > 0 && ((unsigned char)text[length] & 0xC0U) == 0x80U;) {
+            for (length = RECIPE_LINE_MAX - 1; length > RECIPE_LINE_MAX - CHARACTER_MAX &&
+                                               ((unsigned char)text[length] & 0xC0U) == 0x80U;) {
                 length--;
             }
         }
