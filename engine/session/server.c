@@ -2,6 +2,7 @@
 #include "session/server.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -82,6 +83,19 @@ static int deaf_ms(const server *s)
     return s->deaf_until_ns > now_ns ? (int)((s->deaf_until_ns - now_ns) / 1000000) + 1 : 0;
 }
 
+// Until when nothing has to be looked at; −1: for ever.
+static int rest_ms(const server *s)
+{
+    const int deaf = deaf_ms(s);
+    const uint64_t due_ns = s->look != NULL ? s->look(s->look_context) : UINT64_MAX;
+    const uint64_t now_ns = due_ns != UINT64_MAX ? clock_now_ns() : 0;
+    const int due = due_ns == UINT64_MAX ? INT_MAX
+                    : due_ns > now_ns    ? (int)((due_ns - now_ns) / 1000000) + 1
+                                         : 0;
+    const int rest = deaf > 0 && deaf < due ? deaf : due;
+    return rest == INT_MAX ? -1 : rest;
+}
+
 static uint32_t fill_polls(server *s, struct pollfd *fds, client **who)
 {
     uint32_t count = 0;
@@ -129,8 +143,7 @@ static void *serve_clients(void *context)
     client *who[SERVER_CLIENTS + FIRST_CLIENT] = {NULL};
     for (;;) {
         uint32_t count = fill_polls(s, fds, who);
-        const int deaf = deaf_ms(s);
-        if (poll(fds, count, deaf > 0 ? deaf : -1) < 0) {
+        if (poll(fds, count, rest_ms(s)) < 0) {
             continue;
         }
         if (fds[0].revents != 0) {
@@ -254,6 +267,8 @@ hr_status server_start(const server_options *options, server **out, hr_err *err)
     s->event_fd = s->listening = s->signals = -1;
     s->owned = options->owner != NULL;
     s->interrupt = options->interrupt;
+    s->look = options->look;
+    s->look_context = options->look_context;
     s->clients[0] = (client){.wire = options->owner, .owner = options->owner != NULL};
     init_locks(s);
     hr_status status = open_server(s, options, err);

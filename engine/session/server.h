@@ -22,8 +22,12 @@ typedef struct server_options {
         endings; // signals, blocked in every thread, that end the engine well: the first is KEEP and QUIT, the
                  // second what it always was; NULL: none
     void (*interrupt)(void); // on the server's thread, when the owner says so; NULL: nothing is to be
-    bool watchable;          // listens, where there is an $XDG_RUNTIME_DIR
-    const char *preset;      // borrowed for the call
+    // On the server's thread, whenever it has been woken: may post. Returns when it is to be called at the latest, by the
+    // monotonic clock; UINT64_MAX: when the bell rings. It may be called before server_start returns. NULL: nothing is to be.
+    uint64_t (*look)(void *context);
+    void *look_context;
+    bool watchable;     // listens, where there is an $XDG_RUNTIME_DIR
+    const char *preset; // borrowed for the call
     const hr_knobs *knobs;
 } server_options;
 
@@ -35,6 +39,7 @@ int server_ended_by(server *s); // the signal; 0: none came
 // ---- the engine's thread ----------------------------------------------------------------------------------------
 
 void server_put(server *s, const hr_event *event); // into the ring, and wakes the server's thread
+void server_ring_bell(server *s);                  // wakes it
 // ABOUT, REPORT, ERROR, HEAP, ENDED, SAID: takes the body's memory.
 void server_post(server *s, message_kind kind, wire_out *body);
 bool server_is_watched(server *s); // whether a client is there to read a report

@@ -32,6 +32,8 @@ struct server {
     pthread_t thread;
     bool owned;
     void (*interrupt)(void);
+    uint64_t (*look)(void *context);
+    void *look_context;
     int event_fd, listening, signals; // −1: none
     atomic_int ended_by;
     char path[WATCH_PATH_MAX]; // "": no socket is listening
@@ -55,7 +57,6 @@ struct server {
     atomic_bool may_end;
 };
 
-void server_ring_bell(server *s);
 bool server_has_room(server *s);  // for another command
 bool server_is_obeyed(server *s); // every command that came has been carried out
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker: the engine's loop on the main thread, a server for owner and watchers beside it.
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,9 +21,11 @@ typedef struct worker {
     server *server;
     engine_loop *loop;
     session_callbacks out;
+    pthread_mutex_t said_lock; // of what follows
     said_log said;
     uint64_t said_ns, posted; // since when, and how much of it went out
     unsigned posts;           // since then
+    bool owes;                // the server's thread knows of what did not
 } worker;
 
 // ---- the callbacks -----------------------------------------------------------------------------------------------
@@ -63,24 +66,59 @@ static void on_heap(void *context, const hr_session_heap *heap)
     server_post(((worker *)context)->server, MESSAGE_HEAP, &body);
 }
 
-// At once, as what says it may hang on its next line; but what is said by the thousand twenty times a second.
-static void on_said(void *context, hr_guest_line kind, const char *text, size_t length, bool now)
+static void post_said(worker *w)
 {
-    worker *w = context;
-    said_add(&w->said, kind, text, length);
-    const uint64_t now_ns = w->said.total > w->posted ? clock_now_ns() : 0;
-    if (now_ns - w->said_ns >= SAID_NS) {
-        w->said_ns = now_ns;
-        w->posts = 0;
-    }
-    if (now_ns == 0 || (!now && w->posts >= SAID_POSTS)) {
-        return;
-    }
     wire_out body = {0};
     put_said(&body, &w->said);
     server_post(w->server, MESSAGE_SAID, &body);
     w->posts++;
     w->posted = w->said.total;
+    w->owes = false;
+}
+
+static void begin_period(worker *w, uint64_t now_ns)
+{
+    if (now_ns - w->said_ns >= SAID_NS) {
+        w->said_ns = now_ns;
+        w->posts = 0;
+    }
+}
+
+// At once, as what says it may hang on its next line; but what is said by the thousand twenty times a second.
+static void on_said(void *context, hr_guest_line kind, const char *text, size_t length, bool now)
+{
+    worker *w = context;
+    pthread_mutex_lock(&w->said_lock);
+    said_add(&w->said, kind, text, length);
+    const bool any = w->said.total > w->posted;
+    if (any) {
+        begin_period(w, clock_now_ns());
+    }
+    const bool leaves = any && !now && w->posts >= SAID_POSTS, rings = leaves && !w->owes;
+    w->owes = w->owes || leaves;
+    if (any && !leaves) {
+        post_said(w);
+    }
+    pthread_mutex_unlock(&w->said_lock);
+    if (rings) {
+        server_ring_bell(w->server);
+    }
+}
+
+// On the server's thread: the guest may have hung behind its last word, or be silent for long.
+static uint64_t look_at_said(void *context)
+{
+    worker *w = context;
+    pthread_mutex_lock(&w->said_lock);
+    if (w->owes) {
+        begin_period(w, clock_now_ns());
+    }
+    if (w->owes && w->posts < SAID_POSTS) {
+        post_said(w);
+    }
+    const uint64_t due_ns = w->owes ? w->said_ns + SAID_NS : UINT64_MAX;
+    pthread_mutex_unlock(&w->said_lock);
+    return due_ns;
 }
 
 static bool wants_heap(void *context)
@@ -150,6 +188,8 @@ static hr_status open_worker(worker *w, wire *owner, const hr_guest_ops *guest, 
                                     .owner = owner,
                                     .endings = &w->endings,
                                     .interrupt = guest != NULL ? guest->interrupt : NULL,
+                                    .look = look_at_said,
+                                    .look_context = w,
                                     .watchable = w->request.watchable,
                                     .preset = w->request.preset,
                                     .knobs = &w->request.knobs};
@@ -203,6 +243,7 @@ int worker_serve(int socket, const hr_guest_ops *guest)
         return hr_status_exit_code(HR_USAGE);
     }
     block_endings(&w->endings);
+    pthread_mutex_init(&w->said_lock, NULL);
     hr_status status = open_worker(w, owner, guest, &err);
     if (status == HR_OK) {
         status = work(w, guest, &err);
@@ -215,6 +256,7 @@ int worker_serve(int socket, const hr_guest_ops *guest)
     engine_loop_destroy(w->loop);
     server_stop(w->server);
     trace_ring_destroy(w->ring);
+    pthread_mutex_destroy(&w->said_lock);
     hr_free(w);
     end_as_told(ended_by, &endings);
     return hr_status_exit_code(status);

@@ -462,6 +462,22 @@ START_TEST(what_does_not_come_back_gives_way_with_its_line)
 }
 END_TEST
 
+// More than goes out at once: the rest follows while it hangs.
+START_TEST(what_was_said_before_it_hung_is_all_there)
+{
+    desk d;
+    hr_session_end end = {0};
+    open_desk(&d, false, "");
+    run_file(&d, "for k = 1, 40 do\n  print('line ' .. k)\nend\nstring.rep('', 1 << 62)", "oline 40\n");
+    hr_session_interrupt(d.session);
+    while (!has_ended(&d, &end)) {
+        look(&d);
+    }
+    ck_assert_msg(strstr(end.sentence, "recipe.lua:4: ") != NULL, "%s", end.sentence);
+    close_desk(&d);
+}
+END_TEST
+
 START_TEST(a_callback_of_a_training_that_goes_on_hangs_no_longer_than_others)
 {
     desk d;
@@ -548,6 +564,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, endless_lua_is_stopped_and_the_worker_lives);
     tcase_add_loop_test(c, what_does_not_come_back_gives_way_with_its_line, 0,
                         HEADROOM_SANITIZED ? 4 : (int)(sizeof hostile / sizeof *hostile));
+    tcase_add_test(c, what_was_said_before_it_hung_is_all_there);
     tcase_add_test(c, a_callback_of_a_training_that_goes_on_hangs_no_longer_than_others);
     tcase_add_test(c, a_session_ends_while_a_recipe_works);
     tcase_add_loop_test(c, a_record_is_shown_to_its_end_beside_lua, 0, 2);
