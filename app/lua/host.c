@@ -19,6 +19,9 @@ void script_advance(script *s, hr_engine *engine, bool *idle)
         goes_on = s->host->turn(s->host->context, idle);
     } else {
         hr_engine_advance(engine, idle);
+        if (s->host != NULL) {
+            s->host->say(s->host->context, HR_GUEST_NOTE, "", 0); // a sign of life
+        }
     }
     script_end_engine(s);
     if (!goes_on) {

@@ -19,6 +19,8 @@
 typedef struct trace_ring trace_ring;     // the producer's end
 typedef struct trace_reader trace_reader; // one reader's
 
+enum { TRACE_TIMEOUT_MAX_S = 600 }; // of a heartbeat: who says more is not believed
+
 // Plain stores, relaxed: of no order with the events.
 typedef struct trace_heartbeat {
     hr_position position;
@@ -26,7 +28,8 @@ typedef struct trace_heartbeat {
     _Atomic uint64_t commands;   // carried out so far
     _Atomic uint64_t saved_step; // of the latest autosave; HR_NONE: there is none
     _Atomic uint32_t state;      // hr_engine_state
-    _Atomic uint32_t timeout_s;  // without a beat for so long, while there is work: it hangs
+    _Atomic uint32_t
+        timeout_s; // without a beat for so long, while there is work: it hangs; at most TRACE_TIMEOUT_MAX_S
 } trace_heartbeat;
 
 // A copy of it.

@@ -11,7 +11,7 @@
 #include "session/client_impl.h"
 #include "session/end.h"
 
-enum { COMMANDS_MAX = 64, STOP_POLL_MS = 100, TIMEOUT_MAX_S = 600, TIMEOUT_SAVE_S = 60, LAST_ROUNDS = 1024 };
+enum { COMMANDS_MAX = 64, STOP_POLL_MS = 100, TIMEOUT_SAVE_S = 60, LAST_ROUNDS = 1024 };
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
@@ -68,7 +68,7 @@ static bool owes_save(const client_session *c, const trace_heartbeat_copy *p)
 static uint64_t silent_ns(const client_session *c, const trace_heartbeat_copy *p)
 {
     const bool saves = c->stopped_ns != 0 && owes_save(c, p);
-    uint64_t timeout_s = p != NULL && p->timeout_s < TIMEOUT_MAX_S ? p->timeout_s : 0;
+    uint64_t timeout_s = p != NULL && p->timeout_s <= TRACE_TIMEOUT_MAX_S ? p->timeout_s : 0;
     timeout_s = saves && timeout_s < TIMEOUT_SAVE_S ? TIMEOUT_SAVE_S : timeout_s;
     uint64_t timeout_ns = timeout_s * second_ns;
     uint64_t passed_ns = clock_now_ns() - c->silence.since_ns;

@@ -18,8 +18,8 @@ enum {
     TOGETHER_NS = 500 * 1000 * 1000,
     REPORT_SHARE = 200, // and no sooner than after so many times what the last one took
     TIMEOUT_S = (int)(HR_SESSION_SILENT_NS / 1000000000),
-    TIMEOUT_GUEST_S = 600, // while a guest is at work: it has limits of its own
-    TIMEOUT_BUILD_S = 60   // reading data, making kernels, writing a save: no instruction passes for long
+    TIMEOUT_GUEST_S = TRACE_TIMEOUT_MAX_S, // while a guest is at work: it has limits of its own
+    TIMEOUT_BUILD_S = 60 // reading data, making kernels, writing a save: no instruction passes for long
 };
 
 struct engine_loop {
@@ -343,12 +343,16 @@ bool engine_loop_turn(engine_loop *l, bool *idle)
     if (l->over) {
         return false;
     }
+    be_patient(l, TIMEOUT_GUEST_S);
     loop_guest_begin_turn(&l->guest);
-    be_patient(l, l->d.ops->needs_build(l->d.self) ? TIMEOUT_BUILD_S : TIMEOUT_S);
+    const int timeout_s = l->d.ops->needs_build(l->d.self) ? TIMEOUT_BUILD_S : TIMEOUT_S;
+    be_patient(l, timeout_s);
     pace_begin_step(&l->pace);
     l->d.ops->advance(l->d.self, idle);
     note_resumed(l);
+    be_patient(l, TIMEOUT_GUEST_S);
     loop_guest_end_turn(&l->guest, idle);
+    be_patient(l, timeout_s);
     publish(l);
     if (has_lost_device(l)) {
         return false;

@@ -478,6 +478,29 @@ START_TEST(what_was_said_before_it_hung_is_all_there)
 }
 END_TEST
 
+// Longer than an instruction may be silent.
+START_TEST(a_recipe_that_computes_for_long_is_waited_for)
+{
+    desk d;
+    hr_session_end end = {0};
+    open_desk(&d, false, "");
+    send(&d, HR_COMMAND_RUN, 0, "", 0);
+    while (d.steps == 0) {
+        look(&d);
+    }
+    run_file(&d, "print 'begins'\nstring.rep('', 1 << 62)", "obegins\n");
+    for (uint64_t ns = 0; ns < HR_SESSION_SILENT_NS + 500000000; ns += LOOK_US * 1000) {
+        look(&d);
+        ck_assert_int_eq(hr_session_get_life(d.session, &end), HR_SESSION_LIVE);
+    }
+    hr_session_interrupt(d.session);
+    while (!has_ended(&d, &end)) {
+        look(&d);
+    }
+    close_desk(&d);
+}
+END_TEST
+
 START_TEST(a_callback_of_a_training_that_goes_on_hangs_no_longer_than_others)
 {
     desk d;
@@ -565,6 +588,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(c, what_does_not_come_back_gives_way_with_its_line, 0,
                         HEADROOM_SANITIZED ? 4 : (int)(sizeof hostile / sizeof *hostile));
     tcase_add_test(c, what_was_said_before_it_hung_is_all_there);
+    tcase_add_test(c, a_recipe_that_computes_for_long_is_waited_for);
     tcase_add_test(c, a_callback_of_a_training_that_goes_on_hangs_no_longer_than_others);
     tcase_add_test(c, a_session_ends_while_a_recipe_works);
     tcase_add_loop_test(c, a_record_is_shown_to_its_end_beside_lua, 0, 2);
