@@ -259,6 +259,31 @@ START_TEST(a_worker_that_a_recipe_took_with_it_is_started_again)
 }
 END_TEST
 
+START_TEST(a_training_that_rested_rests_when_a_recipe_has_hung)
+{
+    app *a = bench(24, 80);
+    const hr_session_end end = {
+        .exit_code = 3, .step = 12, .instr = HR_NO_ID, .saved_step = HR_NONE, .sentence = "it hung"};
+    for (int rests = 0; rests < 2; rests++) {
+        screen_advance(a, 20);
+        if (rests != 0) {
+            app_key(a, 'r');
+            screen_advance(a, 3);
+            ck_assert_int_eq(a->feed.live.state, HR_ENGINE_PAUSED);
+        }
+        line(a, ":lua bad");
+        say(a, HR_GUEST_STATE, "running bad.lua");
+        fake_engine_end(a->feed.session, HR_SESSION_ENDED, &end);
+        (void)feed_check_life(&a->feed);
+        fake_guest_begin();
+        app_key(a, INPUT_ESCAPE);
+        screen_advance(a, 3);
+        ck_assert_int_eq(a->feed.live.state, rests != 0 ? HR_ENGINE_PAUSED : HR_ENGINE_RUNNING);
+    }
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(what_a_recipe_turns_is_turned_on_the_screen)
 {
     app *a = bench(24, 80);
@@ -310,5 +335,6 @@ SUITE_MAIN("tui console", a_recipe_is_ordered_with_its_words_and_the_console_sho
            lines_of_the_console_are_remembered_apart_from_commands,
            tab_completes_from_the_answer_and_an_old_answer_is_none,
            the_stop_key_reaches_a_recipe_wherever_it_is_pressed,
-           a_worker_that_a_recipe_took_with_it_is_started_again, what_a_recipe_turns_is_turned_on_the_screen,
+           a_worker_that_a_recipe_took_with_it_is_started_again,
+           a_training_that_rested_rests_when_a_recipe_has_hung, what_a_recipe_turns_is_turned_on_the_screen,
            any_lines_are_shown_without_harm)

@@ -253,16 +253,20 @@ static bool outlive_recipe(feed *f)
     static const char last[] = "the last it said: ";
     const hr_session_end end = f->end;
     const char *said = strstr(end.sentence, last);
+    const bool rested = f->recipe.state == RECIPE_WORKS && f->recipe.rested;
     if (f->recipe.state == RECIPE_IDLE || end.signal != 0 || end.exit_code != HANGS_EXIT_CODE) {
         return false;
     }
     feed_restart_engine(f);
+    if (rested) { // as it was before: both are taken before a step is done
+        feed_send_plain(f, HR_COMMAND_PAUSE, 0);
+    }
     const uint64_t from = f->saved_step == HR_NONE ? 0 : f->saved_step;
     feed_say(f, MESSAGE_ERROR,
-             "the recipe hung: %s, so its process gave way to another one. The training goes on from step "
-             "%" PRIu64 "%s",
-             said == NULL ? f->recipe.name : said + sizeof last - 1, from,
-             end.step > from ? ", the steps after that are lost" : "");
+             "the recipe hung: %s, so its process gave way to another one. The training %s step %" PRIu64
+             "%s",
+             said == NULL ? f->recipe.name : said + sizeof last - 1, rested ? "rests at" : "goes on from",
+             from, end.step > from ? ", the steps after that are lost" : "");
     run_state_log(&f->live, LOG_BAD, "%s", f->message.text);
     return true;
 }

@@ -69,6 +69,7 @@ bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const ch
         return false;
     }
     f->recipe.ordered = true;
+    f->recipe.rested = f->live.state == HR_ENGINE_PAUSED;
     f->recipe.stopping = false;
     return true;
 }

@@ -38,6 +38,7 @@ typedef struct recipe_log {
     char name[RECIPE_NAME_MAX]; // of what works or listens; "" before the first
     bool ordered;               // some time in this session
     bool stopping;              // it was told to stop
+    bool rested;                // the training, when the order was given
     uint64_t asked;             // the number of the last question
     recipe_answer answer;
     uint64_t plots;    // that have begun
