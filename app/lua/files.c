@@ -83,6 +83,7 @@ hr_status script_add_source(script *s, const char *name, const char *text, const
         return HR_FAIL(err, NOMEM, "%s: no host memory to keep it", name);
     }
     (void)snprintf(source->name, sizeof source->name, "%s", name);
+    source->typed = true;
     source->text = copy;
     source->length = strlen(copy);
     source->next = s->sources;
@@ -93,12 +94,14 @@ hr_status script_add_source(script *s, const char *name, const char *text, const
 
 void script_drop_sources(script *s, unsigned kept)
 {
-    script_source **at = &s->sources;
-    for (unsigned k = 0; k < kept && *at != NULL; k++) {
-        at = &(*at)->next;
-    }
-    while (*at != NULL) {
+    for (script_source **at = &s->sources; *at != NULL;) {
         script_source *gone = *at;
+        const bool stays = !gone->typed || kept > 0;
+        kept -= gone->typed && kept > 0;
+        if (stays) {
+            at = &gone->next;
+            continue;
+        }
         *at = gone->next;
         free(gone->text);
         free(gone);

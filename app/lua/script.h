@@ -51,6 +51,7 @@ typedef struct script_source {
     char name[SCRIPT_PATH_MAX]; // as it was opened; Lua's chunk name is '@' and this
     char *text;
     size_t length;
+    bool typed; // and no file
 } script_source;
 
 // Where an error came from, taken while the stack still stood.
@@ -235,7 +236,7 @@ HR_MUST_CHECK hr_status script_read_source(script *s, const char *path, const sc
 // The same of a text that was typed, under that name; it counts as no file.
 HR_MUST_CHECK hr_status script_add_source(script *s, const char *name, const char *text,
                                           const script_source **out, hr_err *err);
-void script_drop_sources(script *s, unsigned kept); // the oldest, but for so many
+void script_drop_sources(script *s, unsigned kept); // the oldest that were typed, but for so many
 // Whether a text is a chunk, looked at in a state of its own; *ends_early: a further line may make it one. It may be NULL.
 bool script_compiles(const char *text, bool *ends_early);
 const script_source *script_find_source(const script *s, const char *name);

@@ -199,6 +199,28 @@ START_TEST(a_chunk_is_an_expression_or_statements_and_its_globals_stay)
 }
 END_TEST
 
+START_TEST(a_chunk_runs_by_its_own_name_and_a_file_keeps_its_lines)
+{
+    desk d;
+    open_desk(&d, true, "");
+    run_file(&d, "function f()\n  error('late')\nend\nhr.on('step', print)", "slistening recipe.lua\n");
+    forget(&d);
+    order(&d, HR_GUEST_CHUNK, "'first'");
+    wait_for(&d, "slistening recipe.lua\n");
+    ck_assert_msg(strstr(d.said, "srunning console 1\nofirst\n") != NULL, "%s", d.said);
+    for (int k = 0; k < 100; k++) { // more than are kept of what was typed
+        forget(&d);
+        order(&d, HR_GUEST_CHUNK, "1");
+        wait_for(&d, "slistening recipe.lua\n");
+    }
+    forget(&d);
+    order(&d, HR_GUEST_CHUNK, "f()");
+    wait_for(&d, "slistening recipe.lua\n");
+    ck_assert_msg(strstr(d.said, "e  >    2 |   error('late')\n") != NULL, "%s", d.said);
+    close_desk(&d);
+}
+END_TEST
+
 START_TEST(a_chunk_that_is_not_whole_is_known)
 {
     static const struct {
@@ -573,6 +595,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, what_is_printed_noted_and_drawn_comes_line_by_line);
     tcase_add_test(c, an_error_has_its_line_and_leaves_the_training_as_it_is);
     tcase_add_test(c, a_chunk_is_an_expression_or_statements_and_its_globals_stay);
+    tcase_add_test(c, a_chunk_runs_by_its_own_name_and_a_file_keeps_its_lines);
     tcase_add_test(c, a_chunk_that_is_not_whole_is_known);
     tcase_add_test(c, a_run_is_the_sessions_own_and_turns_its_knobs);
     tcase_add_test(c, callbacks_stay_and_are_called_by_the_training_that_goes_on);
