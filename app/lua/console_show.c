@@ -45,19 +45,31 @@ static int width_of(const char *text)
     return width;
 }
 
-// At most `columns` characters, without a control character or a line's end.
+// Of the character of UTF-8 at `text`; of bytes that are none, those that go together.
+static size_t bytes_of(const char *text)
+{
+    size_t bytes = 1;
+    while (bytes < 4 && ((unsigned char)text[bytes] & 0xC0U) == 0x80U) {
+        bytes++;
+    }
+    return bytes;
+}
+
+// At most `columns` characters, each of them whole, without a control character or a line's end.
 static void copy_plain(const char *text, size_t size, int columns, char *out)
 {
-    size_t used = 0;
-    int shown = 0;
-    for (; *text != '\0' && used + 8 < size; text++) {
-        const bool begins = ((unsigned char)*text & 0xC0U) != 0x80U;
-        if (begins && ++shown > columns) {
-            memcpy(out + used - 1, "…", sizeof "…");
-            used += sizeof "…" - 2;
-            break;
+    size_t used = 0, last = 0;
+    for (int shown = 0; *text != '\0'; shown++) {
+        const size_t bytes = bytes_of(text);
+        if (shown == columns || used + bytes + sizeof "…" > size) {
+            memcpy(out + last, "…", sizeof "…");
+            return;
         }
-        out[used++] = (unsigned char)*text < ' ' || *text == 0x7F ? ' ' : *text;
+        last = used;
+        memcpy(out + used, text, bytes);
+        out[used] = (char)((unsigned char)*text < ' ' || *text == 0x7F ? ' ' : *text);
+        used += bytes;
+        text += bytes;
     }
     out[used] = '\0';
 }
@@ -118,66 +130,141 @@ static void print_plain(FILE *to, const char *text)
     script_print_text(to, text, strlen(text));
 }
 
+// ---- keys of a table ------------------------------------------------------------------------------------------------
+
+// The first keys of a table in their order: names, then numbers, then others. What a person's __tostring does to the table
+// leaves them as they are: a list of Lua's, at the stack's index `list`, holds them.
+typedef struct table_key {
+    int kind; // LUA_TSTRING before LUA_TNUMBER before others
+    lua_Number number;
+    const char *name;  // borrowed from the list's; "" of other kinds
+    lua_Integer place; // in the list
+} table_key;
+
+typedef struct table_keys {
+    table_key at[NAMES_MAX];
+    int list;
+    unsigned count;
+    lua_Integer more; // that have no room
+} table_keys;
+
+static int rank_of(int kind)
+{
+    return kind == LUA_TSTRING ? 0 : kind == LUA_TNUMBER ? 1 : 2 + kind;
+}
+
+static bool is_before(const table_key *a, const table_key *b)
+{
+    if (rank_of(a->kind) != rank_of(b->kind)) {
+        return rank_of(a->kind) < rank_of(b->kind);
+    }
+    return a->kind == LUA_TSTRING ? strcmp(a->name, b->name) < 0 : a->number < b->number;
+}
+
+static table_key describe_key(lua_State *L, int index)
+{
+    table_key key = {.kind = lua_type(L, index), .name = ""};
+    if (key.kind == LUA_TSTRING) {
+        key.name = lua_tostring(L, index);
+    } else {
+        key.number = key.kind == LUA_TNUMBER ? lua_tonumber(L, index) : lua_toboolean(L, index);
+    }
+    return key;
+}
+
+// Stack: the key, which goes away.
+static void add_key(lua_State *L, table_keys *keys)
+{
+    table_key key = describe_key(L, -1);
+    unsigned at = keys->count;
+    key.place = at + 1;
+    if (at == NAMES_MAX) {
+        keys->more++;
+        at--;
+        if (!is_before(&key, &keys->at[at])) {
+            lua_pop(L, 1);
+            return;
+        }
+        key.place = keys->at[at].place;
+    } else {
+        keys->count++;
+    }
+    for (; at > 0 && is_before(&key, &keys->at[at - 1]); at--) {
+        keys->at[at] = keys->at[at - 1];
+    }
+    keys->at[at] = key;
+    lua_rawseti(L, keys->list, key.place);
+}
+
+// Of the table at `index` all but 1 … `listed`. Pushes their list. Calls nothing of a person's.
+static void take_keys(lua_State *L, int index, lua_Integer listed, table_keys *keys)
+{
+    lua_createtable(L, NAMES_MAX, 0);
+    keys->list = lua_gettop(L);
+    keys->count = 0;
+    keys->more = 0;
+    lua_pushnil(L);
+    while (lua_next(L, index) != 0) {
+        lua_pop(L, 1);
+        int is_whole = 0;
+        const lua_Integer k = lua_type(L, -1) == LUA_TNUMBER ? lua_tointegerx(L, -1, &is_whole) : 0;
+        if (!is_whole || k < 1 || k > listed) {
+            lua_pushvalue(L, -1);
+            add_key(L, keys);
+        }
+    }
+}
+
 // ---- names of a table -----------------------------------------------------------------------------------------------
 
-static int by_name(const void *a, const void *b)
+// Stack: the key, the value. A name as it is, another key in brackets.
+static void print_pair(lua_State *L, FILE *to)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-// Names of the table at `index` in their order; borrowed from its keys. How many.
-static unsigned take_names(lua_State *L, int index, const char **names)
-{
-    const int top = lua_gettop(L);
-    unsigned count = 0;
-    lua_pushnil(L);
-    while (lua_next(L, index) != 0 && count < NAMES_MAX) {
-        if (lua_type(L, -2) == LUA_TSTRING) {
-            names[count++] = lua_tostring(L, -2);
-        }
-        lua_pop(L, 1);
-    }
-    lua_settop(L, top);
-    qsort(names, count, sizeof *names, by_name);
-    return count;
-}
-
-static void print_pair(lua_State *L, const char *name, FILE *to)
-{
-    char value[TEXT_MAX];
-    write_brief(L, lua_gettop(L), true, value);
-    const int width = width_of(name);
-    fputs("  ", to);
+    const int value = lua_gettop(L), key = value - 1;
+    const bool named = lua_type(L, key) == LUA_TSTRING;
+    char name[TEXT_MAX], text[TEXT_MAX];
+    write_brief(L, value, true, text);
+    copy_plain(luaL_tolstring(L, key, NULL), TEXT_MAX - 2, SHOW_COLUMNS, name);
+    lua_pop(L, 1);
+    const int width = width_of(name) + (named ? 0 : 2);
+    fputs(named ? "  " : "  [", to);
     print_plain(to, name);
-    fprintf(to, "%*s ", width < NAME_COLUMNS ? NAME_COLUMNS - width : 1, "");
-    print_plain(to, value);
+    fprintf(to, "%s%*s ", named ? "" : "]", width < NAME_COLUMNS ? NAME_COLUMNS - width : 1, "");
+    print_plain(to, text);
     fputc('\n', to);
+}
+
+static void say_more(FILE *to, lua_Integer count)
+{
+    if (count > 0) {
+        fprintf(to, "  … %lld more\n", (long long)count);
+    }
 }
 
 static void show_names(lua_State *L, int index, FILE *to)
 {
-    const char *names[NAMES_MAX];
-    const lua_Integer listed = (lua_Integer)lua_rawlen(L, index);
-    const unsigned count = take_names(L, index, names);
+    table_keys keys;
+    const lua_Integer border = (lua_Integer)lua_rawlen(L, index);
+    const lua_Integer listed = border <= count_keys(L, index) ? border : 0; // else one with holes
+    take_keys(L, index, listed, &keys);
     for (lua_Integer k = 1; k <= listed && k <= ROWS_MAX; k++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "[%lld]", (long long)k);
+        lua_pushinteger(L, k);
         lua_rawgeti(L, index, k);
-        print_pair(L, name, to);
-        lua_pop(L, 1);
+        print_pair(L, to);
+        lua_pop(L, 2);
     }
-    for (unsigned k = 0; k < count; k++) {
-        lua_pushstring(L, names[k]);
+    for (unsigned k = 0; k < keys.count; k++) {
+        lua_rawgeti(L, keys.list, keys.at[k].place);
+        lua_pushvalue(L, -1);
         lua_rawget(L, index);
-        print_pair(L, names[k], to);
-        lua_pop(L, 1);
+        print_pair(L, to);
+        lua_pop(L, 2);
     }
-    if (count == 0 && listed == 0) {
+    if (keys.count == 0 && listed == 0) {
         fputs("  {}\n", to);
     }
-    if (listed > ROWS_MAX) {
-        fprintf(to, "  … %lld more\n", (long long)(listed - ROWS_MAX));
-    }
+    say_more(to, keys.more + (listed > ROWS_MAX ? listed - ROWS_MAX : 0));
+    lua_pop(L, 1);
 }
 
 // hr.knobs and its groups: what pairs() goes through.
@@ -197,7 +284,7 @@ static bool show_pairs(lua_State *L, int index, FILE *to)
             lua_pop(L, 5);
             return true;
         }
-        print_pair(L, lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?", to);
+        print_pair(L, to);
         lua_pop(L, 1);
         lua_replace(L, -2);
     }
@@ -206,9 +293,17 @@ static bool show_pairs(lua_State *L, int index, FILE *to)
 // ---- a list of rows -------------------------------------------------------------------------------------------------
 
 typedef struct row_column {
-    const char *name;
+    lua_Integer place; // of its name in the list of keys
     int width;
 } row_column;
+
+typedef struct row_table {
+    int index; // of the list of rows
+    lua_Integer rows;
+    table_keys keys; // of the first row, whose names head the columns
+    row_column columns[COLUMNS_MAX];
+    unsigned count, left; // of columns, and of names that are none
+} row_table;
 
 static bool is_list_of_rows(lua_State *L, int index)
 {
@@ -222,53 +317,53 @@ static bool is_list_of_rows(lua_State *L, int index)
     return rows && count_keys(L, index) == count;
 }
 
-// Of row `k`; "" where it has none, or one that does not go into a line.
-static void cell(lua_State *L, int index, lua_Integer k, const char *name, char out[TEXT_MAX])
+// Of row `k`; "" where it has none, or one that does not go into a line. Row 0 is the heading.
+static void cell(lua_State *L, const row_table *t, lua_Integer k, lua_Integer place, char out[TEXT_MAX])
 {
+    char text[TEXT_MAX];
+    const int top = lua_gettop(L);
     out[0] = '\0';
-    lua_rawgeti(L, index, k);
-    lua_pushstring(L, name);
-    lua_rawget(L, -2);
-    if (!lua_isnil(L, -1) && (!lua_istable(L, -1) || says_itself(L, lua_gettop(L)))) {
-        char text[TEXT_MAX];
-        write_brief(L, lua_gettop(L), false, text);
-        copy_plain(text, TEXT_MAX, CELL_MAX, out);
+    lua_rawgeti(L, t->index, k); // which a __tostring may have taken away
+    lua_rawgeti(L, t->keys.list, place);
+    if (k == 0) {
+        copy_plain(lua_tostring(L, -1), TEXT_MAX, SHOW_COLUMNS, out);
+    } else if (lua_istable(L, -2)) {
+        lua_rawget(L, -2);
+        if (!lua_isnil(L, -1) && (!lua_istable(L, -1) || says_itself(L, lua_gettop(L)))) {
+            write_brief(L, lua_gettop(L), false, text);
+            copy_plain(text, TEXT_MAX, CELL_MAX, out);
+        }
     }
-    lua_pop(L, 2);
+    lua_settop(L, top);
 }
 
 // The widest cell of a column; 0: it has none.
-static int width_of_column(lua_State *L, int index, lua_Integer rows, const char *name)
+static int width_of_column(lua_State *L, const row_table *t, lua_Integer place)
 {
     char text[TEXT_MAX];
     int widest = 0;
-    for (lua_Integer k = 1; k <= rows; k++) {
-        cell(L, index, k, name, text);
+    for (lua_Integer k = 1; k <= t->rows; k++) {
+        cell(L, t, k, place, text);
         widest = width_of(text) > widest ? width_of(text) : widest;
     }
-    return widest == 0 || widest > width_of(name) ? widest : width_of(name);
+    cell(L, t, 0, place, text);
+    return widest == 0 || widest > width_of(text) ? widest : width_of(text);
 }
 
-// Columns that go into a line, of the names of the first row; *left: those that do not.
-static unsigned choose_columns(lua_State *L, int index, lua_Integer rows, row_column columns[COLUMNS_MAX],
-                               unsigned *left)
+// Columns that go into a line, of the names of the first row.
+static void choose_columns(lua_State *L, row_table *t)
 {
-    const char *names[NAMES_MAX];
-    unsigned count = 0;
     int used = 0;
-    lua_rawgeti(L, index, 1);
-    const unsigned named = take_names(L, lua_gettop(L), names);
-    for (unsigned k = 0; k < named; k++) {
-        const int width = width_of_column(L, index, rows, names[k]);
-        if (width > 0 && count < COLUMNS_MAX && used + width + 2 <= SHOW_COLUMNS - 2) {
-            columns[count++] = (row_column){names[k], width};
+    for (unsigned k = 0; k < t->keys.count; k++) {
+        const table_key *key = &t->keys.at[k];
+        const int width = key->kind == LUA_TSTRING ? width_of_column(L, t, key->place) : 0;
+        if (width > 0 && t->count < COLUMNS_MAX && used + width + 2 <= SHOW_COLUMNS - 2) {
+            t->columns[t->count++] = (row_column){key->place, width};
             used += width + 2;
         } else {
-            *left += 1;
+            t->left++;
         }
     }
-    lua_pop(L, 1);
-    return count;
 }
 
 static void print_cell(FILE *to, const char *text, int width, bool last)
@@ -288,25 +383,29 @@ static void say_left(FILE *to, unsigned names, lua_Integer rows)
     }
 }
 
-static void show_rows(lua_State *L, int index, FILE *to)
+// Whether there is a column at all.
+static bool show_rows(lua_State *L, int index, FILE *to)
 {
-    row_column columns[COLUMNS_MAX];
-    unsigned left = 0;
+    row_table t = {.index = index};
+    const int top = lua_gettop(L);
     const lua_Integer all = (lua_Integer)lua_rawlen(L, index);
-    const lua_Integer rows = all < ROWS_MAX ? all : ROWS_MAX;
-    const unsigned count = choose_columns(L, index, rows, columns, &left);
-    for (lua_Integer k = 0; k <= rows; k++) {
-        for (unsigned c = 0; c < count; c++) {
+    t.rows = all < ROWS_MAX ? all : ROWS_MAX;
+    lua_rawgeti(L, index, 1);
+    take_keys(L, top + 1, 0, &t.keys);
+    choose_columns(L, &t);
+    for (lua_Integer k = 0; t.count > 0 && k <= t.rows; k++) {
+        for (unsigned c = 0; c < t.count; c++) {
             char text[TEXT_MAX];
-            (void)snprintf(text, sizeof text, "%.150s", columns[c].name);
-            if (k > 0) {
-                cell(L, index, k, columns[c].name, text);
-            }
-            print_cell(to, text, columns[c].width, c + 1 == count);
+            cell(L, &t, k, t.columns[c].place, text);
+            print_cell(to, text, t.columns[c].width, c + 1 == t.count);
         }
         fputc('\n', to);
     }
-    say_left(to, left, all - rows);
+    if (t.count > 0) {
+        say_left(to, t.left + (unsigned)t.keys.more, all - t.rows);
+    }
+    lua_settop(L, top);
+    return t.count > 0;
 }
 
 // ---- all of them ----------------------------------------------------------------------------------------------------
@@ -322,9 +421,7 @@ static void show(lua_State *L, int index, FILE *to)
         script_print_text(to, text, length);
         fputc('\n', to);
         lua_pop(L, 1);
-    } else if (is_list_of_rows(L, index)) {
-        show_rows(L, index, to);
-    } else {
+    } else if (!is_list_of_rows(L, index) || !show_rows(L, index, to)) {
         show_names(L, index, to);
     }
 }
@@ -332,7 +429,7 @@ static void show(lua_State *L, int index, FILE *to)
 void console_show(lua_State *L, int first, FILE *to)
 {
     const int last = lua_gettop(L);
-    luaL_checkstack(L, 16, "values of a console");
+    luaL_checkstack(L, 24, "values of a console");
     for (int k = first; k <= last; k++) {
         show(L, k, to);
     }

@@ -349,6 +349,10 @@ static const struct {
      "  w                          {1, \"b\"}\n  x                          {… 1}\n  é                       "
      "   true\n  {}\n",
      ""},
+    {"{[true] = 1, [0] = 5, [1.5] = 2, a = {}, [-3] = 3}\n", "", 0,
+     "  a                          {}\n  [-3]                       3\n  [0]                        5\n"
+     "  [1.5]                      2\n  [true]                     1\n",
+     ""},
     {"'a\\27[2Jb', nil, hr.bytes '1KiB', ('x'):rep(3)\n", "", 0, "a?[2Jb\nnil\n1.00 KiB\nxxx\n", ""},
     {"setmetatable({}, {__tostring = function() return 'itself' end})\n", "", 0, "itself\n", ""},
     {"setmetatable({}, {__tostring = function() error 'never' end})\n", "", 1, "", "console:1: never"},
@@ -390,23 +394,61 @@ static char *slurp(const char *name)
     return text;
 }
 
-START_TEST(a_pipe_is_run_without_a_prompt_and_ends_with_the_first_error)
+// Runs the lines; what it printed is the caller's.
+static int pipe_in(const char *lines, const char *words, char **out, char **err)
 {
     char command[1024], path[160];
     snprintf(path, sizeof path, "%s/lines", program_home());
-    FILE *lines = fopen(path, "w");
-    ck_assert_ptr_nonnull(lines);
-    fputs(pipes[_i].lines, lines);
-    fclose(lines);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(lines, file);
+    fclose(file);
     snprintf(command, sizeof command, "cat %s/lines | HOME=%s %s script -i %s >%s/out 2>%s/err",
-             program_home(), program_home(), HEADROOM_PROGRAM, pipes[_i].words, program_home(),
-             program_home());
+             program_home(), program_home(), HEADROOM_PROGRAM, words, program_home(), program_home());
     const int status = system(command);
-    char *out = slurp("out"), *err = slurp("err");
-    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == pipes[_i].code, "%s: %d\n%s%s", pipes[_i].lines,
-                  status, out, err);
+    *out = slurp("out");
+    *err = slurp("err");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+START_TEST(a_pipe_is_run_without_a_prompt_and_ends_with_the_first_error)
+{
+    char *out, *err;
+    const int code = pipe_in(pipes[_i].lines, pipes[_i].words, &out, &err);
+    ck_assert_msg(code == pipes[_i].code, "%s: %d\n%s%s", pipes[_i].lines, code, out, err);
     ck_assert_str_eq(out, pipes[_i].out);
     ck_assert_msg(pipes[_i].err[0] == '\0' ? err[0] == '\0' : strstr(err, pipes[_i].err) != NULL, "%s", err);
+    free(out);
+    free(err);
+}
+END_TEST
+
+static const struct {
+    const char *lines, *shown; // a part of it
+} values[] = {
+    {"t = {}\nfor k = 1, 258 do t[('%03d'):format(k)] = k end\nt, {{[true] = 1}}\n",
+     "  256                        256\n  … 2 more\n  [1]                        {… 1}\n"},
+    {"{['a\\nb'] = ('é'):rep(200)}\n",
+     "  a b                        \"ééééééééééééééééééééééééééééééééééééééééééééééééé…\"\n"},
+    // what is being shown is emptied, and its names are gone
+    {"t = {b = 7}\nfor k = 1, 60 do t['k' .. k .. ('x'):rep(30)] = 1 end\n"
+     "t.a = setmetatable({}, {__tostring = function()\n  for k in pairs(t) do t[k] = nil end\n"
+     "  for k = 1, 99999 do t[k] = ('Z'):rep(30) .. k end\n  return 'boo'\nend})\nt\n",
+     "  a                          boo\n  b                          nil\n"
+     "  k10xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx  nil\n"},
+    // and so are rows, with what heads their columns
+    {"r = {}\nempty = setmetatable({}, {__tostring = function()\n"
+     "  for k in pairs(r) do r[k] = k end\n  return 'boo'\nend})\n"
+     "for k = 1, 9 do r[k] = {a = k == 1 and empty or 1, ['b' .. ('x'):rep(30)] = 1} end\nr\n",
+     "  a\n  \n"},
+};
+
+START_TEST(any_value_is_shown_and_what_it_does_meanwhile_harms_nothing)
+{
+    char *out, *err;
+    const int code = pipe_in(values[_i].lines, "", &out, &err);
+    ck_assert_msg(code == 0 && err[0] == '\0', "%d: %s", code, err);
+    ck_assert_msg(strstr(out, values[_i].shown) != NULL, "%s", out);
     free(out);
     free(err);
 }
@@ -428,6 +470,8 @@ int main(void)
     tcase_add_test(tests, a_signal_that_ends_programs_ends_it);
     tcase_add_loop_test(tests, a_pipe_is_run_without_a_prompt_and_ends_with_the_first_error, 0,
                         sizeof pipes / sizeof *pipes);
+    tcase_add_loop_test(tests, any_value_is_shown_and_what_it_does_meanwhile_harms_nothing, 0,
+                        sizeof values / sizeof *values);
     Suite *suite = suite_create("console");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
