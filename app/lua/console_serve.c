@@ -11,7 +11,6 @@
 #include "app/lua/api.h"
 #include "app/lua/complete.h"
 #include "app/lua/console.h"
-#include "app/lua/console_show.h"
 #include "app/lua/console_wire.h"
 #include "app/lua/watch.h"
 
@@ -21,9 +20,6 @@ typedef struct serving {
     script_source *source; // of the console, among the script's
     uint32_t line;
     uint32_t own_globals; // of the sandbox
-    FILE *shown;          // values that are being shown, and
-    char *shown_text;     // their text; an error in a __tostring leaves them to forget_chunk
-    size_t shown_length;
 } serving;
 
 // ---- source -------------------------------------------------------------------------------------------------------
@@ -61,90 +57,7 @@ static void append_source(serving *c, const char *text, size_t length)
     c->line++;
 }
 
-// ---- compiling ------------------------------------------------------------------------------------------------------
-
-// A chunk behind as many empty lines as stand before it, and behind "return " where it is an expression.
-typedef struct chunk_reader {
-    uint32_t lines; // still to come
-    const char *parts[2];
-    size_t lengths[2];
-    unsigned part;
-} chunk_reader;
-
-static const char *read_chunk(lua_State *L, void *context, size_t *length)
-{
-    static const char empty[] = "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n";
-    chunk_reader *r = context;
-    (void)L;
-    if (r->lines > 0) {
-        *length = r->lines < sizeof empty - 1 ? r->lines : sizeof empty - 1;
-        r->lines -= (uint32_t)*length;
-        return empty;
-    }
-    while (r->part < 2 && r->lengths[r->part] == 0) {
-        r->part++;
-    }
-    *length = r->part < 2 ? r->lengths[r->part] : 0;
-    return r->part < 2 ? r->parts[r->part++] : NULL;
-}
-
-static int load_chunk(const serving *c, const char *before, const char *text, size_t length)
-{
-    chunk_reader r = {.lines = c->line - 1, .parts = {before, text}, .lengths = {strlen(before), length}};
-    return lua_load(c->s.L, read_chunk, &r, "@" SCRIPT_CONSOLE, "t");
-}
-
-// By Lua's own rule: what is missing is at the end.
-static bool is_incomplete(lua_State *L, int status)
-{
-    static const char end[] = "<eof>";
-    size_t length = 0;
-    const char *text = status == LUA_ERRSYNTAX ? lua_tolstring(L, -1, &length) : NULL;
-    return text != NULL && length >= sizeof end - 1 && strcmp(text + length - (sizeof end - 1), end) == 0;
-}
-
-// As an expression if it can be one; pushes the function or the error. A Lua status.
-static int compile(const serving *c, const char *text, size_t length)
-{
-    lua_State *L = c->s.L;
-    const size_t blank = strspn(text, " \t\n");
-    if (text[blank] == '=') {
-        return load_chunk(c, "return ", text + blank + 1, length - blank - 1);
-    }
-    const int status = load_chunk(c, "return ", text, length);
-    if (status == LUA_OK) {
-        return status;
-    }
-    lua_pop(L, 1);
-    return load_chunk(c, "", text, length);
-}
-
 // ---- running --------------------------------------------------------------------------------------------------------
-
-static void close_shown(serving *c)
-{
-    if (c->shown != NULL) {
-        (void)fclose(c->shown);
-        c->shown = NULL;
-    }
-}
-
-// Stack: the values of a chunk.
-static int show_values(lua_State *L)
-{
-    script *s = script_of(L);
-    serving *c = (serving *)s;
-    c->shown = open_memstream(&c->shown_text, &c->shown_length);
-    if (c->shown == NULL) {
-        return script_error(L, "no host memory to show the values");
-    }
-    console_show(L, 1, c->shown);
-    close_shown(c);
-    s->printing = 1;
-    script_print_text(s->out, c->shown_text, c->shown_length);
-    s->printing = 0;
-    return 0;
-}
 
 static void forget_chunk(serving *c)
 {
@@ -157,9 +70,7 @@ static void forget_chunk(serving *c)
     s->raised = (hr_err){0};
     s->raised_text[0] = s->kept[0] = '\0';
     lua_settop(s->L, 0);
-    close_shown(c);
-    free(c->shown_text);
-    c->shown_text = NULL;
+    script_forget_shown(s);
 }
 
 static void say_stopped_training(const script *s)
@@ -176,7 +87,7 @@ static int run_compiled(serving *c)
     lua_State *L = c->s.L;
     int status = lua_pcall(L, 0, LUA_MULTRET, 1);
     if (status == LUA_OK && lua_gettop(L) > 1) {
-        lua_pushcfunction(L, show_values);
+        lua_pushcfunction(L, script_show);
         lua_insert(L, 2);
         status = lua_pcall(L, lua_gettop(L) - 2, 0, 1);
     }
@@ -203,8 +114,9 @@ static void run_chunk(serving *c, const char *text, size_t length, bool last, co
     forget_chunk(c);
     script_end_engine(&c->s);
     lua_pushcfunction(L, script_take_trace);
-    int status = compile(c, text, length);
-    if (!last && is_incomplete(L, status)) {
+    const script_typed typed = {SCRIPT_CONSOLE, text, length, c->line - 1};
+    int status = script_load_typed(L, &typed);
+    if (!last && script_ends_early(L, status)) {
         answer->end = LUA_CONSOLE_MORE;
         forget_chunk(c);
     } else {

@@ -431,6 +431,8 @@ void console_show(lua_State *L, int first, FILE *to)
     const int last = lua_gettop(L);
     luaL_checkstack(L, 24, "values of a console");
     for (int k = first; k <= last; k++) {
-        show(L, k, to);
+        if (script_of(L)->host == NULL || !script_is_plot(L, k)) { // else the workbench has drawn it
+            show(L, k, to);
+        }
     }
 }

@@ -108,24 +108,6 @@ void script_drop_sources(script *s, unsigned kept)
     }
 }
 
-// A chunk is compiled and nothing of it runs: a state without libraries is enough.
-bool script_compiles(const char *text, bool *ends_early)
-{
-    static const char end[] = "<eof>";
-    lua_State *L = luaL_newstate();
-    if (L == NULL) {
-        return false;
-    }
-    const int status = luaL_loadbufferx(L, text, strlen(text), "=", "t");
-    if (ends_early != NULL) {
-        size_t length = 0;
-        const char *why = status == LUA_ERRSYNTAX ? lua_tolstring(L, -1, &length) : "";
-        *ends_early = length >= sizeof end - 1 && strcmp(why + length - (sizeof end - 1), end) == 0;
-    }
-    lua_close(L);
-    return status == LUA_OK;
-}
-
 const script_source *script_find_source(const script *s, const char *name)
 {
     const script_source *f = s->sources;

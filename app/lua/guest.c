@@ -96,6 +96,7 @@ static void conclude(guest *g, int status, bool lasts)
         s->check_failed = false;
     }
     lua_settop(s->L, 0);
+    script_forget_shown(s);
     if (!fine && (!lasts || s->stop != SCRIPT_GOES_ON || status != LUA_ERRRUN)) {
         close_script(g);
     }
@@ -115,13 +116,11 @@ static int call(guest *g, lua_CFunction function, void *argument)
 
 // ---- orders ---------------------------------------------------------------------------------------------------------
 
-// The knobs that were assigned, all of them together; then what an expression came to.
-static int run_source(lua_State *L)
+// Stack: the function, or an error. The knobs that were assigned, all of them together; then what it gave.
+static int run_loaded(lua_State *L, int status)
 {
     script *s = script_of(L);
-    const script_source *source = lua_touserdata(L, 1);
-    lua_settop(L, 0);
-    if (script_load_source(L, source) != LUA_OK) {
+    if (status != LUA_OK) {
         return lua_error(L);
     }
     lua_call(L, 0, LUA_MULTRET);
@@ -129,6 +128,21 @@ static int run_source(lua_State *L)
         script_take_training(L, &s->knobs, false);
     }
     return lua_gettop(L) > 0 ? script_show(L) : 0;
+}
+
+static int run_source(lua_State *L)
+{
+    const script_source *source = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    return run_loaded(L, script_load_source(L, source));
+}
+
+static int run_typed(lua_State *L)
+{
+    const script_source *source = lua_touserdata(L, 1);
+    const script_typed typed = {source->name, source->text, source->length, 0};
+    lua_settop(L, 0);
+    return run_loaded(L, script_load_typed(L, &typed));
 }
 
 static void set_name(guest *g, const char *path)
@@ -170,26 +184,11 @@ static void take_file(guest *g, const char *text)
     conclude(g, call(g, run_source, (void *)(uintptr_t)source), false);
 }
 
-// "return TEXT" where the text is an expression, else NULL. The caller's to free.
-static char *as_expression(const char *text)
-{
-    char *whole = NULL;
-    if (asprintf(&whole, "return %s", text) < 0) {
-        return NULL;
-    }
-    if (!script_compiles(whole, NULL)) {
-        free(whole);
-        whole = NULL;
-    }
-    return whole;
-}
-
 static hr_status add_chunk(guest *g, const char *text, const script_source **out, hr_err *err)
 {
-    char name[GUEST_NAME_MAX], *expression = as_expression(text);
+    char name[GUEST_NAME_MAX];
     (void)snprintf(name, sizeof name, "console %u", ++g->chunks);
-    const hr_status status = script_add_source(g->s, name, expression != NULL ? expression : text, out, err);
-    free(expression);
+    const hr_status status = script_add_source(g->s, name, text, out, err);
     script_drop_sources(g->s, CHUNKS_KEPT);
     return status;
 }
@@ -223,7 +222,7 @@ static void take_chunk(guest *g, const char *text)
         return;
     }
     say_chunk_runs(g);
-    conclude(g, call(g, run_source, (void *)(uintptr_t)source), true);
+    conclude(g, call(g, run_typed, (void *)(uintptr_t)source), true);
 }
 
 // "NUMBER CURSOR\nCHUNK"
@@ -414,16 +413,6 @@ static void interrupt(void)
     script_interrupt(SIGINT);
 }
 
-// Lua says of a text that ends too early that it is near its end.
-static bool is_whole(const char *text)
-{
-    bool ends_early = false;
-    char *expression = as_expression(text);
-    const bool whole = expression != NULL || script_compiles(text, &ends_early) || !ends_early;
-    free(expression);
-    return whole;
-}
-
 const hr_guest_ops lua_script_guest = {
     .open = open_guest,
     .close = close_guest,
@@ -433,6 +422,6 @@ const hr_guest_ops lua_script_guest = {
     .event = on_event,
     .before_update = before_update,
     .end_turn = end_turn,
-    .is_whole = is_whole,
+    .is_whole = script_is_whole,
     .interrupt = interrupt,
 };

@@ -81,6 +81,7 @@ void script_close(script *s)
     hr_engine_destroy(s->training);
     free(s->events);
     free(s->picture);
+    script_forget_shown(s);
     hr_engine_destroy(s->planner);
     hr_report_deinit(&s->report);
     hr_weight_stats_deinit(&s->weights);

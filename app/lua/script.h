@@ -139,6 +139,9 @@ typedef struct script {
     hr_weight_values values;   // of one of them
     hr_model_layers layers;    // of the last hr.model
     char *picture;             // of the last hr.plot, owned
+    FILE *showing;             // values that are being shown, and
+    char *showing_text;        // their text, owned
+    size_t showing_length;
 } script;
 
 static inline script *script_of(lua_State *L)
@@ -168,6 +171,26 @@ int script_run_process(const char *file, int argc, char **argv, const script_lim
 // ---- console_serve.c: lines of a person ---------------------------------------------------------------------------
 
 #define SCRIPT_CONSOLE "console" // the name of their source
+
+// ---- typed.c, show.c: a chunk that a person types, wherever the console is ------------------------------------------------
+
+typedef struct script_typed {
+    const char *name; // of its source
+    const char *text; // ends with a NUL, which `length` does not count
+    size_t length;
+    uint32_t lines_before; // of that source
+} script_typed;
+
+// Compiles it: behind a "=", or where it can be one, as an expression; else as statements. Pushes the function, or the error.
+// A Lua status.
+int script_load_typed(lua_State *L, const script_typed *typed);
+// Whether that status, its error on top of the stack, is by Lua's own rule one that a further line may mend.
+bool script_ends_early(lua_State *L, int status);
+// The same of a text, in a state of its own: no further line is needed.
+bool script_is_whole(const char *text);
+// Writes all values on the stack, a line or a table each; raises, as a __tostring may, and has written nothing then.
+int script_show(lua_State *L);
+void script_forget_shown(script *s); // what an error in there left
 
 // ---- script.c: life; limits.c: limits -------------------------------------------------------------------------------------
 
@@ -237,8 +260,6 @@ HR_MUST_CHECK hr_status script_read_source(script *s, const char *path, const sc
 HR_MUST_CHECK hr_status script_add_source(script *s, const char *name, const char *text,
                                           const script_source **out, hr_err *err);
 void script_drop_sources(script *s, unsigned kept); // the oldest that were typed, but for so many
-// Whether a text is a chunk, looked at in a state of its own; *ends_early: a further line may make it one. It may be NULL.
-bool script_compiles(const char *text, bool *ends_early);
 const script_source *script_find_source(const script *s, const char *name);
 // Pushes the compiled chunk, or an error. A Lua status.
 int script_load_source(lua_State *L, const script_source *source);
@@ -260,7 +281,6 @@ int script_require(lua_State *L);
 
 void script_open_sandbox(lua_State *L);
 int script_print(lua_State *L); // print
-int script_show(lua_State *L);  // the same, but tables by their fields
 // Writes text without control characters other than newline and tab.
 void script_print_text(FILE *to, const char *text, size_t length);
 

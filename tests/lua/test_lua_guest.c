@@ -188,9 +188,7 @@ START_TEST(a_chunk_is_an_expression_or_statements_and_its_globals_stay)
     check_typed(&d, "x * 2, 'b'", "o40\nob\n");
     check_typed(&d, "for k = 1, 2 do\nprint(k)\nend", "o1\no2\n");
     check_typed(&d, "hr.knobs.batch.size", "o128\n");
-    check_typed(&d, "{a = 1}", "oa = 1\n");
-    check_typed(&d, "{}", "o{}\n");
-    check_typed(&d, "hr.knobs.batch.sise", "knob failed: console 8:1: ");
+    check_typed(&d, "hr.knobs.batch.sise", "knob failed: console 6:1: ");
     check_typed(&d, "x", "o20\n"); // an error of a line is none of the next
     order(&d, HR_GUEST_END, "");
     wait_for(&d, "nthe recipe is ended");
@@ -221,6 +219,28 @@ START_TEST(a_chunk_runs_by_its_own_name_and_a_file_keeps_its_lines)
 }
 END_TEST
 
+// As `headroom script -i` does, tests/cli/test_console.c.
+START_TEST(values_are_shown_and_chunks_are_read_as_another_console_does)
+{
+    desk d;
+    open_desk(&d, true, "");
+    check_typed(&d, "{}", "o  {}\n");
+    check_typed(&d, "{c = 2, b = 1, a = {1, 2}, [0] = true}",
+                "o  a                          {1, 2}\no  b                          1\n"
+                "o  c                          2\no  [0]                        true\n");
+    check_typed(&d, "{{b = 1, name = 'x'}, {b = 22, name = 'longer'}}",
+                "o  b   name\no  1   x\no  22  longer\n");
+    check_typed(&d, "hr.knobs.batch", "o  size                       128\n");
+    check_typed(&d, "hr.plot{title = 'up', x = {1, 2}, y = {1, 2}}", "  up\np");
+    ck_assert_ptr_null(strstr(d.said, "up\no")); // it was drawn
+    check_typed(&d, "\n = 1 + 1", "o2\n");
+    check_typed(&d, "setmetatable({}, {__tostring = function() error 'never' end})", "never");
+    check_typed(&d, "'on'", "oon\n");
+    check_typed(&d, "error({})", "e  >    1 | error({})\n"); // as it was typed
+    close_desk(&d);
+}
+END_TEST
+
 START_TEST(a_chunk_that_is_not_whole_is_known)
 {
     static const struct {
@@ -235,6 +255,8 @@ START_TEST(a_chunk_that_is_not_whole_is_known)
                  {"x = [[", false},
                  {"if x then y()", false},
                  {"end", true},
+                 {"= 1 + 1", true},
+                 {"= 1 +", false},
                  {"x = = 1", true}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         ck_assert_msg(lua_script_guest.is_whole(cases[k].text) == cases[k].whole, "%s", cases[k].text);
@@ -596,6 +618,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, an_error_has_its_line_and_leaves_the_training_as_it_is);
     tcase_add_test(c, a_chunk_is_an_expression_or_statements_and_its_globals_stay);
     tcase_add_test(c, a_chunk_runs_by_its_own_name_and_a_file_keeps_its_lines);
+    tcase_add_test(c, values_are_shown_and_chunks_are_read_as_another_console_does);
     tcase_add_test(c, a_chunk_that_is_not_whole_is_known);
     tcase_add_test(c, a_run_is_the_sessions_own_and_turns_its_knobs);
     tcase_add_test(c, callbacks_stay_and_are_called_by_the_training_that_goes_on);
