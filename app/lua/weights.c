@@ -129,13 +129,12 @@ static uint64_t elements_of(lua_State *L, const char *name)
     return count;
 }
 
-// Pushes a block with the numbers of the list at `index`, or `count` times the number there.
-static const double *push_numbers(lua_State *L, int index, uint64_t *count)
+// Pushes a block of `count` numbers: those of the list at `index`, which has as many, or the number there again and again.
+static const double *push_numbers(lua_State *L, int index, uint64_t count)
 {
     const bool list = lua_istable(L, index);
-    const uint64_t given = list ? lua_rawlen(L, index) : *count;
-    double *values = lua_newuserdatauv(L, (given + 1) * sizeof *values, 0);
-    for (uint64_t k = 0; k < given; k++) {
+    double *values = lua_newuserdatauv(L, (count + 1) * sizeof *values, 0);
+    for (uint64_t k = 0; k < count; k++) {
         int is_number = 0;
         if (list) {
             lua_rawgeti(L, index, (lua_Integer)k + 1);
@@ -150,7 +149,6 @@ static const double *push_numbers(lua_State *L, int index, uint64_t *count)
         }
         lua_pop(L, 1);
     }
-    *count = given;
     return values;
 }
 
@@ -162,8 +160,9 @@ int script_set_weights(lua_State *L)
     luaL_checkany(L, 2);
     lua_settop(L, 2);
     check_training(L);
-    uint64_t count = elements_of(L, name);
-    const double *values = push_numbers(L, 2, &count);
+    const uint64_t elements = elements_of(L, name);
+    const uint64_t count = lua_istable(L, 2) ? lua_rawlen(L, 2) : elements; // a recipe's word, up to 2^63
+    const double *values = count == elements ? push_numbers(L, 2, count) : NULL;
     script_begin_engine(s);
     const hr_status status = hr_engine_set_weight(s->training, name, values, count, &err);
     script_end_engine(s);

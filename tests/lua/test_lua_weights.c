@@ -218,6 +218,10 @@ START_TEST(what_cannot_be_set_is_refused)
         {"hr.set_weights('dense/bias', 'x')",
          "takes a number, or a list of numbers row by row, had a string"},
         {"hr.set_weights('dense/bias', {1, 2, 3, 4, 5, 6, 7, 8, 9, '10'})", "had a string in it"},
+        {"hr.set_weights('dense/bias', {1, 2, 3, 4, 5, 6, 7, 8, nil, 10})", "had a nil in it"},
+        {"local t = {} for k = 0, 60 do t[1 << k], t[(1 << k) + 1] = 1.5, 1.5 end t[1 << 61] = 1.5\n"
+         "for k = 1, 3000 do t[k] = 2.5 end hr.set_weights('dense/bias', t)",
+         "dense/bias needed 10 numbers (10), had 2305843009213693952"}, // times 8 it is 0
         {"hr.set_weights('dense/bias')", "value expected"},
         {"hr.set_weights('dense/bias:m', 0)", "no weight is called 'dense/bias:m'"},
         {"hr.on('before_update', function() hr.set_weights('dense/bias', 0) end) hr.run{steps = 1}",

@@ -37,8 +37,8 @@ HR_MUST_CHECK hr_status hr_engine_weight_values(const hr_engine *engine, const c
                                                 hr_weight_values *out, hr_err *err);
 void hr_weight_values_deinit(hr_weight_values *values);
 // From the next step on training goes on from these elements, rounded to the weight's type; what the optimizer keeps beside it stays.
-// STATE as above, and of weights that are held as whole numbers (compress.lora_base) or have not as many elements. Nothing
-// has changed then.
+// STATE as above, and of weights that are held as whole numbers (compress.lora_base) or have not as many elements: then
+// `values` is not read. Nothing has changed.
 HR_MUST_CHECK hr_status hr_engine_set_weight(hr_engine *engine, const char *name, const double *values,
                                              uint64_t count, hr_err *err);
 
