@@ -309,6 +309,7 @@ static void take_preset(script *s, hr_preset *preset)
             knobs.value[id] = own->value[id];
         }
     }
+    script_leave_host(s, "a model of its own");
     script_drop_training(s);
     hr_preset_close(s->preset);
     s->preset = preset;

@@ -387,6 +387,10 @@ START_TEST(another_model_is_the_recipes_own)
     ck_assert_uint_eq(d.steps, 2);
     run_file(&d, "hr.run{steps = 2, fresh = true}", "nfrom here on fresh weights: ");
     ck_assert_uint_eq(d.steps, 0);
+    run_file(&d, "hr.knobs.device.kind = 'plan' local m = hr.model() hr.model(m) hr.run{steps = 2}",
+             "sidle\n");
+    ck_assert_msg(strstr(d.said, "nfrom here on a model of its own: ") != NULL, "%s", d.said);
+    ck_assert_uint_eq(d.steps, 0);
     close_desk(&d);
 }
 END_TEST
