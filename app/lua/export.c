@@ -34,7 +34,11 @@ static void add_cell(lua_State *L, int index)
         script_add_piece(L, PIECES, text);
         return;
     }
-    const char *word = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : "";
+    const char *word = "";
+    if (lua_type(L, index) == LUA_TSTRING) {
+        script_check_text(L, index, CALLER, false);
+        word = lua_tostring(L, index);
+    }
     if (strpbrk(word, ",\"\r\n") == NULL) {
         script_add_piece(L, PIECES, word);
         return;
@@ -64,21 +68,15 @@ static void see_columns(lua_State *L, int seen)
 static void push_all_columns(lua_State *L)
 {
     lua_newtable(L);
-    lua_newtable(L);
-    const int list = lua_gettop(L) - 1, seen = list + 1;
+    const int seen = lua_gettop(L);
     const lua_Integer rows = (lua_Integer)lua_rawlen(L, VALUE_ARGUMENT);
     for (lua_Integer k = 1; k <= rows; k++) {
         lua_rawgeti(L, VALUE_ARGUMENT, k);
         see_columns(L, seen);
         lua_pop(L, 1);
     }
-    size_t count = 0;
-    const char **names = script_push_keys(L, seen, CALLER, &count);
-    for (size_t k = 0; k < count; k++) {
-        lua_pushstring(L, names[k]);
-        lua_rawseti(L, list, (lua_Integer)k + 1);
-    }
-    lua_settop(L, list);
+    (void)script_push_keys(L, seen, CALLER);
+    lua_remove(L, seen);
 }
 
 // Pushes the value of column "memory.peak_in_use_bytes", or "batch.size" as a key of its own, of the row at `index`; nil where
@@ -120,6 +118,7 @@ static bool push_checked_column(lua_State *L, int columns, lua_Integer row)
     if (lua_type(L, -1) != LUA_TSTRING) {
         (void)script_error(L, "hr.export: columns needs names, had a %s", luaL_typename(L, -1));
     }
+    script_check_text(L, lua_gettop(L), CALLER, false);
     const char *name = lua_tostring(L, -1);
     const bool knows = push_column(L, columns + 1, name);
     if (!lua_isnil(L, -1) && !is_cell(L, lua_gettop(L))) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/json.h"
+
 #include "app/lua/script.h"
 
 enum { DEPTH_MAX = 16 };
@@ -65,14 +67,54 @@ bool script_plain_text(lua_State *L, int index, const char *nothing, char text[S
     return true;
 }
 
-static int by_text(const void *a, const void *b)
+// ---- texts ----------------------------------------------------------------------------------------------------------
+
+// Where the first byte is that belongs to no character; `length`: nowhere.
+static size_t find_stray(const char *text, size_t length)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const char *at = text, *end = text + length;
+    while (at < end) {
+        char form[HR_JSON_CHAR_MAX];
+        const char *from = at;
+        if (hr_json_char(&at, end, form) == HR_JSON_CHAR_MAX && memcmp(form, "\\ufffd", sizeof form) == 0) {
+            return (size_t)(from - text);
+        }
+    }
+    return length;
 }
 
-const char **script_push_keys(lua_State *L, int index, const char *caller, size_t *count)
+void script_check_text(lua_State *L, int index, const char *caller, bool takes_nul)
 {
-    size_t room = 0;
+    size_t length = 0;
+    hr_err err = {0};
+    const char *text = lua_tolstring(L, index, &length);
+    const char *nul = takes_nul ? NULL : memchr(text, '\0', length);
+    const size_t at = nul != NULL ? (size_t)(nul - text) : find_stray(text, length);
+    if (at < length) {
+        (void)HR_FAIL(&err, LUA, "%s: byte %zu of a text is 0x%02x, which %s", caller, at + 1,
+                      (unsigned)(unsigned char)text[at],
+                      nul != NULL ? "it cannot have here" : "belongs to no character of UTF-8");
+        hr_err_try(&err, "text:gsub('[\\0\\x80-\\xff]', '?')");
+        (void)script_raise(L, &err);
+    }
+}
+
+typedef struct key {
+    const char *text; // the table's
+    size_t length;
+} key;
+
+static int by_text(const void *a, const void *b)
+{
+    const key *one = a, *other = b;
+    const size_t least = one->length < other->length ? one->length : other->length;
+    const int order = memcmp(one->text, other->text, least);
+    return order != 0 ? order : (one->length > other->length) - (one->length < other->length);
+}
+
+lua_Integer script_push_keys(lua_State *L, int index, const char *caller)
+{
+    size_t room = 0, count = 0;
     for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING) {
             (void)script_error(L, "%s: a table has a %s as key, which it cannot have here", caller,
@@ -80,13 +122,19 @@ const char **script_push_keys(lua_State *L, int index, const char *caller, size_
         }
         room++;
     }
-    const char **keys = lua_newuserdatauv(L, (room + 1) * sizeof *keys, 0);
-    *count = 0;
+    key *keys = lua_newuserdatauv(L, (room + 1) * sizeof *keys, 0);
     for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
-        keys[(*count)++] = lua_tostring(L, -2);
+        keys[count].text = lua_tolstring(L, -2, &keys[count].length);
+        count++;
     }
-    qsort(keys, *count, sizeof *keys, by_text);
-    return keys;
+    qsort(keys, count, sizeof *keys, by_text);
+    lua_createtable(L, (int)count, 0);
+    for (size_t k = 0; k < count; k++) {
+        lua_pushlstring(L, keys[k].text, keys[k].length);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
+    lua_remove(L, -2);
+    return (lua_Integer)count;
 }
 
 // ---- JSON -----------------------------------------------------------------------------------------------------------
@@ -114,19 +162,13 @@ static void add_text(const json_writer *w, int index)
         script_add_piece(w->L, w->pieces, text);
         return;
     }
+    script_check_text(w->L, index, w->caller, true);
     luaL_buffinit(w->L, &out);
     luaL_addchar(&out, '"');
-    for (size_t k = 0; k < length; k++) {
-        char escaped[8];
-        if ((unsigned char)text[k] < ' ') {
-            (void)snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)(unsigned char)text[k]);
-            luaL_addstring(&out, escaped);
-            continue;
-        }
-        if (text[k] == '"' || text[k] == '\\') {
-            luaL_addchar(&out, '\\');
-        }
-        luaL_addchar(&out, text[k]);
+    for (const char *end = text + length; text < end;) {
+        char form[HR_JSON_CHAR_MAX];
+        const size_t bytes = hr_json_char(&text, end, form);
+        luaL_addlstring(&out, form, bytes);
     }
     luaL_addchar(&out, '"');
     luaL_pushresult(&out);
@@ -167,16 +209,16 @@ static void add_list(const json_writer *w, int index, int depth)
 static void add_object(const json_writer *w, int index, int depth)
 {
     lua_State *L = w->L;
-    size_t count = 0;
-    const char **keys = script_push_keys(L, index, w->caller, &count);
+    const lua_Integer count = script_push_keys(L, index, w->caller);
+    const int keys = lua_gettop(L);
     script_add_piece(L, w->pieces, "{");
-    for (size_t k = 0; k < count; k++) {
-        script_add_piece(L, w->pieces, k > 0 ? ", " : "");
-        lua_pushstring(L, keys[k]);
-        add_text(w, lua_gettop(L));
+    for (lua_Integer k = 1; k <= count; k++) {
+        script_add_piece(L, w->pieces, k > 1 ? ", " : "");
+        lua_rawgeti(L, keys, k);
+        add_text(w, keys + 1);
         script_add_piece(L, w->pieces, ": ");
         lua_rawget(L, index);
-        add_value(w, lua_gettop(L), depth + 1);
+        add_value(w, keys + 1, depth + 1);
         lua_pop(L, 1);
     }
     script_add_piece(L, w->pieces, "}");

@@ -154,7 +154,12 @@ START_TEST(a_value_is_json)
     check_file(
         "hr.export('v.json', {z = {1, 2.5, 'a\"b\\\\\\n'}, a = {}, n = 0/0, y = true, b = hr.bytes(7)})\n",
         "headroom-out/v.json",
-        "{\"a\": {}, \"b\": 7, \"n\": null, \"y\": true, \"z\": [1, 2.5, \"a\\\"b\\\\\\u000a\"]}\n");
+        "{\"a\": {}, \"b\": 7, \"n\": null, \"y\": true, \"z\": [1, 2.5, \"a\\\"b\\\\\\n\"]}\n");
+    check_file(
+        "hr.export('v.json', {['a\\0b'] = 'c\\0d', a = 'é', ['a\\0'] = '\\127', [''] = '\\u{fffd}'})\n",
+        "headroom-out/v.json",
+        "{\"\": \"\xef\xbf\xbd\", \"a\": \"é\", \"a\\u0000\": \"\\u007f\", \"a\\u0000b\": "
+        "\"c\\u0000d\"}\n");
     check_file("hr.export('notes.md', 'words')\n", "headroom-out/notes.md", "words");
 }
 END_TEST
@@ -258,6 +263,14 @@ START_TEST(what_cannot_be_written_is_refused)
         {"hr.export('x.json', {[{}] = 1})", "a table has a table as key"},
         {"hr.export('x.json', {{1, 2, name = 'x'}})", "a list of 2 and has the key 'name', too"},
         {"local t = {} t.t = t hr.export('x.json', t)", "tables lie in each other more than 16 deep"},
+        {"hr.export('x.json', {'fine', {name = 'ab\\xc3'}})",
+         "hr.export: byte 3 of a text is 0xc3, which belongs to no character of UTF-8"},
+        {"hr.export('x.json', {['\\x80'] = 1})", "byte 1 of a text is 0x80, which belongs to no character"},
+        {"hr.export('x.csv', {{a = '\\u{d800}'}})",
+         "byte 1 of a text is 0xed, which belongs to no character"},
+        {"hr.export('x.csv', {{a = 'b\\0c'}})", "byte 2 of a text is 0x00, which it cannot have here"},
+        {"hr.export('x.csv', {{a = 1, ['a\\0b'] = 2}})", "byte 2 of a text is 0x00"},
+        {"hr.export('x.csv', {{a = 1}}, {columns = {'a', 'a\\0b'}})", "byte 2 of a text is 0x00"},
         {"hr.export('x.json')", "value expected"},
         {"hr.export('none/x.json', 1)",
          "headroom-out/none/x.json: its folder cannot be opened: No such file"},
