@@ -1,51 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // hr.sweep: every combination of some knobs' values, planned, and trained where steps are asked for.
-#include <stdlib.h>
 #include <string.h>
 
+#include "app/lua/json.h"
 #include "app/lua/script.h"
 
 enum { AXES_MAX = 8, COMBINATIONS_MAX = 10000 };
 
 // Stack of what follows: 1 axes, 2 options, 3 list of rows, 4 list of the axes' keys in order, 5 the rows' metatable.
-static int by_text(const void *a, const void *b)
+
+// How many values the axis has whose name is on top of the stack.
+static lua_Integer check_axis(lua_State *L)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, 1) != LUA_TTABLE || lua_rawlen(L, -1) == 0) {
+        (void)script_error(
+            L, "hr.sweep takes knobs with lists of values, such as {[\"batch.size\"] = {32, 64}}");
+    }
+    script_check_axis(L, lua_tostring(L, -2)); // a mistyped one is no row of the answer
+    const size_t values = lua_rawlen(L, -1);
+    lua_pop(L, 1);
+    return values > COMBINATIONS_MAX ? COMBINATIONS_MAX + 1 : (lua_Integer)values;
 }
 
 // The keys of the axes in alphabetical order, as a list; how many combinations there are.
 static lua_Integer push_keys(lua_State *L)
 {
-    const char *keys[AXES_MAX];
-    size_t count = 0;
+    const lua_Integer count = script_push_keys(L, 1, "hr.sweep");
     lua_Integer combinations = 1;
-    lua_pushnil(L);
-    while (lua_next(L, 1) != 0) {
-        if (lua_type(L, -2) != LUA_TSTRING || !lua_istable(L, -1) || lua_rawlen(L, -1) == 0) {
-            (void)script_error(
-                L, "hr.sweep takes knobs with lists of values, such as {[\"batch.size\"] = {32, 64}}");
-        }
-        if (count == AXES_MAX) {
-            (void)script_error(L, "hr.sweep takes at most %d knobs", AXES_MAX);
-        }
-        script_check_axis(L, lua_tostring(L, -2)); // a mistyped one is no row of the answer
-        keys[count++] = lua_tostring(L, -2);       // kept by the table
-        const size_t values = lua_rawlen(L, -1);
-        combinations *= values > COMBINATIONS_MAX ? COMBINATIONS_MAX + 1 : (lua_Integer)values;
+    if (count == 0 || count > AXES_MAX) {
+        (void)script_error(L, "hr.sweep takes 1 to %d knobs with lists of values, had %I", AXES_MAX,
+                           (LUAI_UACINT)count);
+    }
+    for (lua_Integer k = 1; k <= count; k++) {
+        lua_rawgeti(L, 4, k);
+        combinations *= check_axis(L);
         if (combinations > COMBINATIONS_MAX) {
             (void)script_error(L, "hr.sweep takes at most %d combinations", COMBINATIONS_MAX);
         }
         lua_pop(L, 1);
-    }
-    if (count == 0) {
-        (void)script_error(
-            L, "hr.sweep takes knobs with lists of values, such as {[\"batch.size\"] = {32, 64}}");
-    }
-    qsort(keys, count, sizeof *keys, by_text);
-    lua_createtable(L, (int)count, 0);
-    for (size_t k = 0; k < count; k++) {
-        lua_pushstring(L, keys[k]);
-        lua_rawseti(L, -2, (lua_Integer)k + 1);
     }
     return combinations;
 }
@@ -58,7 +51,10 @@ static void push_combination(lua_State *L, lua_Integer n)
         lua_rawgeti(L, 4, k);
         lua_pushvalue(L, -1);
         lua_rawget(L, 1);
-        const lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
+        const lua_Integer count = lua_istable(L, -1) ? (lua_Integer)lua_rawlen(L, -1) : 0;
+        if (count == 0) { // a callback of the row before has changed the axes
+            (void)script_error(L, "hr.sweep: the values of %s are gone", lua_tostring(L, -2));
+        }
         if (lua_rawgeti(L, -1, n % count + 1) == LUA_TNIL) {
             (void)script_error(L, "hr.sweep: the values of %s have a hole", lua_tostring(L, -3));
         }

@@ -55,7 +55,10 @@ START_TEST(a_sweep_goes_on_over_what_does_not_fit_or_is_refused)
         PLAN "local rows = hr.sweep{['batch.size'] = {128, 0, 1024}}\n"
              "assert(rows[1].fits and not rows[3].fits and rows[3].cause == 'capacity')\n"
              "assert(rows[2].plan == nil and rows[2].error:find('^batch.size'), rows[2].error)\n"
-             "for _, wrong in ipairs{{}, {['batch.size'] = 3}, {['batch.size'] = {}}, {{1}}} do\n"
+             "local nine = {}\n"
+             "for _, k in ipairs{'batch.size', 'train.seed', 'model.x', 'a', 'b', 'c', 'd', 'e', 'f'} do "
+             "nine[k] = {1} end\n"
+             "for _, wrong in ipairs{{}, {['batch.size'] = 3}, {['batch.size'] = {}}, {{1}}, nine} do\n"
              "  assert(not pcall(hr.sweep, wrong))\n"
              "end\n"
              "local list = {}\n"
@@ -73,6 +76,20 @@ START_TEST(a_sweep_goes_on_over_what_does_not_fit_or_is_refused)
 END_TEST
 
 // A mistake in the recipe is no row of the answer; what no row can have is an error that lists the right names.
+// A name ends at no NUL, and a callback of a row may change what the next is made of.
+START_TEST(a_sweep_knows_that_its_axes_may_change)
+{
+    recipe_expect_fine(PLAN "assert(#hr.sweep{['batch.size\\0'] = {2}} == 1)\n"
+                            "for _, other in ipairs{{}, 'text', 3, false} do\n"
+                            "  local axes = {['batch.size'] = {2, 4}}\n"
+                            "  local h = hr.on('step', function() axes['batch.size'] = other end)\n"
+                            "  local ok, e = pcall(hr.sweep, axes, {steps = 1})\n"
+                            "  assert(not ok and e:find('the values of batch.size are gone', 1, true), e)\n"
+                            "  h:off()\n"
+                            "end\n");
+}
+END_TEST
+
 START_TEST(a_mistyped_name_of_a_sweep_is_an_error)
 {
     recipe_expect_failure("hr.preset 'demo'\nhr.sweep{['batch.sise'] = {1}}\n", 3,
@@ -356,6 +373,7 @@ int main(void)
     tcase_add_test(tc, a_sweep_is_plans_and_runs);
     tcase_add_test(tc, a_sweep_leaves_the_save_and_goes_on_from_none);
     tcase_add_test(tc, a_sweep_goes_on_over_what_does_not_fit_or_is_refused);
+    tcase_add_test(tc, a_sweep_knows_that_its_axes_may_change);
     tcase_add_test(tc, a_mistyped_name_of_a_sweep_is_an_error);
     tcase_add_test(tc, a_comparison_has_what_differs);
     tcase_add_test(tc, a_table_is_a_csv);
