@@ -7,17 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "headroom/json.h"
+#include "headroom/words.h"
+
 #include "app/lua/script.h"
 
 static const char plot_type[] = "hr.plot";
 
-// A text without control characters, cut where it is too long.
+// A text without control characters, cut before a character where it is too long; what is no UTF-8 is '?'.
 static void copy_text(char to[PLOT_TEXT_MAX], const char *from)
 {
-    (void)snprintf(to, PLOT_TEXT_MAX, "%s", from);
-    for (char *c = to; *c != '\0'; c++) {
-        *c = (unsigned char)*c < ' ' || *c == 0x7f ? ' ' : *c;
+    size_t length = 0;
+    for (const char *end = from + strlen(from); from < end;) {
+        char form[HR_JSON_CHAR_MAX];
+        const char *at = from;
+        const size_t control = hr_control_bytes(at, ""), bytes = hr_json_char(&from, end, form);
+        const bool stray = bytes == HR_JSON_CHAR_MAX && control == 0; // the form is an escape
+        const size_t taken = control > 0 || stray ? 1 : (size_t)(from - at);
+        if (length + taken >= PLOT_TEXT_MAX) {
+            break;
+        }
+        memcpy(to + length, control > 0 ? " " : stray ? "?" : at, taken);
+        length += taken;
     }
+    to[length] = '\0';
 }
 
 static void text_option(lua_State *L, const char *name, char to[PLOT_TEXT_MAX])
