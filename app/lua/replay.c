@@ -301,14 +301,28 @@ static bool add_run(lua_State *L, const hr_knobs *knobs, lua_Integer k, bool may
     return true;
 }
 
+// The names as a list of our own, so that nothing of the recipe runs between the trace that is opened and its use.
+// Stack: name, options, names.
+static void copy_names(lua_State *L)
+{
+    const lua_Integer count = luaL_len(L, 3);
+    lua_newtable(L);
+    for (lua_Integer k = 1; k <= count; k++) {
+        if (lua_geti(L, 3, k) != LUA_TSTRING) {
+            (void)script_error(L,
+                               "allocators is a list of names, such as {\"bfc\", \"static\"}, had a %s in it",
+                               luaL_typename(L, -1));
+        }
+        lua_rawseti(L, -2, k);
+    }
+    lua_replace(L, 3);
+}
+
 // The knobs of the k-th allocator that is named. Stack: name, options, names.
 static void knobs_at(lua_State *L, lua_Integer k, const hr_knobs *turned, hr_knobs *out)
 {
     char kind[KIND_MAX];
-    if (lua_geti(L, 3, k) != LUA_TSTRING) {
-        (void)script_error(L, "allocators is a list of names, such as {\"bfc\", \"static\"}, had a %s in it",
-                           luaL_typename(L, -1));
-    }
+    lua_rawgeti(L, 3, k);
     (void)snprintf(kind, sizeof kind, "%s", lua_tostring(L, -1));
     lua_pop(L, 1);
     knobs_for(L, turned, kind, out);
@@ -318,7 +332,7 @@ static void knobs_at(lua_State *L, lua_Integer k, const hr_knobs *turned, hr_kno
 static void check_heard(lua_State *L, const hr_knobs *turned)
 {
     bool heard[HR_KNOB_COUNT] = {false};
-    const lua_Integer count = luaL_len(L, 3);
+    const lua_Integer count = (lua_Integer)lua_rawlen(L, 3);
     for (lua_Integer k = 1; k <= count; k++) {
         hr_knobs knobs;
         knobs_at(L, k, turned, &knobs);
@@ -337,7 +351,7 @@ static void check_heard(lua_State *L, const hr_knobs *turned)
 // Stack: name, options, names. Pushes the list of results.
 static void run_named(lua_State *L, const hr_knobs *turned)
 {
-    const lua_Integer count = luaL_len(L, 3);
+    const lua_Integer count = (lua_Integer)lua_rawlen(L, 3);
     lua_newtable(L);
     for (lua_Integer k = 1; k <= count; k++) {
         hr_knobs knobs;
@@ -373,6 +387,7 @@ int script_replay(lua_State *L)
     read_knobs(L, &turned);
     if (lua_getfield(L, 2, "allocators") != LUA_TNIL) {
         luaL_checktype(L, 3, LUA_TTABLE);
+        copy_names(L);
         check_heard(L, &turned);
     }
     script_open_trace(L, name);

@@ -57,7 +57,12 @@ START_TEST(all_allocators_play_when_none_is_named)
            "  assert(a.memory.peak_pool_bytes >= a.memory.peak_in_use_bytes)\n"
            "  assert(a.memory.waste_bytes == a.memory.peak_in_use_bytes - a.memory.peak_requested_bytes)\n"
            "end\n"
-           "assert(#hr.replay('log.csv', {allocators = {}}).allocators == 0)\n",
+           "assert(#hr.replay('log.csv', {allocators = {}}).allocators == 0)\n"
+           "local names = setmetatable({}, {__len = function() return 1 end, __index = function()\n"
+           "  pcall(hr.replay, 'none.csv')\n" // takes away the trace that is open
+           "  return 'bfc'\n"
+           "end})\n"
+           "assert(#hr.replay('log.csv', {allocators = names}).allocators == 1)\n",
            0, "");
 }
 END_TEST
