@@ -24,7 +24,7 @@ typedef struct card_way {
     hr_card card;
     const hr_fit_way *way; // NULL: it holds none
     hr_whatif plan;        // of it
-    bool was_looked_at;    // a signal may come before
+    bool was_looked_at;    // to the end, or it holds one: a signal may come before
 } card_way;
 
 typedef struct dealing {
@@ -79,6 +79,12 @@ static const hr_fit_way *add_way(dealing *d, const hr_fit_way *way)
     return &d->ways[d->way_count++];
 }
 
+// What nobody looked at to the end is not said to hold nothing.
+static void end_look(card_way *c)
+{
+    c->was_looked_at = c->was_looked_at || c->way != NULL || !interrupt_seen();
+}
+
 // The card's own answer is one already.
 static hr_status search_on(dealing *d, card_way *c, hr_err *err)
 {
@@ -94,7 +100,7 @@ static hr_status search_on(dealing *d, card_way *c, hr_err *err)
     const hr_fit_way *fastest = hr_fit_fastest(&d->a->found, true);
     c->way = fastest != NULL ? add_way(d, fastest) : NULL;
     c->plan = fastest != NULL ? fastest->point.plan : c->plan;
-    c->was_looked_at = true;
+    end_look(c);
     return HR_OK;
 }
 
@@ -132,7 +138,7 @@ static hr_status deal(const dealing *d, card_way *c, hr_err *err)
             c->plan = plan;
         }
     }
-    c->was_looked_at = true;
+    end_look(c);
     return HR_OK;
 }
 
@@ -169,8 +175,9 @@ static void print_text(const dealing *d)
 {
     size_t left_out = 0;
     char vram[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
-    printf("%s: the fastest of %zu ways that each card holds\n\n%-21s %10s %11s %9s  way\n",
-           d->args->words[0], d->way_count, "name", "vram", "left", "step");
+    printf("%s: %s of %zu ways that each card holds\n\n%-21s %10s %11s %9s  way\n", d->args->words[0],
+           interrupt_seen() ? "the fastest so far" : "the fastest", d->way_count, "name", "vram", "left",
+           "step");
     for (size_t k = 0; k < d->count; k++) {
         const card_way *c = &d->cards[k];
         if (!c->was_looked_at) {

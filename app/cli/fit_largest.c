@@ -248,13 +248,25 @@ static void print_limits(const sizing *s)
     }
 }
 
+// A search that was cut short has not shown that none fits.
+static void print_none(const sizing *s)
+{
+    if (interrupt_seen()) {
+        printf("%s: the smallest %s fits in none of the ways that were tried so far: %zu\n",
+               s->args->words[0], s->row->key, s->count);
+    } else {
+        printf("%s: not even the smallest %s fits, in any of %zu ways\n", s->args->words[0], s->row->key,
+               s->count);
+    }
+    fit_print_cut();
+}
+
 static void print_text(const sizing *s)
 {
     char limit[HR_BYTES_TEXT_MAX];
     const uint64_t limit_bytes = limit_of(s);
     if (largest_of(s) == 0) {
-        printf("%s: not even the smallest %s fits, in any of %zu ways\n", s->args->words[0], s->row->key,
-               s->count);
+        print_none(s);
         return;
     }
     printf("%s: the largest %s%s%s, of %zu ways\n\n%9s %10s %10s  knobs\n", s->args->words[0], s->row->key,

@@ -152,7 +152,7 @@ END_TEST
 static const struct {
     const char *fit, *basis;
 } unmeasured[] = {
-    {"fit mlp -s device.kind=reference --json", "usual_cores"},
+    {"fit mlp -s device.kind=reference --json", "usual_loops"},
     {"fit mlp -s device.kind=plan --json", "usual_card"},
     {"fit mlp -s device.kind=plan --card rtx3070-8g --json", "datasheet"},
 };
@@ -186,6 +186,29 @@ START_TEST(an_interruption_prints_what_was_found)
         ck_assert_uint_ge(json_array_size(json_object_get(document, "points")), 1);
         json_decref(document);
     }
+    outcome_deinit(&o);
+}
+END_TEST
+
+// A search of a minute and more: what nobody has tried is not said to be impossible.
+START_TEST(an_interruption_claims_nothing_of_what_was_not_tried)
+{
+    static const char cards[] = "fit gpt2_355m --cards --json";
+    static const char largest[] = "fit gpt2_355m --max batch.size --card gtx1650-4g";
+    outcome o = program_interrupt_after(cards, 1, SIGINT);
+    assert_exit(&o, cards, 130);
+    json_t *document = o.out[0] != '\0' ? assert_json(&o, cards) : NULL, *card;
+    size_t k;
+    json_array_foreach(json_object_get(document, "cards"), k, card)
+    {
+        ck_assert_msg(!json_is_false(json_object_get(card, "fits")), "%s", text(card, "name"));
+    }
+    json_decref(document);
+    outcome_deinit(&o);
+    o = program_interrupt_after(largest, 1, SIGINT);
+    assert_exit(&o, largest, 130);
+    ck_assert_msg(strstr(o.out, "not even") == NULL, "%s", o.out);
+    ck_assert_msg(o.out[0] == '\0' || strstr(o.out, "the search was cut short") != NULL, "%s", o.out);
     outcome_deinit(&o);
 }
 END_TEST
@@ -431,6 +454,7 @@ int main(void)
     TCase *tc = tcase_create("all");
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, an_interruption_prints_what_was_found);
+    tcase_add_test(tc, an_interruption_claims_nothing_of_what_was_not_tried);
     tcase_add_loop_test(tc, every_point_is_a_plan_and_the_fastest_is_the_fastest, 0,
                         HEADROOM_SANITIZED ? 1 : (int)(sizeof cases / sizeof *cases));
     tcase_add_loop_test(tc, a_time_that_nobody_measured_is_estimated_and_the_fastest_is_first, 0,
