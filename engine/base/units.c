@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static const struct {
     const char *name;
@@ -74,10 +73,23 @@ static const char *read_fraction(const char *text, uint64_t *digits, uint64_t *s
     return text == first ? NULL : text;
 }
 
+static int lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
+// In any case of letters, and alike in every locale.
+static bool is_same_name(const char *a, const char *b)
+{
+    for (; *a != '\0' && lower(*a) == lower(*b); a++, b++) {
+    }
+    return lower(*a) == lower(*b);
+}
+
 static bool find_unit(const char *name, uint64_t *bytes)
 {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcasecmp(units[i].name, name) == 0) {
+        if (is_same_name(units[i].name, name)) {
             *bytes = units[i].bytes;
             return true;
         }
@@ -104,7 +116,7 @@ bool hr_bytes_parse(const char *text, uint64_t *bytes)
         return false;
     }
     if ((unit == 1 && digits > 0) || !hr_mul_bytes(whole, unit, &sum) ||
-        !hr_add_bytes(sum, part_of(unit, digits, scale), &sum)) {
+        !hr_add_bytes(sum, part_of(unit, digits, scale), &sum) || (sum == 0 && digits > 0)) {
         return false;
     }
     *bytes = sum;

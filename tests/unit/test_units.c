@@ -82,6 +82,8 @@ START_TEST(refuses_everything_else_and_changes_nothing)
         ".5GiB",
         "1.5",
         "1.5B",
+        "0.0001KiB", // not nothing, and no byte
+        "0.0004kB",
         "nan",
         "inf",
         "1,5GiB",

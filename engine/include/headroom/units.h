@@ -14,7 +14,8 @@
 enum { HR_BYTES_TEXT_MAX = 24 };
 
 // Parses "512MiB", "3 GiB", "1.5GiB", "8gib", "4096", "4096B" (binary units; "MB"/"GB" are decimal; in any case of letters). To the
-// nearest byte: what hr_bytes_human prints can be typed. False on anything else, on "1.5B" and on overflow; *bytes is then untouched.
+// nearest byte: what hr_bytes_human prints can be typed. False on anything else, on "1.5B", on "0.0001KiB", which would be nothing, and
+// on overflow; *bytes is then untouched.
 bool hr_bytes_parse(const char *text, uint64_t *bytes);
 
 // The exact shortest form that hr_bytes_parse reads back: "64MiB", "100KiB", "12345B". Returns text.
