@@ -270,11 +270,8 @@ static void draw_times(const canvas *c, const scatter *s, int y, bool counts)
     char text[FORMAT_MAX], words[WORDS];
     const int width = c->area.w - AXIS_WIDTH;
     if (!s->timed) {
-        paint_parts(
-            c, y, AXIS_WIDTH, width, ROLE_DIM,
-            counts ? "by peak · 2-9 points · times need device.kind=plan and a card · or headroom doctor "
-                     "--calibrate"
-                   : "by peak · times need device.kind=plan and a card · or headroom doctor --calibrate");
+        paint_parts(c, y, AXIS_WIDTH, width, ROLE_DIM,
+                    counts ? "by peak · 2-9 points · times are not known" : "by peak · times are not known");
         return;
     }
     paint_text(c, y, AXIS_WIDTH, SIDE, ROLE_DIM, format_seconds(s->x.low, text));
