@@ -34,7 +34,7 @@ static const device_ops device = {
 
 static const device_ops in_order = {.name = "in order",
                                     .in_order = true,
-                                    .tells_time = knows,
+                                    .time_basis = knows,
                                     .duration_ns = flops_as_ns,
                                     .issue_ns = bytes_as_ns};
 
