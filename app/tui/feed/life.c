@@ -258,10 +258,11 @@ static bool outlive_recipe(feed *f)
         return false;
     }
     feed_restart_engine(f);
+    const uint64_t from = f->saved_step == HR_NONE ? 0 : f->saved_step;
     if (rested) { // as it was before: both are taken before a step is done
         feed_send_plain(f, HR_COMMAND_PAUSE, 0);
+        f->live.steps = from;
     }
-    const uint64_t from = f->saved_step == HR_NONE ? 0 : f->saved_step;
     feed_say(f, MESSAGE_ERROR,
              "the recipe hung: %s, so its process gave way to another one. The training %s step %" PRIu64
              "%s",

@@ -69,7 +69,8 @@ bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const ch
         return false;
     }
     f->recipe.ordered = true;
-    f->recipe.rested = f->live.state == HR_ENGINE_PAUSED;
+    f->recipe.rested = f->live.state == HR_ENGINE_PAUSED ||
+                       (f->live.state == HR_ENGINE_IDLE && f->live.steps > 0); // at first it is about to run
     f->recipe.stopping = false;
     return true;
 }
