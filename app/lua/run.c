@@ -80,8 +80,10 @@ int script_plan(lua_State *L)
     bool idle = false;
     hr_engine_options options = {.plan_only = true};
     script_read_options(L, "plan", &knobs);
+    const uint64_t steps =
+        script_steps_option(L, 1, PLAN_STEPS); // by the recipe's own __index, which may plan
     script_create_engine(L, &knobs, &options, &s->planner);
-    command(L, s->planner, HR_COMMAND_RUN, script_steps_option(L, 1, PLAN_STEPS));
+    command(L, s->planner, HR_COMMAND_RUN, steps);
     while (!idle) {
         script_begin_engine(s);
         hr_engine_advance(s->planner, &idle);

@@ -161,6 +161,20 @@ START_TEST(an_evaluation_changes_nothing)
 }
 END_TEST
 
+// A recipe's own __index runs as the options are read, and may call whatever a recipe may.
+START_TEST(options_that_plan_themselves_are_read_first)
+{
+    recipe_expect_fine(
+        "hr.preset 'demo' hr.knobs.device.kind = 'plan'\n"
+        "local refused = {optimizer = {fused_backward = true}, batch = {accumulate = 4}}\n"
+        "local steps = {__index = function(_, k)\n"
+        "  assert(k ~= 'steps' or not pcall(hr.plan, refused))\n"
+        "end}\n"
+        "assert(hr.plan(setmetatable({}, steps)).fits)\n"
+        "assert(hr.run(setmetatable({until_oom = false, fresh = true, steps = 2}, steps)).fits)\n");
+}
+END_TEST
+
 START_TEST(another_preset_is_another_training)
 {
     recipe_expect_fine_small(SMALL "hr.run{steps = 3}\n" SMALL
@@ -183,6 +197,7 @@ int main(void)
     tcase_add_test(tc, a_callback_saves_and_goes_back);
     tcase_add_test(tc, only_what_lies_below_is_written_and_read);
     tcase_add_test(tc, an_evaluation_changes_nothing);
+    tcase_add_test(tc, options_that_plan_themselves_are_read_first);
     tcase_add_test(tc, another_preset_is_another_training);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
