@@ -12,15 +12,15 @@
 
 enum { EXPRESSION_MAX = 256, FIXED_BLANK = 0x1F }; // within a figure, until lines are broken
 
-// Numbers that three digits do not say, and that a double still counts one by one.
-static const double LARGE_FROM = 1000, EXACT_BELOW = 1e15;
+// Numbers that three digits do not say (999.5 is rounded to a fourth), and that a double still counts one by one.
+static const double LARGE_FROM = 999.5, EXACT_BELOW = 1e15;
 
 static const char *say_grouped(double number, char said[HR_LESSON_VALUE_TEXT_MAX])
 {
     char digits[32];
     const int length = snprintf(digits, sizeof digits, "%.0f", number < 0 ? -number : number);
     size_t used = 0;
-    if (number < 0) {
+    if (number < 0 && strcmp(digits, "0") != 0) {
         said[used++] = '-';
     }
     for (int k = 0; k < length; k++) {
@@ -199,8 +199,8 @@ hr_status hr_lesson_fill(const char *page, const hr_lesson_runs *runs, char **ou
         *blank = ' ';
     }
     if (status == HR_OK && *out == NULL) {
-        *out = hr_strdup("");
-        status = *out == NULL || page[0] != '\0' ? HR_FAIL(err, NOMEM, "no host memory for a page") : HR_OK;
+        *out = page[0] == '\0' ? hr_strdup("") : NULL; // of a page with words memory was short before
+        status = *out == NULL ? HR_FAIL(err, NOMEM, "no host memory for a page") : HR_OK;
     }
     text_deinit(&filled);
     text_deinit(&flowed);

@@ -323,18 +323,51 @@ START_TEST(pages_quote_the_runs)
 }
 END_TEST
 
+// What fails leaves nothing to free.
+START_TEST(a_page_that_memory_is_short_for_is_none)
+{
+    hr_lesson *lesson = open_good();
+    hr_lesson_table *table = begin(lesson);
+    unsigned failed = 0;
+    for (uint64_t n = 1, seen = n; n <= seen; n++) {
+        char *page = NULL;
+        hr_err err = {0};
+        (void)hr_host_mem_fail_at(n);
+        const hr_status status =
+            hr_lesson_fill("Two\nlines of {64KiB}\n", hr_lesson_table_runs(table), &page, &err);
+        seen = hr_host_mem_fail_at(0);
+        ck_assert_msg(status == HR_OK || status == HR_NOMEM, "request %d: %s", (int)n, err.sentence);
+        ck_assert_msg((status == HR_OK) == (page != NULL), "request %d", (int)n);
+        failed += status == HR_NOMEM;
+        hr_lesson_text_free(page);
+    }
+    ck_assert_uint_gt(failed, 0);
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+}
+END_TEST
+
 START_TEST(numbers_are_said_in_groups_of_three)
 {
     static const struct {
         double number;
         const char *said;
-    } rows[] = {
-        {1234567890, "1,234,567,890"}, {-1000, "-1,000"}, {99.53, "99.5"}, {0.75, "0.75"}, {1e20, "1e+20"}};
+    } rows[] = {{1234567890, "1,234,567,890"},
+                {-1000, "-1,000"},
+                {99.53, "99.5"},
+                {0.75, "0.75"},
+                {1e20, "1e+20"},
+                {999.4, "999"},
+                {999.5, "1,000"},
+                {-999.99, "-1,000"}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char said[HR_LESSON_VALUE_TEXT_MAX];
         const hr_lesson_value value = {.kind = HR_LESSON_REAL, .number = rows[k].number};
         ck_assert_str_eq(hr_lesson_say(&value, said), rows[k].said);
     }
+    char said[HR_LESSON_VALUE_TEXT_MAX];
+    ck_assert_str_eq(hr_lesson_say(&(hr_lesson_value){.kind = HR_LESSON_COUNT, .number = -0.4}, said), "0");
+    ck_assert_str_eq(hr_lesson_say(&(hr_lesson_value){.kind = HR_LESSON_COUNT, .number = -0.6}, said), "-1");
 }
 END_TEST
 
@@ -668,6 +701,7 @@ int main(void)
     tcase_add_test(tests, the_start_is_played_once);
     tcase_add_test(tests, paragraphs_are_broken_anew);
     tcase_add_test(tests, pages_quote_the_runs);
+    tcase_add_test(tests, a_page_that_memory_is_short_for_is_none);
     tcase_add_test(tests, doing_less_does_not_pass);
     tcase_add_test(tests, what_may_not_be_turned_is_known_before_it_is_played);
     tcase_add_test(tests, what_is_played_beside_is_what_is_played);

@@ -183,7 +183,7 @@ HR_MUST_CHECK hr_status hr_lesson_holds(const char *condition, const hr_lesson_r
 const char *hr_lesson_say(const hr_lesson_value *value, char said[HR_LESSON_VALUE_TEXT_MAX]);
 // What a learner typed for a number: "3.6GiB", "12", "40%". False: it is none.
 bool hr_lesson_read_number(const char *typed, double *number);
-// The page with every {expression} as text, its paragraphs broken anew at HR_LESSON_PAGE_COLUMNS (lines that begin with a blank or have two side by side stay), {% expression} as a percentage, {expression|10} with blanks up to ten columns; the caller frees it with hr_lesson_text_free.
+// The page with every {expression} as text, its paragraphs broken anew at HR_LESSON_PAGE_COLUMNS (lines that begin with a blank or have two side by side stay), {% expression} as a percentage, {expression|10} with blanks up to ten columns; the caller frees it with hr_lesson_text_free. On failure *out is NULL.
 HR_MUST_CHECK hr_status hr_lesson_fill(const char *page, const hr_lesson_runs *runs, char **out, hr_err *err);
 void hr_lesson_text_free(char *page);
 // Of a line of so many bytes, UTF-8: what HR_LESSON_PAGE_COLUMNS counts.
