@@ -8,6 +8,14 @@
 #include "base/text.h"
 #include "knobs/lesson.h"
 
+// What is learned from: fewer samples, or one batch again and again, are less work.
+static bool is_data(hr_knob_id knob)
+{
+    return knob == HR_KNOB_PIPELINE_SOURCE || knob == HR_KNOB_PIPELINE_PATH ||
+           knob == HR_KNOB_PIPELINE_FILTER || knob == HR_KNOB_PIPELINE_SAMPLES ||
+           knob == HR_KNOB_PIPELINE_RESIDENT;
+}
+
 bool hr_lesson_unlocks(const hr_lesson *lesson, hr_knob_id knob)
 {
     const char *key = hr_knob_rows(NULL)[knob].key;
@@ -15,7 +23,7 @@ bool hr_lesson_unlocks(const hr_lesson *lesson, hr_knob_id knob)
     for (uint32_t k = 0; k < unlocked->count; k++) {
         const size_t length = strlen(unlocked->data[k].text);
         if (strncmp(key, unlocked->data[k].text, length) == 0 &&
-            (key[length] == '\0' || key[length] == '.')) {
+            (key[length] == '\0' || (key[length] == '.' && !is_data(knob)))) {
             return true;
         }
     }
@@ -113,7 +121,8 @@ static void guard_knobs(const hr_lesson *lesson, const hr_knobs *now, hr_lesson_
         }
         v->turned++;
         if (!hr_lesson_unlocks(lesson, id)) {
-            (void)snprintf(want, sizeof want, "%s stays %.60s here", hr_knob_rows(NULL)[k].key, before);
+            (void)snprintf(want, sizeof want, "%s stays %.60s here", hr_knob_rows(NULL)[k].key,
+                           before[0] == '\0' ? "as it is" : before);
             (void)add_row(v, want, false, true);
         }
     }
@@ -147,6 +156,17 @@ static void guard_batch(const hr_lesson *lesson, const hr_knobs *now, hr_lesson_
     }
 }
 
+static void guard_gradients(const hr_lesson *lesson, const hr_knobs *now, hr_lesson_verdict *v)
+{
+    if (hr_knob_is(now, HR_KNOB_EXECUTION_TAPE, "none") &&
+        !hr_knob_is(&lesson->start, HR_KNOB_EXECUTION_TAPE, "none")) {
+        hr_lesson_row *row = add_row(v, "a step trains", false, true);
+        if (row != NULL) {
+            text_copy(row->have, sizeof row->have, "execution.tape=none: no gradients are taken");
+        }
+    }
+}
+
 static void guard_steps(const hr_lesson *lesson, const hr_lesson_seen *now, hr_lesson_verdict *v)
 {
     char want[HR_LESSON_ROW_TEXT_MAX];
@@ -172,6 +192,7 @@ hr_status hr_lesson_judge(const hr_lesson *lesson, const hr_lesson_runs *runs, h
     HR_TRY(judge_goals(lesson, runs, out, err));
     guard_knobs(lesson, &now->knobs, out);
     guard_batch(lesson, &now->knobs, out);
+    guard_gradients(lesson, &now->knobs, out);
     guard_steps(lesson, now, out);
     return HR_OK;
 }

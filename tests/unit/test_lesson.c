@@ -412,6 +412,31 @@ START_TEST(doing_less_does_not_pass)
 }
 END_TEST
 
+// A group does not unlock what is learned from, and a step without gradients is no training.
+START_TEST(training_on_less_does_not_pass)
+{
+    hr_lesson *lesson = NULL;
+    write_changed("unlocked: [batch,", "unlocked: [batch, pipeline, execution.tape,");
+    ck_assert_int_eq(hr_lesson_open(path, &lesson, NULL, NULL), HR_OK);
+    hr_lesson_table *table = begin(lesson);
+    static const char *const rows[][2] = {
+        {"execution.tape=none batch.size=256", "a step trains"},
+        {"batch.size=128 batch.accumulate=2 pipeline.samples=1000", "pipeline.samples stays all here"},
+        {"batch.size=128 batch.accumulate=2 pipeline.filter=label:0", "pipeline.filter stays as it is here"},
+        {"batch.size=128 batch.accumulate=2 pipeline.resident=on", "pipeline.resident stays off here"}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        ck_assert_msg(!passes(lesson, table, rows[k][0], rows[k][1]), "%s", rows[k][0]);
+    }
+    ck_assert(passes(lesson, table, "batch.size=128 batch.accumulate=2 pipeline.prefetch=1", NULL));
+    hr_lesson_end(table);
+    hr_lesson_close(lesson);
+    write_changed("unlocked: [batch,", "unlocked: [batch, pipeline.samples,");
+    ck_assert_int_eq(hr_lesson_open(path, &lesson, NULL, NULL), HR_OK);
+    ck_assert(hr_lesson_unlocks(lesson, HR_KNOB_PIPELINE_SAMPLES));
+    hr_lesson_close(lesson);
+}
+END_TEST
+
 // Said of knobs alone: the cpu would be waited for, and a save would stand where it was pointed to.
 START_TEST(what_may_not_be_turned_is_known_before_it_is_played)
 {
@@ -703,6 +728,7 @@ int main(void)
     tcase_add_test(tests, pages_quote_the_runs);
     tcase_add_test(tests, a_page_that_memory_is_short_for_is_none);
     tcase_add_test(tests, doing_less_does_not_pass);
+    tcase_add_test(tests, training_on_less_does_not_pass);
     tcase_add_test(tests, what_may_not_be_turned_is_known_before_it_is_played);
     tcase_add_test(tests, what_is_played_beside_is_what_is_played);
     tcase_add_test(tests, what_is_refused_beside_is_said);

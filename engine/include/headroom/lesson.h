@@ -212,7 +212,8 @@ HR_MUST_CHECK hr_status hr_lesson_judge(const hr_lesson *lesson, const hr_lesson
                                         hr_lesson_verdict *out, hr_err *err);
 // Of knobs that were not played: what stays as it is and was turned, as rows; true: nothing, and they may be played.
 bool hr_lesson_judge_knobs(const hr_lesson *lesson, const hr_knobs *knobs, hr_lesson_verdict *out);
-// Whether a learner may turn it.
+// Whether a learner may turn it: named, or of a group that is named, which does not unlock what is learned from (source, path, samples,
+// filter, resident).
 bool hr_lesson_unlocks(const hr_lesson *lesson, hr_knob_id knob);
 
 // ---- progress -------------------------------------------------------------------------------------------------------
