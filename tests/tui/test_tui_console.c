@@ -103,6 +103,33 @@ START_TEST(a_recipe_that_is_not_there_is_refused_in_words)
 }
 END_TEST
 
+// What a lesson holds no recipe turns; in its sandbox one may, and what was left listening there ends with it.
+START_TEST(a_lesson_takes_no_recipe)
+{
+    app *a = bench(24, 80);
+    screen_keys(a, "L\n\n\n\n\n");
+    app_work(a);
+    line(a, ":=hr.knobs.optimizer.kind");
+    ck_assert_str_eq(fake_guest_order(), "");
+    expect(a, "which the lesson holds: s opens a sandbox for it", true);
+    line(a, ":lua find_rate");
+    ck_assert_str_eq(fake_guest_order(), "");
+    ck_assert_int_eq(a->overlay, OVERLAY_NONE);
+    line(a, ":lua stop");
+    ck_assert_uint_eq(fake_guest_interrupts(), 1);
+    screen_keys(a, "s");
+    line(a, ":lua find_rate");
+    ck_assert_str_eq(fake_guest_order(), "0 recipes/find_rate.lua");
+    say(a, HR_GUEST_STATE, "listening find_rate.lua");
+    app_key(a, INPUT_ESCAPE);
+    screen_keys(a, "s");
+    free(screen_text(a));
+    ck_assert_str_eq(fake_guest_order(), "2 ");
+    ck_assert_uint_eq(fake_guest_interrupts(), 2);
+    screen_close(a);
+}
+END_TEST
+
 START_TEST(a_second_order_waits_for_the_first)
 {
     app *a = bench(24, 80);
@@ -334,7 +361,7 @@ END_TEST
 
 SUITE_MAIN("tui console", a_recipe_is_ordered_with_its_words_and_the_console_shows_what_it_says,
            a_text_that_is_no_utf_8_goes_on_in_the_next_line, a_recipe_that_is_not_there_is_refused_in_words,
-           a_second_order_waits_for_the_first,
+           a_second_order_waits_for_the_first, a_lesson_takes_no_recipe,
            what_an_expression_comes_to_is_said_where_the_console_is_closed, a_plot_opens_the_console,
            long_lines_of_an_error_go_on_below, a_chunk_that_is_not_whole_takes_another_line,
            lines_of_the_console_are_remembered_apart_from_commands,

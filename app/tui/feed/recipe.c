@@ -55,6 +55,9 @@ bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const ch
     if (why_not == NULL && f->guest == NULL) {
         why_not = "this workbench has no Lua";
     }
+    if (why_not == NULL && f->lesson != NULL && order != HR_GUEST_END) {
+        why_not = "Lua turns all knobs, which the lesson holds: s opens a sandbox for it";
+    }
     if (why_not != NULL) {
         feed_say(f, MESSAGE_ERROR, "%s", why_not);
         return false;

@@ -49,7 +49,8 @@ typedef struct recipe_log {
 
 typedef struct feed feed;
 
-// False: it was not taken, and why has been said. `text`: as hr_session_order has it; `typed`: as the person gave it.
+// False: it was not taken, and why has been said; a lesson that holds its knobs takes none. `text`: as hr_session_order has it;
+// `typed`: as the person gave it.
 bool feed_order_recipe(feed *f, hr_guest_order order, const char *text, const char *typed);
 // What may stand at that byte of a chunk: the answer has f->recipe.asked as its number. Nothing is asked while a recipe works.
 void feed_ask_recipe(feed *f, const char *chunk, size_t cursor);

@@ -122,8 +122,12 @@ void app_freeze(app *a, bool frozen)
 
 void app_follow_lesson(app *a)
 {
+    const bool held = a->feed.lesson != NULL;
     learn_follow(&a->learn);
     a->feed.lesson = learn_holds(&a->learn);
+    if (!held && a->feed.lesson != NULL && a->feed.recipe.state != RECIPE_IDLE) {
+        feed_stop_recipe(&a->feed); // its callbacks could turn what is held
+    }
 }
 
 // What has been played of a lesson; done is said where the lesson itself is not shown.
