@@ -140,6 +140,17 @@ static void print_tensors(const hr_report *r)
     }
 }
 
+// What their times, and how much more or less they are, were made from.
+static void print_basis(const hr_report_oom *oom)
+{
+    for (uint32_t k = 0; k < oom->fix_count; k++) {
+        if (oom->fixes[k].basis != HR_TIME_UNKNOWN) {
+            printf("  step times %s\n", hr_time_basis_sentence(oom->fixes[k].basis));
+            return;
+        }
+    }
+}
+
 static void print_all_fixes(const hr_report_oom *oom)
 {
     if (oom->fix_count == 0) {
@@ -154,6 +165,7 @@ static void print_all_fixes(const hr_report_oom *oom)
             printf("     a step takes %s\n", report_seconds(oom->fixes[k].seconds, seconds));
         }
     }
+    print_basis(oom);
     puts("  the same command with --apply 1 plays it with the first of them");
 }
 

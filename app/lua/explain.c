@@ -40,6 +40,8 @@ static void push_fix(lua_State *L, const hr_report_fix *fix)
     if (isfinite(fix->seconds)) {
         lua_pushnumber(L, fix->seconds);
         lua_setfield(L, -2, "seconds");
+        lua_pushstring(L, hr_time_basis_name(fix->basis));
+        lua_setfield(L, -2, "seconds_basis");
     }
 }
 

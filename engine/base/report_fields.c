@@ -351,6 +351,7 @@ static const hr_field fix[] = {
     HR_FIELD(hr_report_fix, limit_bytes, "limit_bytes", BYTES),
     HR_FIELD(hr_report_fix, host_bytes, "host_bytes", BYTES),
     HR_FIELD(hr_report_fix, seconds, "seconds", REAL),
+    WORD(hr_report_fix, basis, "seconds_basis", basis_word, HR_TIME_BASIS_COUNT, NULL),
     HR_FIELD_END,
 };
 

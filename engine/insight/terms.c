@@ -958,7 +958,7 @@ static const hr_term terms[] = {
      .tensorflow = "step time",
      .pytorch = "iteration time"},
     {.name = "seconds_basis",
-     .line = "what an estimated step time is made from: calibration, datasheet, usual_card, usual_cores",
+     .line = "basis of an estimated step time: calibration, datasheet, usual_card, usual_cores, usual_loops",
      .unit = ""},
     {.name = "seconds_high", .line = "what an estimated step takes at most, as a rule", .unit = "s"},
     {.name = "seconds_low", .line = "what an estimated step takes at least, as a rule", .unit = "s"},

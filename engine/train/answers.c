@@ -314,6 +314,7 @@ static bool step_fits(const build *b, const hr_knobs *knobs, hr_report_fix *fix)
         build_play_full(b, knobs, &played, NULL) == HR_OK && played.fits &&
         cost_step_seconds(b->device, b->context, b->programs[BUILD_TRAIN], &fix->seconds, NULL) == HR_OK;
     const uint64_t limit_bytes = played.stats.limit_bytes;
+    fix->basis = cost_basis(b->device, b->context);
     fix->peak_bytes = played.peak.in_use_bytes;
     fix->limit_bytes = hr_limit_is_none(limit_bytes) ? HR_NONE : limit_bytes;
     return fits;

@@ -375,7 +375,7 @@ START_TEST(a_run_says_what_it_measured_and_a_plan_does_not_pretend)
     ck_assert_uint_eq(strlen(json_string_value(at(run, "train.weights_sha256"))), 64);
     ck_assert(json_real_value(at(run, "train.loss_first")) > 0);
     ck_assert(json_is_null(at(run, "step.seconds_basis")));
-    ck_assert_str_eq(json_string_value(at(plan, "step.seconds_basis")), "usual_cores");
+    ck_assert_str_eq(json_string_value(at(plan, "step.seconds_basis")), "usual_loops");
     ck_assert(json_is_null(at(plan, "train.loss_last")) && json_is_null(at(plan, "train.weights_sha256")));
     ck_assert_str_eq(json_string_value(at(simulated, "step.seconds_source")), "simulated");
     ck_assert_str_eq(json_string_value(at(simulated, "step.seconds_basis")), "datasheet");

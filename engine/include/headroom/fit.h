@@ -46,7 +46,7 @@ hr_turn_cost hr_turn_cost_of(const hr_knobs *from, const hr_knobs *to, bool norm
 // is named (device.card) stands for.
 bool hr_turn_helps(const hr_knobs *knobs, hr_knob_id id);
 // In words, with what a step takes more or less: "same numbers, +8 % step time". Times that are not known (NaN) are left out.
-enum { HR_TURN_WORDS_MAX = 80 };
+enum { HR_TURN_WORDS_MAX = 72 };
 const char *hr_turn_words(hr_turn_cost cost, double seconds_before, double seconds,
                           char text[HR_TURN_WORDS_MAX]);
 // Whether a turn goes before another: it costs less, or as much and takes less time. What is not known goes behind.

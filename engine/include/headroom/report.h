@@ -167,7 +167,8 @@ const char *hr_turn_cost_name(hr_turn_cost cost);
 // A change of knobs under which a dry run says that the step fits.
 typedef struct hr_report_fix {
     char knobs[128];      // "execution.mode=graph allocator.growth=off": pairs, one space between two
-    char cost[80];        // "same numbers, +8 % step time" (hr_turn_words)
+    char cost[72];        // "same numbers, +8 % step time" (hr_turn_words)
+    hr_time_basis basis;  // of seconds
     uint64_t peak_bytes;  // in use
     uint64_t limit_bytes; // with it; HR_NONE: there is none
     uint64_t

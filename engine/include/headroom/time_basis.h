@@ -8,8 +8,10 @@
     X(UNKNOWN, "unknown", "unknown", "not known")                                                            \
     X(CALIBRATION, "calibration", "calibrated", "estimated from this machine's calibration")                 \
     X(DATASHEET, "datasheet", "datasheet", "estimated from the card's datasheet")                            \
-    X(USUAL_CARD, "usual_card", "as an A100", "estimated as an A100 takes it: device.card names another")    \
-    X(USUAL_CORES, "usual_cores", "not calibrated", "estimated, not calibrated: headroom doctor --calibrate")
+    X(USUAL_CARD, "usual_card", "as an A100", "estimated as an A100 takes it until device.card is set")      \
+    X(USUAL_CORES, "usual_cores", "not calibrated",                                                          \
+      "estimated, not calibrated: headroom doctor --calibrate")                                              \
+    X(USUAL_LOOPS, "usual_loops", "plain loops", "estimated as plain loops on one core take it")
 
 typedef enum hr_time_basis {
 #define X(id, word, brief, sentence) HR_TIME_##id,

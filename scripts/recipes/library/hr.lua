@@ -78,7 +78,7 @@
 ---@field seconds_low? number what an estimated step takes at least, as a rule
 ---@field seconds_high? number what an estimated step takes at most, as a rule
 ---@field seconds_source? string whether seconds were measured or simulated
----@field seconds_basis? string what an estimated step time is made from: calibration, datasheet, usual_card, usual_cores
+---@field seconds_basis? string basis of an estimated step time: calibration, datasheet, usual_card, usual_cores, usual_loops
 ---@field implementations hr.Result.step.implementations[] the libraries that compute a step, each with its instructions
 ---@field fallbacks hr.Result.step.fallbacks[] of each kind of operation, what kernels of our own compute because a library refused it
 ---@field unserved hr.Result.step.unserved|nil convolutions of PyTorch's without a workspace, as cuDNN has no engine for them
@@ -198,6 +198,7 @@
 ---@field limit_bytes? hr.Bytes the most that the pool may become: the capped card
 ---@field host_bytes? hr.Bytes host bytes that one stage of the pipeline holds; of a fix, all of them
 ---@field seconds? number median time of a training step; for `pack`, of the packing
+---@field seconds_basis? string basis of an estimated step time: calibration, datasheet, usual_card, usual_cores, usual_loops
 
 ---@class hr.Result.oom
 ---@field cause? string why memory ran out: capacity, fragmentation, rounding, outside, limit, leak or pipeline
