@@ -46,7 +46,7 @@ static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_wa
         say_range(plan);
     }
     if (plan->step_seconds > 0 && a->found.asked.step_seconds > 0 && w->point.knobs[0] != '\0') {
-        printf(", %.2f times the preset's", plan->step_seconds / a->found.asked.step_seconds);
+        printf(", about %.2f times the preset's", plan->step_seconds / a->found.asked.step_seconds);
     }
     putchar('\n');
     if (w->changes[0] != '\0') {
@@ -59,7 +59,7 @@ static void print_way(const cli_args *args, const fit_answer *a, const hr_fit_wa
 // What is there, and what there is of it; a step that only the host cannot hold is the host's.
 static void print_asked(const cli_args *args, const fit_answer *a)
 {
-    char limit[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX];
+    char limit[HR_BYTES_TEXT_MAX], bytes[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
     const hr_whatif *w = &a->found.asked;
     say_foreign(stdout, args->words[0], "");
     if (hr_whatif_lacks_host(w)) {
@@ -75,24 +75,20 @@ static void print_asked(const cli_args *args, const fit_answer *a)
         printf(": does not fit as it is: %s more than %s are needed", hr_bytes_human(w->missing_bytes, bytes),
                hr_bytes_human(w->limit_bytes, limit));
     }
-    printf("\n%" PRIu32 " combinations were planned in %.2g s\n", a->found.plans, a->found.seconds);
+    printf("\n%" PRIu32 " combinations were planned in %s\n", a->found.plans,
+           report_seconds(a->found.seconds, seconds));
 }
 
 // The least that any of them needs: of the device, or, where that would do, of the host.
 static void print_nothing(const cli_args *args, const fit_answer *a)
 {
     const hr_fit_way *least = &a->found.ways[0];
-    char bytes[HR_BYTES_TEXT_MAX];
     for (uint32_t k = 1; k < a->found.count; k++) {
         least = a->found.ways[k].missing_bytes < least->missing_bytes ? &a->found.ways[k] : least;
     }
-    printf("\nnothing that was planned fits; the nearest lacks %s of %s:\n  ",
-           hr_bytes_human(least->missing_bytes, bytes),
-           hr_whatif_lacks_host(&least->point.plan) ? "pipeline.ram_limit" : "the limit");
-    fit_print_knobs(least, 2);
-    fputs("try: headroom fit ", stdout);
-    say_word(stdout, args->words[0]);
-    puts(" --cards, or --max batch.size, or a smaller model");
+    fputs("\nnothing that was planned fits; ", stdout);
+    fit_print_nearest(args, least->missing_bytes, hr_whatif_lacks_host(&least->point.plan), least,
+                      " --cards, or --max batch.size, or a smaller model");
 }
 
 static void print_answer(const cli_args *args, const fit_answer *a)

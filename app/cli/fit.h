@@ -20,21 +20,28 @@ typedef struct fit_answer {
         knobs; // as the preset and --set say, and asked about: on the card, under the limit of the options
     hr_fit_wish wish;
     hr_fit_found found;
-    progress line;              // what is said while it is searched
-    char doing[48];             // before it, where there is more than one search: "card 2 of 6: "
+    progress line;   // what is said while it is searched
+    char doing[48];  // before it, where there is more than one search: "rtx3070-8g: "
+    char so_far[64]; // behind it, where the question is not the fastest: "; largest batch.size so far: 8"
     uint64_t earlier, begin_ns; // plans of earlier searches; when the first of them began
 } fit_answer;
 
 // ---- fit_found.c ----------------------------------------------------------------------------------------------
 
-// Asks the planner about `knobs`, and says meanwhile how far it is. After a signal `found` is what it had come to; INTERRUPTED: which
-// was nothing.
+// Asks the planner about `knobs`, and says meanwhile how far it is. After a signal `found` is what it had come to, the knobs
+// themselves at least.
 HR_MUST_CHECK hr_status fit_find(fit_answer *a, hr_err *err);
 // One more plan of another question was made: says so. False: a signal was seen.
 bool fit_goes_on(fit_answer *a, uint32_t plans);
 // Behind an answer: what it is made from, and that it was cut short by a signal where it was.
 void fit_print_basis(hr_time_basis basis, const char *more);
 void fit_print_cut(void);
+// Where nothing fits: what is missing least, of what, and by which way; behind it what to try ("…" of headroom fit PRESET …; NULL:
+// nothing).
+void fit_print_nearest(const cli_args *args, uint64_t missing_bytes, bool of_host, const hr_fit_way *way,
+                       const char *hint);
+// A plan's step_seconds and step_seconds_basis; null both, where `plan` is NULL.
+void fit_emit_seconds(emitter *e, const hr_whatif *plan);
 // "key=value key=value" from column `indent` on, in lines of 80 columns.
 void fit_print_knobs(const hr_fit_way *w, unsigned indent);
 // The command that runs, or where there is no arithmetic plans, the asked-about knobs turned by the pairs: a line of its own, whole, so

@@ -123,6 +123,7 @@ static bool is_hopeless(const hr_fit_way *w, const hr_card *card)
 static hr_status deal(const dealing *d, card_way *c, hr_err *err)
 {
     (void)snprintf(d->a->doing, sizeof d->a->doing, "%.32s: ", c->card.name);
+    (void)snprintf(d->a->so_far, sizeof d->a->so_far, "; tries the %zu ways that were found", d->way_count);
     for (size_t k = 0; k < d->way_count && fit_goes_on(d->a, k > 0); k++) {
         const hr_fit_way *w = &d->ways[k];
         hr_knobs turned;
@@ -158,6 +159,15 @@ static unsigned number_of(const card_way *cards, size_t at)
     return number;
 }
 
+static bool any_was_looked_at(const dealing *d)
+{
+    bool any = false;
+    for (size_t k = 0; k < d->count; k++) {
+        any = any || d->cards[k].was_looked_at;
+    }
+    return any;
+}
+
 static void print_ways(const dealing *d)
 {
     unsigned next = 1;
@@ -174,6 +184,11 @@ static void print_ways(const dealing *d)
 static void print_text(const dealing *d)
 {
     size_t left_out = 0;
+    if (d->count > 0 && !any_was_looked_at(d)) {
+        printf("%s: no card was looked at to the end\n", d->args->words[0]);
+        fit_print_cut();
+        return;
+    }
     char vram[HR_BYTES_TEXT_MAX], left[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
     printf("%s: %s of %zu ways that each card holds\n\n%-21s %10s %11s %9s  way\n", d->args->words[0],
            interrupt_seen() ? "the fastest so far" : "the fastest", d->way_count, "name", "vram", "left",
@@ -193,7 +208,7 @@ static void print_text(const dealing *d)
         }
     }
     if (left_out > 0) {
-        printf("%zu more cards were not looked at\n", left_out);
+        printf("%zu more cards were not looked at to the end\n", left_out);
     }
     print_ways(d);
     fit_print_basis(HR_TIME_DATASHEET,
@@ -226,7 +241,7 @@ static void print_json(const dealing *d)
             emit_null(&e, "knobs");
         }
         emit_count(&e, "peak_in_use_bytes", c->way != NULL ? c->plan.peak_in_use_bytes : HR_NONE);
-        emit_real(&e, "step_seconds", c->way != NULL ? c->plan.step_seconds : (double)NAN, EMIT_EXACT);
+        fit_emit_seconds(&e, c->way != NULL ? &c->plan : NULL);
         emit_end_object(&e);
     }
     emit_end_array(&e);

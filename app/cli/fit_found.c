@@ -24,6 +24,10 @@ static void say_best(const fit_answer *a, char *text, size_t size)
 {
     char peak[HR_BYTES_TEXT_MAX], seconds[REPORT_SECONDS_TEXT_MAX];
     const hr_fit_way *best = hr_fit_fastest(&a->found, true);
+    if (a->so_far[0] != '\0') {
+        (void)snprintf(text, size, "%s", a->so_far);
+        return;
+    }
     if (best == NULL) {
         (void)snprintf(text, size, "%s", a->found.count > 0 ? "; nothing fits yet" : "");
         return;
@@ -37,9 +41,10 @@ static void say_progress(fit_answer *a)
 {
     char line[200], best[80];
     const uint64_t plans = a->earlier + a->found.plans;
+    const double rate = plans_per_second(a, plans);
     say_best(a, best, sizeof best);
-    (void)snprintf(line, sizeof line, "%s%" PRIu64 " plans, %.3g a second%s", a->doing, plans,
-                   plans_per_second(a, plans), best);
+    (void)snprintf(line, sizeof line, "%s%" PRIu64 " plans, %.*f a second%s", a->doing, plans,
+                   rate < 10 ? 1 : 0, rate, best);
     line[LINE_COLUMNS] = '\0';
     progress_line(&a->line, line);
 }
@@ -61,10 +66,7 @@ hr_status fit_find(fit_answer *a, hr_err *err)
     a->earlier += a->found.plans;
     const hr_status status = hr_planner_fit(a->planner, &a->knobs, &a->wish, goes_on, a, &a->found, err);
     progress_clear(&a->line);
-    HR_TRY(status);
-    return a->found.count == 0 && interrupt_seen()
-               ? HR_FAIL(err, INTERRUPTED, "interrupted before the first plan")
-               : HR_OK;
+    return status;
 }
 
 void fit_print_basis(hr_time_basis basis, const char *more)
@@ -81,6 +83,26 @@ void fit_print_cut(void)
 }
 
 // ---- what was found -------------------------------------------------------------------------------------------
+
+void fit_print_nearest(const cli_args *args, uint64_t missing_bytes, bool of_host, const hr_fit_way *way,
+                       const char *hint)
+{
+    char bytes[HR_BYTES_TEXT_MAX];
+    printf("the nearest lacks %s of %s:\n  ", hr_bytes_human(missing_bytes, bytes),
+           of_host ? "pipeline.ram_limit" : "the limit");
+    fit_print_knobs(way, 2);
+    if (hint != NULL) {
+        fputs("try: headroom fit ", stdout);
+        say_word(stdout, args->words[0]);
+        puts(hint);
+    }
+}
+
+void fit_emit_seconds(emitter *e, const hr_whatif *plan)
+{
+    emit_real(e, "step_seconds", plan != NULL ? plan->step_seconds : (double)NAN, EMIT_EXACT);
+    emit_text(e, "step_seconds_basis", plan != NULL ? hr_time_basis_name(plan->step_basis) : NULL);
+}
 
 const char *fit_seconds_text(double seconds, char text[REPORT_SECONDS_TEXT_MAX])
 {

@@ -57,6 +57,20 @@ static hr_status find_row(sizing *s, hr_err *err)
     return HR_OK;
 }
 
+// Without one there is no largest.
+static hr_status refuse_limitless(const sizing *s, hr_err *err)
+{
+    hr_whatif plan;
+    HR_TRY(hr_planner_plan(s->a->planner, &s->a->knobs, &plan, err));
+    if (plan.limit_bytes > 0) {
+        return HR_OK;
+    }
+    const hr_status status =
+        HR_FAIL(err, USAGE, "there is no limit, and so no largest %.32s: --max needs one", s->row->key);
+    hr_err_try(err, "headroom fit %.64s --max %.32s --card rtx3060-12g", s->args->words[0], s->row->key);
+    return status;
+}
+
 // ---- which ways -----------------------------------------------------------------------------------------------
 
 static bool is_known(const sizing *s, const hr_fit_way *way)
@@ -80,14 +94,18 @@ static uint64_t largest_of(const sizing *s)
 
 static void say_largest(sizing *s)
 {
-    (void)snprintf(s->a->doing, sizeof s->a->doing, "%.24s %" PRIu64 ": ", s->row->key, largest_of(s));
+    char value[24] = "none";
+    if (largest_of(s) > 0) {
+        (void)snprintf(value, sizeof value, "%" PRIu64, largest_of(s));
+    }
+    (void)snprintf(s->a->so_far, sizeof s->a->so_far, "; largest %.24s so far: %s", s->row->key, value);
 }
 
 static hr_status size_way(sizing *s, const hr_fit_way *way, hr_err *err)
 {
     hr_knobs turned;
     sized_way *one = &s->sized[s->count];
-    one->way = *way;
+    *one = (sized_way){.way = *way}; // the place may be that of one that could not be planned
     HR_TRY(hr_fit_knobs(&s->a->knobs, &way->point, &turned, err));
     if (hr_planner_largest(s->a->planner, &turned, s->row->id, &one->largest, &s->refused) == HR_OK) {
         s->count++;
@@ -248,30 +266,41 @@ static void print_limits(const sizing *s)
     }
 }
 
+static const sized_way *nearest(const sizing *s)
+{
+    const sized_way *least = &s->sized[0];
+    for (size_t k = 1; k < s->count; k++) {
+        least =
+            hr_whatif_missing_bytes(&s->sized[k].largest.plan) < hr_whatif_missing_bytes(&least->largest.plan)
+                ? &s->sized[k]
+                : least;
+    }
+    return least;
+}
+
 // A search that was cut short has not shown that none fits.
 static void print_none(const sizing *s)
 {
-    if (interrupt_seen()) {
-        printf("%s: the smallest %s fits in none of the ways that were tried so far: %zu\n",
-               s->args->words[0], s->row->key, s->count);
-    } else {
-        printf("%s: not even the smallest %s fits, in any of %zu ways\n", s->args->words[0], s->row->key,
-               s->count);
-    }
+    const sized_way *least = nearest(s);
+    const bool was_cut = interrupt_seen();
+    printf(was_cut ? "%s: of %zu tried so far none fits with the smallest %s\n"
+                   : "%s: none of %zu ways fits, not even with the smallest %s\n",
+           s->args->words[0], s->count, s->row->key);
+    fit_print_nearest(s->args, hr_whatif_missing_bytes(&least->largest.plan),
+                      hr_whatif_lacks_host(&least->largest.plan), &least->way,
+                      was_cut ? NULL : " --cards, or a smaller model");
     fit_print_cut();
 }
 
 static void print_text(const sizing *s)
 {
     char limit[HR_BYTES_TEXT_MAX];
-    const uint64_t limit_bytes = limit_of(s);
     if (largest_of(s) == 0) {
         print_none(s);
         return;
     }
-    printf("%s: the largest %s%s%s, of %zu ways\n\n%9s %10s %10s  knobs\n", s->args->words[0], s->row->key,
-           limit_bytes > 0 ? " that fits " : " (there is no limit)",
-           limit_bytes > 0 ? hr_bytes_human(limit_bytes, limit) : "", s->count, "largest", "peak", "step");
+    printf("%s: the largest %s that fits %s, of %zu ways\n\n%9s %10s %10s  knobs\n", s->args->words[0],
+           s->row->key, hr_bytes_human(limit_of(s), limit), s->count, "largest", "peak", "step");
     for (size_t k = 0; k < s->count; k++) {
         if (is_shown(s, k)) {
             print_row(&s->sized[k]);
@@ -304,7 +333,7 @@ static void print_json(const sizing *s)
         emit_count(&e, "largest", l->value);
         emit_count(&e, "peak_in_use_bytes", l->plan.peak_in_use_bytes);
         emit_count(&e, "limit_bytes", l->plan.limit_bytes > 0 ? l->plan.limit_bytes : HR_NONE);
-        emit_real(&e, "step_seconds", l->plan.step_seconds, EMIT_EXACT);
+        fit_emit_seconds(&e, &l->plan);
         emit_end_object(&e);
     }
     emit_end_array(&e);
@@ -315,6 +344,8 @@ hr_status fit_largest(const cli_args *args, fit_answer *a, bool *fits, hr_err *e
 {
     sizing s = {.args = args, .a = a};
     HR_TRY(find_row(&s, err));
+    HR_TRY(refuse_limitless(&s, err));
+    say_largest(&s);
     HR_TRY(fit_find(a, err));
     s.sized = calloc(SIZED_MAX, sizeof *s.sized);
     if (s.sized == NULL) {

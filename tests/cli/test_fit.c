@@ -258,6 +258,12 @@ START_TEST(what_cannot_fit_ends_with_1_and_says_the_least)
     assert_exit(&o, words, 1);
     ck_assert_ptr_nonnull(strstr(o.out, "nothing that was planned fits; the nearest lacks "));
     outcome_deinit(&o);
+    words = "fit demo --vram 1MiB --max batch.size";
+    o = program_run(words);
+    assert_exit(&o, words, 1);
+    ck_assert_ptr_nonnull(strstr(o.out, "the nearest lacks "));
+    ck_assert_ptr_nonnull(strstr(o.out, "try: headroom fit demo --cards, or a smaller model"));
+    outcome_deinit(&o);
     json_t *document = json_of("fit demo --vram 1MiB --json", 1);
     ck_assert(json_is_null(json_object_get(document, "fastest")));
     json_decref(document);
@@ -393,6 +399,8 @@ START_TEST(a_wrong_question_says_what_to_ask)
          "headroom fit demo --max batch.size"},
         {"fit demo --max model.sequence", "--max needs a size of the batch or of this model",
          "--max batch.size"},
+        {"fit demo --max batch.size -s device.kind=plan -s device.vram=none",
+         "there is no limit, and so no largest batch.size", "--max batch.size --card "},
         {"fit demo --max batch.size --cards", "--max and --cards are two questions", "--cards"},
         {"fit demo --card rtx3070", "rtx3070", "device.card"},
         {"fit demo --vram much", "device.vram", "--vram 64MiB"},
@@ -421,6 +429,44 @@ static void assert_fields_are_terms(json_t *value)
         assert_fields_are_terms(member);
     }
 }
+
+// An estimate says that it is one, wherever a time is.
+static void assert_times_have_bases(json_t *value)
+{
+    const char *key;
+    json_t *member;
+    size_t k;
+    json_object_foreach(value, key, member)
+    {
+        const char *basis = strcmp(key, "step_seconds") == 0 ? "step_seconds_basis" : "seconds_basis";
+        const bool is_time = strcmp(key, "step_seconds") == 0 ||
+                             (strcmp(key, "seconds") == 0 && json_object_get(value, "cost") != NULL);
+        if (is_time && json_is_number(member)) {
+            ck_assert_str_ne(text(value, basis), "unknown");
+        }
+        assert_times_have_bases(member);
+    }
+    json_array_foreach(value, k, member)
+    {
+        assert_times_have_bases(member);
+    }
+}
+
+START_TEST(every_time_says_what_it_is_made_from)
+{
+    static const struct {
+        const char *words;
+        int exit_code;
+    } rows[] = {{"fit demo --json", 0},
+                {"fit demo --max batch.size --json", 0},
+                {"fit demo --cards --keep batch,offload --json", 0},
+                {"plan demo -s batch.size=256 --json", 1},
+                {"explain demo -s execution.retain=losses --json", 1}};
+    json_t *document = json_of(rows[_i].words, rows[_i].exit_code);
+    assert_times_have_bases(document);
+    json_decref(document);
+}
+END_TEST
 
 START_TEST(every_field_is_a_term)
 {
@@ -466,7 +512,8 @@ int main(void)
     tcase_add_test(tc, the_limit_that_is_named_is_the_largests);
     tcase_add_loop_test(tc, the_largest_is_a_command, 0, 2);
     tcase_add_test(tc, a_card_holds_the_way_that_is_said);
-    tcase_add_loop_test(tc, a_wrong_question_says_what_to_ask, 0, 9);
+    tcase_add_loop_test(tc, a_wrong_question_says_what_to_ask, 0, 10);
+    tcase_add_loop_test(tc, every_time_says_what_it_is_made_from, 0, 5);
     tcase_add_loop_test(tc, every_field_is_a_term, 0, 3);
     tcase_add_loop_test(tc, no_line_but_a_command_is_wider_than_80_columns, 0, HEADROOM_SANITIZED ? 1 : 4);
     suite_add_tcase(suite, tc);
