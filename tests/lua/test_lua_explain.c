@@ -38,6 +38,8 @@ START_TEST(every_fix_of_a_preset_is_handed_on_and_fits)
            "assert(#why.fixes == #why.report.oom.fixes and #why.fixes >= 2 and #why.evidence >= 3)\n"
            "for k, fix in ipairs(why.fixes) do\n"
            "  assert(fix.cost == why.report.oom.fixes[k].cost and #fix.cost > 0)\n"
+           "  assert(fix.seconds == nil or #fix.seconds_basis > 0)\n"
+           "  assert(fix.seconds_basis ~= 'unknown')\n"
            "  fix.knobs['device.vram'] = '50MiB'\n"
            "  local with = hr.plan(fix.knobs)\n"
            "  assert(with.fits and with.memory.peak_in_use_bytes == fix.peak_bytes)\n"
