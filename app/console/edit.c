@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <wchar.h>
+
+#include "headroom/files.h"
 
 #include "app/console/offers.h"
 
@@ -19,7 +20,8 @@ enum { HISTORY_LINES = 1000 };
 struct line_editor {
     lua_console *console; // borrowed
     EditLine *el;
-    History *history;
+    History *history;            // what the keys go through, and
+    History *own;                // those of its lines that were typed here
     char path[PATH_MAX];         // of the history; "": none
     const char *prompt, *before; // of the line that is read
     line_end ended;              // why there are no more characters
@@ -126,52 +128,88 @@ static unsigned char complete(EditLine *el, int key)
 
 // ---- history ----------------------------------------------------------------------------------------------------------
 
+static History *make_history(void)
+{
+    HistEvent event;
+    History *h = history_init();
+    if (h != NULL) {
+        (void)history(h, &event, H_SETSIZE, HISTORY_LINES);
+        (void)history(h, &event, H_SETUNIQUE, 1);
+    }
+    return h;
+}
+
 static void remember(line_editor *e, const char *line)
 {
     HistEvent event;
-    if (line[strspn(line, " \t")] != '\0') {
+    if (line[strspn(line, " \t\n")] != '\0') {
         (void)history(e->history, &event, H_ENTER, line);
+        (void)history(e->own, &event, H_ENTER, line);
     }
 }
 
-// Folders above the file are made; what cannot be written is not remembered.
-static void make_folders(const char *path)
+// All of a file from its beginning. The caller's to free; NULL: it cannot be read, or host memory is short.
+static char *read_whole(FILE *from, size_t *length)
 {
-    char folder[PATH_MAX];
-    (void)snprintf(folder, sizeof folder, "%s", path);
-    for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(folder, 0700);
-        *slash = '/';
+    const long end = fseek(from, 0, SEEK_END) == 0 ? ftell(from) : -1;
+    char *text = end > 0 ? malloc((size_t)end) : NULL;
+    rewind(from);
+    if (text != NULL && fread(text, 1, (size_t)end, from) != (size_t)end) {
+        free(text);
+        text = NULL;
     }
+    *length = text == NULL ? 0 : (size_t)end;
+    return text;
 }
 
-static void write_history(line_editor *e)
+// What is remembered with the lines of another console that ended meanwhile, and ours behind them. As read_whole.
+static char *history_text(const line_editor *e, size_t *length)
 {
-    char beside[PATH_MAX + 16];
+    HistEvent line, event;
+    char *text = NULL;
+    History *all = make_history();
+    FILE *to = all == NULL ? NULL : tmpfile(); // libedit asks it for its number
+    if (to != NULL) {
+        (void)history(all, &event, H_LOAD, e->path); // one of another program is not read
+        for (int more = history(e->own, &line, H_LAST); more >= 0; more = history(e->own, &line, H_PREV)) {
+            (void)history(all, &event, H_ENTER, line.str);
+        }
+        text = history(all, &event, H_SAVE_FP, to) < 0 ? NULL : read_whole(to, length);
+        (void)fclose(to);
+    }
+    if (all != NULL) {
+        history_end(all);
+    }
+    return text;
+}
+
+// What cannot be written is not remembered.
+static void write_history(const line_editor *e)
+{
     HistEvent event;
-    if (e->path[0] == '\0') {
+    size_t length = 0;
+    if (e->path[0] == '\0' || history(e->own, &event, H_FIRST) < 0) {
         return;
     }
-    make_folders(e->path);
-    (void)snprintf(beside, sizeof beside, "%s.%ld", e->path, (long)getpid());
-    if (history(e->history, &event, H_SAVE, beside) < 0 || rename(beside, e->path) != 0) {
-        (void)unlink(beside);
+    char *text = history_text(e, &length);
+    if (text != NULL && hr_file_make_folders(e->path)) {
+        const hr_status status = hr_file_write(e->path, text, length, HR_FILE_PRIVATE, NULL);
+        (void)status;
     }
+    free(text);
 }
 
 static bool open_history(line_editor *e, const char *path)
 {
     HistEvent event;
-    e->history = history_init();
-    if (e->history == NULL) {
+    e->history = make_history();
+    e->own = make_history();
+    if (e->history == NULL || e->own == NULL) {
         return false;
     }
     (void)snprintf(e->path, sizeof e->path, "%s", path);
-    (void)history(e->history, &event, H_SETSIZE, HISTORY_LINES);
-    (void)history(e->history, &event, H_SETUNIQUE, 1);
     if (path[0] != '\0') {
-        (void)history(e->history, &event, H_LOAD, path); // one of another program is not read
+        (void)history(e->history, &event, H_LOAD, path);
     }
     return true;
 }
@@ -228,6 +266,9 @@ void edit_close(line_editor *e)
     }
     if (e->history != NULL) {
         history_end(e->history);
+    }
+    if (e->own != NULL) {
+        history_end(e->own);
     }
     free(e);
 }

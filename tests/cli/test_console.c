@@ -298,6 +298,31 @@ START_TEST(lines_are_remembered_beyond_the_end)
 }
 END_TEST
 
+START_TEST(of_two_consoles_that_end_the_later_keeps_the_lines_of_the_other)
+{
+    terminal one = open_terminal("xterm-256color", NULL), other = open_terminal("xterm-256color", NULL);
+    shows(&one, "1> ");
+    shows(&other, "1> ");
+    say(&one, "print('of ' .. 'one')");
+    shows(&one, "of one\r\n");
+    say(&other, "print('of the ' .. 'other')");
+    shows(&other, "of the other\r\n");
+    shows(&one, "> "); // before it, the terminal itself would take the key
+    type(&one, "\4");
+    ck_assert_int_eq(close_terminal(&one), 0);
+    shows(&other, "> ");
+    type(&other, "\4");
+    ck_assert_int_eq(close_terminal(&other), 0);
+    terminal t = open_terminal("xterm-256color", NULL);
+    shows(&t, "1> ");
+    type(&t, "\20\20\r"); // Ctrl-P
+    shows(&t, "of one\r\n");
+    shows(&t, "> ");
+    type(&t, "\4");
+    ck_assert_int_eq(close_terminal(&t), 0);
+}
+END_TEST
+
 START_TEST(a_terminal_that_only_prints_serves)
 {
     terminal t = open_terminal("dumb", NULL);
@@ -466,6 +491,7 @@ int main(void)
     tcase_add_test(tests, a_process_that_is_killed_is_replaced_with_what_was_lost);
     tcase_add_test(tests, a_save_is_not_among_what_was_lost);
     tcase_add_test(tests, lines_are_remembered_beyond_the_end);
+    tcase_add_test(tests, of_two_consoles_that_end_the_later_keeps_the_lines_of_the_other);
     tcase_add_test(tests, a_terminal_that_only_prints_serves);
     tcase_add_test(tests, a_signal_that_ends_programs_ends_it);
     tcase_add_loop_test(tests, a_pipe_is_run_without_a_prompt_and_ends_with_the_first_error, 0,
