@@ -115,7 +115,7 @@ static void print_console(void)
         "With -i Lua is typed line by line, under the limits of a recipe; paths count from the "
         "current folder. The value of an expression is shown. A chunk that is not whole goes on "
         "behind the prompt '|'. Errors name the line that the prompt had. Without a terminal there "
-        "is no prompt, and the first error ends the console with 1.");
+        "is no prompt, and the first error ends the console with the exit code of a recipe.");
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
         roff_item(keys[k].name, keys[k].text);
     }

@@ -12,7 +12,7 @@
 #include "app/console/lines.h"
 #include "app/lua/console.h"
 
-enum { PROMPT_MAX = 24, FAILED = 1 };
+enum { PROMPT_MAX = 24 };
 
 typedef struct talk {
     lua_console *console;
@@ -89,10 +89,8 @@ static void run_chunk(talk *t, bool last)
         return;
     }
     drop_chunk(t);
-    if (end == LUA_CONSOLE_OVER) {
+    if (end == LUA_CONSOLE_OVER || (end != LUA_CONSOLE_FINE && !t->at_terminal)) {
         end_with(t, lua_console_exit_code(t->console));
-    } else if (end != LUA_CONSOLE_FINE && !t->at_terminal) {
-        end_with(t, FAILED);
     }
 }
 
@@ -104,7 +102,7 @@ static void take_line(talk *t)
         if (add_line(t, line)) {
             run_chunk(t, false);
         } else {
-            end_with(t, FAILED);
+            end_with(t, hr_status_exit_code(HR_NOMEM));
         }
     } else if (end == LINE_BREAK && t->at_terminal) {
         drop_chunk(t);

@@ -39,7 +39,7 @@ bool lua_console_complete(lua_console *c, const char *text, size_t length, size_
                           script_completion *out);
 
 unsigned lua_console_line(const lua_console *c); // the number of the next line, from 1
-int lua_console_exit_code(const lua_console *c); // of LUA_CONSOLE_OVER
+int lua_console_exit_code(const lua_console *c); // of LUA_CONSOLE_OVER, _FAILED and _LOST: as a recipe's
 // Between two chunks: readable once the person sent a signal, and which one it was (0: none).
 int lua_console_signals(const lua_console *c);
 int lua_console_next_signal(lua_console *c);

@@ -126,6 +126,7 @@ static lua_console_end take_another(lua_console *c)
         attend(c);
         if (receive_all(c, &c->last, sizeof c->last) && c->last.end == LUA_CONSOLE_FINE) {
             say_lost(&had);
+            c->code = hr_status_exit_code(HR_LUA);
             return LUA_CONSOLE_LOST;
         }
         c->code = hr_status_exit_code(HR_STATE);
@@ -197,6 +198,7 @@ lua_console_end lua_console_run(lua_console *c, const char *text, bool last)
     const console_request request = {.kind = CONSOLE_RUN, .length = (uint32_t)length, .last = last};
     if (length > SCRIPT_SOURCE_BYTES_MAX) {
         fputs("headroom: a chunk of a console has at most 1 MiB\n  try: headroom script FILE.lua\n", stderr);
+        c->code = hr_status_exit_code(HR_LUA);
         return LUA_CONSOLE_FAILED;
     }
     (void)fflush(stdout);
@@ -204,6 +206,7 @@ lua_console_end lua_console_run(lua_console *c, const char *text, bool last)
     if (!receive(c)) {
         return bury(c, text);
     }
+    c->code = c->last.code;
     return c->ended_by != 0 ? over(c, BY_SIGNAL + c->ended_by) : (lua_console_end)c->last.end;
 }
 
