@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/lua/console_show.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "app/lua/console_value.h"
 #include "app/lua/script.h"
 
 enum {
@@ -11,119 +11,7 @@ enum {
     ROWS_MAX = 60,
     COLUMNS_MAX = 12,
     CELL_MAX = 24,
-    TEXT_MAX = 160,
-    NAME_COLUMNS = 26,
 };
-
-// ---- one value ----------------------------------------------------------------------------------------------------
-
-static bool says_itself(lua_State *L, int index)
-{
-    const bool has = luaL_getmetafield(L, index, "__tostring") != LUA_TNIL;
-    lua_settop(L, has ? -2 : -1);
-    return has;
-}
-
-static lua_Integer count_keys(lua_State *L, int index)
-{
-    lua_Integer count = 0;
-    lua_pushnil(L);
-    while (lua_next(L, index) != 0) {
-        lua_pop(L, 1);
-        count++;
-    }
-    return count;
-}
-
-// Characters of UTF-8.
-static int width_of(const char *text)
-{
-    int width = 0;
-    for (; *text != '\0'; text++) {
-        width += ((unsigned char)*text & 0xC0U) != 0x80U;
-    }
-    return width;
-}
-
-// Of the character of UTF-8 at `text`; of bytes that are none, those that go together.
-static size_t bytes_of(const char *text)
-{
-    size_t bytes = 1;
-    while (bytes < 4 && ((unsigned char)text[bytes] & 0xC0U) == 0x80U) {
-        bytes++;
-    }
-    return bytes;
-}
-
-// At most `columns` characters, each of them whole, without a control character or a line's end.
-static void copy_plain(const char *text, size_t size, int columns, char *out)
-{
-    size_t used = 0, last = 0;
-    for (int shown = 0; *text != '\0'; shown++) {
-        const size_t bytes = bytes_of(text);
-        if (shown == columns || used + bytes + sizeof "…" > size) {
-            memcpy(out + last, "…", sizeof "…");
-            return;
-        }
-        last = used;
-        memcpy(out + used, text, bytes);
-        out[used] = (char)((unsigned char)*text < ' ' || *text == 0x7F ? ' ' : *text);
-        used += bytes;
-        text += bytes;
-    }
-    out[used] = '\0';
-}
-
-// The list at `index` as {"a", 2}, where it is short and of plain values only.
-static bool write_list(lua_State *L, int index, lua_Integer count, char out[TEXT_MAX])
-{
-    size_t used = 0;
-    for (lua_Integer k = 1; k <= count; k++) {
-        lua_rawgeti(L, index, k);
-        const bool text = lua_type(L, -1) == LUA_TSTRING;
-        const bool plain = text || lua_type(L, -1) == LUA_TNUMBER;
-        char item[TEXT_MAX] = "";
-        if (plain) {
-            lua_pushvalue(L, -1); // whose number a text would become
-            copy_plain(lua_tostring(L, -1), sizeof item, SHOW_COLUMNS, item);
-            lua_pop(L, 1);
-        }
-        lua_pop(L, 1);
-        used += (size_t)snprintf(out + used, TEXT_MAX - used, "%s%s%.*s%s", k == 1 ? "{" : ", ",
-                                 text ? "\"" : "", TEXT_MAX / 2, item, text ? "\"" : "");
-        if (!plain || used > SHOW_COLUMNS - NAME_COLUMNS - 6) {
-            return false;
-        }
-    }
-    (void)snprintf(out + used, TEXT_MAX - used, "}");
-    return true;
-}
-
-// The value at `index` within a line.
-static void write_brief(lua_State *L, int index, bool quoted, char out[TEXT_MAX])
-{
-    if (lua_type(L, index) == LUA_TTABLE && !says_itself(L, index)) {
-        const lua_Integer count = count_keys(L, index);
-        if (count > 0 && count == (lua_Integer)lua_rawlen(L, index) && write_list(L, index, count, out)) {
-            return;
-        }
-        (void)snprintf(out, TEXT_MAX, count == 0 ? "{}" : "{… %lld}", (long long)count);
-        return;
-    }
-    if (lua_isfunction(L, index)) {
-        (void)snprintf(out, TEXT_MAX, "function");
-        return;
-    }
-    const char *text = luaL_tolstring(L, index, NULL);
-    const bool in_quotes = quoted && lua_type(L, index) == LUA_TSTRING;
-    if (strchr(text, '\n') != NULL && lua_type(L, index) != LUA_TSTRING) {
-        text = "…"; // a whole picture or table
-    }
-    char plain[TEXT_MAX - 8];
-    copy_plain(text, sizeof plain, SHOW_COLUMNS - NAME_COLUMNS - 4, plain);
-    (void)snprintf(out, TEXT_MAX, "%s%s%s", in_quotes ? "\"" : "", plain, in_quotes ? "\"" : "");
-    lua_pop(L, 1);
-}
 
 static void print_plain(FILE *to, const char *text)
 {
@@ -222,11 +110,11 @@ static void print_pair(lua_State *L, FILE *to)
 {
     const int value = lua_gettop(L), key = value - 1;
     const bool named = lua_type(L, key) == LUA_TSTRING;
-    char name[TEXT_MAX], text[TEXT_MAX];
-    write_brief(L, value, true, text);
-    copy_plain(luaL_tolstring(L, key, NULL), TEXT_MAX - 2, SHOW_COLUMNS, name);
+    char name[VALUE_TEXT_MAX], text[VALUE_TEXT_MAX];
+    value_write_brief(L, value, true, text);
+    value_copy_plain(luaL_tolstring(L, key, NULL), VALUE_TEXT_MAX - 2, SHOW_COLUMNS, name);
     lua_pop(L, 1);
-    const int width = width_of(name) + (named ? 0 : 2);
+    const int width = value_width(name) + (named ? 0 : 2);
     fputs(named ? "  " : "  [", to);
     print_plain(to, name);
     fprintf(to, "%s%*s ", named ? "" : "]", width < NAME_COLUMNS ? NAME_COLUMNS - width : 1, "");
@@ -245,7 +133,7 @@ static void show_names(lua_State *L, int index, FILE *to)
 {
     table_keys keys;
     const lua_Integer border = (lua_Integer)lua_rawlen(L, index);
-    const lua_Integer listed = border <= count_keys(L, index) ? border : 0; // else one with holes
+    const lua_Integer listed = border <= value_count_keys(L, index) ? border : 0; // else one with holes
     take_keys(L, index, listed, &keys);
     for (lua_Integer k = 1; k <= listed && k <= ROWS_MAX; k++) {
         lua_pushinteger(L, k);
@@ -311,27 +199,27 @@ static bool is_list_of_rows(lua_State *L, int index)
     bool rows = count > 0;
     for (lua_Integer k = 1; rows && k <= count && k <= ROWS_MAX; k++) {
         lua_rawgeti(L, index, k);
-        rows = lua_istable(L, -1) && lua_rawlen(L, -1) == 0 && !says_itself(L, lua_gettop(L));
+        rows = lua_istable(L, -1) && lua_rawlen(L, -1) == 0 && !value_says_itself(L, lua_gettop(L));
         lua_pop(L, 1);
     }
-    return rows && count_keys(L, index) == count;
+    return rows && value_count_keys(L, index) == count;
 }
 
 // Of row `k`; "" where it has none, or one that does not go into a line. Row 0 is the heading.
-static void cell(lua_State *L, const row_table *t, lua_Integer k, lua_Integer place, char out[TEXT_MAX])
+static void cell(lua_State *L, const row_table *t, lua_Integer k, lua_Integer place, char out[VALUE_TEXT_MAX])
 {
-    char text[TEXT_MAX];
+    char text[VALUE_TEXT_MAX];
     const int top = lua_gettop(L);
     out[0] = '\0';
     lua_rawgeti(L, t->index, k); // which a __tostring may have taken away
     lua_rawgeti(L, t->keys.list, place);
     if (k == 0) {
-        copy_plain(lua_tostring(L, -1), TEXT_MAX, SHOW_COLUMNS, out);
+        value_copy_plain(lua_tostring(L, -1), VALUE_TEXT_MAX, SHOW_COLUMNS, out);
     } else if (lua_istable(L, -2)) {
         lua_rawget(L, -2);
-        if (!lua_isnil(L, -1) && (!lua_istable(L, -1) || says_itself(L, lua_gettop(L)))) {
-            write_brief(L, lua_gettop(L), false, text);
-            copy_plain(text, TEXT_MAX, CELL_MAX, out);
+        if (!lua_isnil(L, -1) && (!lua_istable(L, -1) || value_says_itself(L, lua_gettop(L)))) {
+            value_write_brief(L, lua_gettop(L), false, text);
+            value_copy_plain(text, VALUE_TEXT_MAX, CELL_MAX, out);
         }
     }
     lua_settop(L, top);
@@ -340,14 +228,14 @@ static void cell(lua_State *L, const row_table *t, lua_Integer k, lua_Integer pl
 // The widest cell of a column; 0: it has none.
 static int width_of_column(lua_State *L, const row_table *t, lua_Integer place)
 {
-    char text[TEXT_MAX];
+    char text[VALUE_TEXT_MAX];
     int widest = 0;
     for (lua_Integer k = 1; k <= t->rows; k++) {
         cell(L, t, k, place, text);
-        widest = width_of(text) > widest ? width_of(text) : widest;
+        widest = value_width(text) > widest ? value_width(text) : widest;
     }
     cell(L, t, 0, place, text);
-    return widest == 0 || widest > width_of(text) ? widest : width_of(text);
+    return widest == 0 || widest > value_width(text) ? widest : value_width(text);
 }
 
 // Columns that go into a line, of the names of the first row.
@@ -370,7 +258,7 @@ static void print_cell(FILE *to, const char *text, int width, bool last)
 {
     fputs("  ", to);
     print_plain(to, text);
-    fprintf(to, "%*s", last ? 0 : width - width_of(text), "");
+    fprintf(to, "%*s", last ? 0 : width - value_width(text), "");
 }
 
 static void say_left(FILE *to, unsigned names, lua_Integer rows)
@@ -395,7 +283,7 @@ static bool show_rows(lua_State *L, int index, FILE *to)
     choose_columns(L, &t);
     for (lua_Integer k = 0; t.count > 0 && k <= t.rows; k++) {
         for (unsigned c = 0; c < t.count; c++) {
-            char text[TEXT_MAX];
+            char text[VALUE_TEXT_MAX];
             cell(L, &t, k, t.columns[c].place, text);
             print_cell(to, text, t.columns[c].width, c + 1 == t.count);
         }
@@ -416,7 +304,7 @@ static void show(lua_State *L, int index, FILE *to)
     if (show_pairs(L, index, to)) {
         return;
     }
-    if (!lua_istable(L, index) || says_itself(L, index)) {
+    if (!lua_istable(L, index) || value_says_itself(L, index)) {
         const char *text = luaL_tolstring(L, index, &length);
         script_print_text(to, text, length);
         fputc('\n', to);
