@@ -109,10 +109,10 @@ static const struct {
 } fits[] = {
     {{"batch.size=128"}, HR_PERMIT_NOTHING},
     {{"batch.size=512"}, HR_PERMIT_NOTHING}, // does not fit
+    {{"batch.size=128"}, HR_PERMIT_OPTIMIZER},
     {{"execution.mode=graph", "batch.accumulate=4"}, HR_PERMIT_NOTHING},
     {{"allocator.kind=caching", "device.card="}, HR_PERMIT_NOTHING}, // nobody tells the time
     {{"batch.size=128"}, HR_PERMIT_PRECISION},
-    {{"batch.size=128"}, HR_PERMIT_OPTIMIZER},
     {{"precision.policy=mixed_float16", "precision.loss_scale=dynamic"}, HR_PERMIT_OPTIMIZER},
 };
 
@@ -241,9 +241,10 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_loop_test(tests, every_point_of_a_sweep_is_a_plan, 0, sizeof fits / sizeof *fits);
+    tcase_add_loop_test(tests, every_point_of_a_sweep_is_a_plan, 0,
+                        HEADROOM_SANITIZED ? 3 : (int)(sizeof fits / sizeof *fits));
     tcase_add_loop_test(tests, an_optimizer_that_is_offered_keeps_less_and_says_what_it_changes, 0,
-                        sizeof kinds / sizeof *kinds);
+                        HEADROOM_SANITIZED ? 2 : (int)(sizeof kinds / sizeof *kinds));
     tcase_add_test(tests, a_step_as_pytorch_holds_it_keeps_its_allocator);
     tcase_add_test(tests, a_step_as_tensorflow_holds_it_keeps_its_allocator);
     tcase_add_test(tests, a_policy_that_a_constraint_refuses_is_no_point);
