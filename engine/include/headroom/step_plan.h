@@ -76,7 +76,7 @@ typedef struct hr_step_plan {
     uint32_t refused_instr; // where it does not fit; HR_NO_ID: it fits, or while building
     double step_seconds;    // NaN when the device cannot tell
     hr_time_basis step_basis;
-    uint32_t rounds;        // batches of one step (batch.accumulate)
+    uint32_t rounds; // batches of one step (batch.accumulate)
 } hr_step_plan;
 
 const char *hr_step_plan_text(const hr_step_plan *p, uint32_t text); // "" beyond the end

@@ -86,11 +86,7 @@ static int tells(const fit_points *fit, size_t row, hr_knob_id id)
            (row + 1 < fit->count && !is_alike(own, &fit->point[fit->order[row + 1]], told_with(id)));
 }
 
-enum {
-    BESIDE = 2,
-    ANY = -1,
-    ALL_SEEN_BYTES = 46
-}; // rows beside it; a row that 80 columns do not cut
+enum { BESIDE = 2, ANY = -1, ALL_SEEN_BYTES = 46 }; // rows beside it; a row that 80 columns do not cut
 
 static size_t put_words(const fit_points *fit, size_t row, int telling, size_t used,
                         char text[TABLE_CELL_MAX])
