@@ -323,10 +323,12 @@ static void begin_turn(void *self)
 static void on_event(void *self, const hr_event *event)
 {
     guest *g = self;
-    if (g->s != NULL && script_is_hosted(g->s) && (g->s->listens != 0 || g->s->engine != NULL)) {
+    if (g->s == NULL) {
+        return;
+    }
+    const bool is_heard = script_is_hosted(g->s) && (g->s->listens != 0 || g->s->engine != NULL);
+    if (is_heard || event->kind == HR_EVENT_EVAL) { // for an evaluation hr.eval waits
         script_collect_event(g->s, event);
-    } else if (g->s != NULL && event->kind == HR_EVENT_EVAL) {
-        script_collect_event(g->s, event); // hr.eval waits for it
     }
 }
 
