@@ -19,6 +19,7 @@ hr.on("step", function(s)
   end
 end)
 local result = hr.run()
+hr.on("step", nil)
 print(("ended with batch %d, peak %s of %s"):format(hr.knobs.batch.size, result.memory.peak_in_use_bytes,
                                                     result.memory.limit_bytes))
 hr.expect(result.memory.peak_in_use_bytes <= result.memory.limit_bytes, "it stayed within its limit")
