@@ -4,6 +4,7 @@
 --   headroom script frontier [PRESET] [knob=value ...]
 local name = require "lib.args" {preset = "demo", ["device.kind"] = "plan", ["device.card"] = "rtx3070-8g"}
 
+local wrap = require "lib.wrap"
 local found = hr.fit{keep = "batch,precision,optimizer"}
 local points = {}
 for _, p in ipairs(found.points) do
@@ -16,7 +17,7 @@ for k, p in ipairs(points) do
   local knobs = table.concat(p.knobs, " ")
   peaks[k], times[k] = p.peak_in_use_bytes, 1e3 * p.step_seconds
   rows[k] = {peak_in_use_bytes = p.peak_in_use_bytes, step_seconds = p.step_seconds, knobs = knobs}
-  print(("%12s %9.4g ms  %s"):format(p.peak_in_use_bytes, 1e3 * p.step_seconds, knobs))
+  print(wrap(("%12s %9.4g ms "):format(p.peak_in_use_bytes, 1e3 * p.step_seconds), knobs))
 end
 hr.expect(#rows > 0, "a way with a time was found for " .. name)
 local plot = hr.plot{x = peaks, y = times, title = "step time in ms by peak: " .. name, label = "bytes"}

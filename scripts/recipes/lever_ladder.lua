@@ -3,6 +3,7 @@
 --
 --   headroom script lever_ladder [PRESET] [knob=value ...]
 local name = require "lib.args" {preset = "resnet50", ["device.kind"] = "plan", ["device.card"] = "rtx4090-24g"}
+local wrap = require "lib.wrap"
 
 local LEVERS = {
   {"as the preset says", {}},
@@ -25,14 +26,6 @@ for _, lever in ipairs(LEVERS) do
           seconds and ("%.4g ms"):format(1e3 * seconds) or "-"))
     before = peak or before
   else
-    local line = ("%-24s refused:"):format(title)
-    for word in p:gsub("^.-:%d+: ", ""):gmatch("%S+") do
-      if #line + #word >= 80 then
-        print(line)
-        line = (" "):rep(24)
-      end
-      line = line .. " " .. word
-    end
-    print(line)
+    print(wrap(("%-24s refused:"):format(title), (p:gsub("^.-:%d+: ", ""))))
   end
 end

@@ -25,6 +25,7 @@ local WAYS = {
    ["checkpoint.strategy"] = "sqrt"},
 }
 
+local wrap = require "lib.wrap"
 local name, card, size = hr.args.preset or "resnet50", nil, nil
 local turned, bare = {}, 0
 for _, word in ipairs(hr.args) do
@@ -77,7 +78,7 @@ local fitting = 0
 for _, way in ipairs(WAYS) do
   local legal, result = pcall(plan, way)
   if not legal then
-    print(("%-32s refused: %s"):format(way[1], (tostring(result):gsub("^.-:%d+: ", ""):gsub("\n.*", ""))))
+    print(wrap(("%-32s refused:"):format(way[1]), (tostring(result):gsub("^.-:%d+: ", ""):gsub("\n.*", ""))))
   elseif result.fits then
     fitting = fitting + 1
     local left = limit - result.memory.peak_in_use_bytes
