@@ -2,17 +2,28 @@
 -- Two models: the first is trained and saved, the second learns from its answers and from the labels; then the second again
 -- from the labels alone. Both models have to take the same input.
 --
---   headroom script distill [TEACHER [STUDENT [STEPS]]]
-local teacher = hr.args[1] or hr.args.preset or "demo"
-local student = hr.args[2] or teacher
-local STEPS = math.tointeger(hr.args[3] or 60)
+--   headroom script distill [TEACHER [STUDENT [STEPS]]] [knob=value ...]
+local words, turned = {}, {}
+for _, word in ipairs(hr.args) do
+  table.insert(word:match("^[%w_.]+=") and turned or words, word)
+end
+local teacher = words[1] or hr.args.preset or "mlp_tiny"
+local student = words[2] or teacher
+local STEPS = math.tointeger(words[3] or 60)
 
-hr.preset(teacher)
+local function take(name)
+  hr.preset(name)
+  if #turned > 0 then
+    hr.apply(turned)
+  end
+end
+
+take(teacher)
 hr.run{steps = STEPS}
-local weights = hr.save("teacher.safetensors")
 print(("teacher  %s: eval loss %.4f"):format(teacher, hr.eval().eval_loss))
+local weights = hr.save("teacher.safetensors")
 
-hr.preset(student)
+take(student)
 local function learn(what, knobs)
   return hr.with(knobs, function()
     local r = hr.run{steps = STEPS, fresh = true}
