@@ -395,6 +395,28 @@ START_TEST(another_model_is_the_recipes_own)
 }
 END_TEST
 
+// What was trained before it is no step of the recipe's, and nothing listens when it is done.
+START_TEST(a_recipe_that_ships_counts_its_own_steps)
+{
+    static const struct {
+        const char *file, *says;
+    } recipes[] = {{"scripts/recipes/largest_batch.lua", "nstep 200 of 200\no200 steps, peak "},
+                   {"scripts/recipes/grow_batch.lua", "oended with batch "},
+                   {"scripts/recipes/recover_oom.lua", "otrained 10 steps as batch "},
+                   {"scripts/recipes/switch_precision.lua", "omixed_bfloat16   steps to 47 "},
+                   {"scripts/recipes/compare_allocators.lua", "odemo: a step of batch 128 under "}};
+    desk d;
+    open_desk(&d, true, "");
+    run_file(&d, "hr.run{steps = 7}", "sidle\n");
+    forget(&d);
+    order(&d, HR_GUEST_FILE, recipes[_i].file);
+    wait_for(&d, "sidle\n");
+    ck_assert_msg(strstr(d.said, recipes[_i].says) != NULL, "%s", d.said);
+    ck_assert_msg(strstr(d.said, "failed") == NULL, "%s", d.said);
+    close_desk(&d);
+}
+END_TEST
+
 // It has no training: models are opened beside it.
 START_TEST(beside_a_recorded_step_lua_plans)
 {
@@ -631,6 +653,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, a_callback_turns_out_of_memory_into_a_run);
     tcase_add_test(c, of_the_persons_turn_and_the_recipes_the_later_holds);
     tcase_add_test(c, another_model_is_the_recipes_own);
+    tcase_add_loop_test(c, a_recipe_that_ships_counts_its_own_steps, 0, HEADROOM_SANITIZED ? 2 : 5);
     tcase_add_test(c, beside_a_recorded_step_lua_plans);
     tcase_add_test(c, what_may_stand_at_a_cursor_comes_from_the_live_state);
     tcase_add_test(c, a_person_pauses_a_recipes_run_and_its_steps_stay_what_they_were);
