@@ -86,6 +86,18 @@ static void walk(lua_State *L, const char *above, const hr_field *fields)
     }
 }
 
+enum { CELL_MAX = 40 };
+
+// The value on top of the stack. A number is rounded, not cut: a cut one may have lost its exponent.
+static void write_cell(lua_State *L, char cell[CELL_MAX])
+{
+    if (lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1)) {
+        (void)snprintf(cell, CELL_MAX, "%.7g", lua_tonumber(L, -1));
+    } else {
+        (void)snprintf(cell, CELL_MAX, "%.16s", luaL_tolstring(L, -1, NULL));
+    }
+}
+
 // One line a row: name, both values, the change in per cent.
 static int difference_to_text(lua_State *L)
 {
@@ -93,7 +105,7 @@ static int difference_to_text(lua_State *L)
     const lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
     lua_pushstring(L, count > 0 ? "" : "no difference");
     for (lua_Integer k = 1; k <= count; k++) {
-        char line[192], a[40], b[40], change[24] = "";
+        char line[192], a[CELL_MAX], b[CELL_MAX], change[24] = "";
         lua_rawgeti(L, 1, k);
         (void)lua_getfield(L, 3, "change");
         if (lua_isnumber(L, -1)) {
@@ -102,9 +114,9 @@ static int difference_to_text(lua_State *L)
                            fabs(grown) < 10 ? 100 * grown : 1 + grown);
         }
         (void)lua_getfield(L, 3, "a");
-        (void)snprintf(a, sizeof a, "%.16s", luaL_tolstring(L, -1, NULL));
+        write_cell(L, a);
         (void)lua_getfield(L, 3, "b");
-        (void)snprintf(b, sizeof b, "%.16s", luaL_tolstring(L, -1, NULL));
+        write_cell(L, b);
         (void)lua_getfield(L, 3, "name");
         (void)snprintf(line, sizeof line, "%-33.33s %16s %16s%s%s", luaL_tolstring(L, -1, NULL), a, b, change,
                        k < count ? "\n" : "");

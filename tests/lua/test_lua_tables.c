@@ -123,6 +123,9 @@ START_TEST(a_comparison_has_what_differs)
              "true), e)\n"
              "for line in tostring(hr.compare(a, b)):gmatch('[^\\n]+') do assert(#line <= 80 and not "
              "line:find(' $'), line) end\n"
+             "local small = hr.compare({memory = {fragmentation = 4.6711509716024e-05}}, {memory = "
+             "{fragmentation = 1 / 3}})\n"
+             "assert(tostring(small):find(' 4.671151e-05        0.3333333 ', 1, true), tostring(small))\n"
              "local no = hr.plan{batch = {size = 1024}}\n"
              "assert(hr.compare(a, no)[1].name == 'fits' and hr.compare(a, no)[1].b == false)\n");
 }
