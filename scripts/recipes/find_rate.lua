@@ -5,11 +5,10 @@
 require "lib.args" {preset = "demo", ["optimizer.schedule"] = "none"}
 
 local STEPS, LEAST, MOST = 60, 1e-6, 10
-local rates, losses, best, smooth, done = {}, {}, nil, nil, 0
+local rates, losses, best, smooth = {}, {}, nil, nil
 
-hr.on("step_begin", function()
-  hr.knobs.optimizer.learning_rate = LEAST * (MOST / LEAST) ^ (done / (STEPS - 1))
-  done = done + 1
+hr.on("step_begin", function(s)
+  hr.knobs.optimizer.learning_rate = LEAST * (MOST / LEAST) ^ ((s.step - 1) / (STEPS - 1))
 end)
 hr.on("step", function(s)
   if s.loss then
@@ -17,15 +16,13 @@ hr.on("step", function(s)
     rates[#rates + 1], losses[#losses + 1] = hr.knobs.optimizer.learning_rate, smooth
     best = math.min(best or smooth, smooth)
   end
-  if done == STEPS or not s.loss or smooth > 3 * best then
+  if s.step == STEPS or not s.loss or smooth > 3 * best then
     hr.stop()
   end
 end)
-local before = hr.knobs.optimizer.learning_rate
-hr.run{steps = STEPS}
+hr.run{steps = STEPS, fresh = true} -- what trains on the screen keeps its weights and its rate
 hr.on("step_begin", nil)
 hr.on("step", nil)
-hr.knobs.optimizer.learning_rate = before
 
 hr.expect(#losses > 1, "a loss: a plan computes none, device.kind=cpu does")
 local plot = hr.plot{x = rates, y = losses, log_x = true, log_y = true, title = "loss", label = "learning rate"}
