@@ -22,7 +22,7 @@ typedef struct fit_answer {
     hr_fit_found found;
     progress line;   // what is said while it is searched
     char doing[48];  // before it, where there is more than one search: "rtx3070-8g: "
-    char so_far[64]; // behind it, where the question is not the fastest: "; largest batch.size so far: 8"
+    char so_far[72]; // behind it, where the question is not the fastest: "; largest batch.size so far: 8"
     uint64_t earlier, begin_ns; // plans of earlier searches; when the first of them began
 } fit_answer;
 
