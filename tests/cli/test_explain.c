@@ -26,7 +26,7 @@ static const struct {
 } rows[] = {
     {TIGHT, 1, "out of memory: capacity: the step asks for ", "what shows it\n  needed "},
     {"explain retained_predictions -s device.vram=6GiB", 0,
-     "near full: leak, +196.3 MiB/step: nothing was refused yet; ", "full in at most 4 steps"},
+     "leak, +196.3 MiB/step: nothing was refused yet; ", "full in at most 4 steps"},
     {"explain retained_predictions --allocator caching", 1,
      "out of memory: leak, +196.3 MiB/step: ", "lm_head/out"},
     {"explain growth_boundary", 1, "out of memory: fragmentation: ", "  1. -s allocator.growth=off: fits, "},

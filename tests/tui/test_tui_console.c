@@ -326,9 +326,11 @@ START_TEST(what_a_recipe_turns_is_turned_on_the_screen)
                      .phase = HR_PHASE_COUNT};
     knob.u.note.count = HR_KNOB_BATCH_SIZE;
     strcpy(knob.u.note.text, "64");
+    const uint64_t question = a->feed.question;
     fake_engine_say(a->feed.session, &knob);
     drain(a);
     ck_assert_int_eq(hr_knob_int(&a->feed.knobs, HR_KNOB_BATCH_SIZE), 64);
+    ck_assert_uint_ne(a->feed.question, question); // what was planned beside 128 is not of 64
     screen_close(a);
 }
 END_TEST

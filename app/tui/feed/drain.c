@@ -19,8 +19,11 @@ static void follow_knob(feed *f, const hr_event *e)
         const hr_knob_id id = (hr_knob_id)e->u.note.count;
         const bool turns = knob_edit_differs(&f->knobs, &f->applied, id); // and what is turned is on its way
         hr_status status = hr_knobs_set(&f->applied, id, text, NULL);
-        f->knobs.value[id] = f->recipe.ordered && !turns ? f->applied.value[id] : f->knobs.value[id];
         (void)status; // what is cut may be no value; what the session knows is
+        if (f->recipe.ordered && !turns && knob_edit_differs(&f->knobs, &f->applied, id)) {
+            f->knobs.value[id] = f->applied.value[id];
+            feed_ask_whatif(f); // what was answered is of other knobs
+        }
         f->cut[id] = strlen(text) + 1 >= sizeof e->u.note.text;
     }
     if (f->watched != NULL || f->follows_engine) { // it was turned elsewhere, or before a refusal

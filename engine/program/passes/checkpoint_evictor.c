@@ -200,3 +200,43 @@ hr_status evictor_init(evictor *e, const draft *d, uint32_t forward_count, const
     HR_TRY(draft_costs(d, e->cost, err));
     return draft_operations(d, e->operations, err);
 }
+
+// ---- what it costs to have a value again ------------------------------------------------------------------------
+
+static void look_at(evictor *e, uint32_t n, uint32_t *depth)
+{
+    if (e->seen[n] != e->looks) {
+        e->seen[n] = e->looks;
+        e->stack[(*depth)++] = n;
+    }
+}
+
+// Has what makes operand t to run again, too, so that v is there again?
+static bool is_missing(const evictor *e, uint32_t t, uint32_t v)
+{
+    const uint32_t from = e->value_of[t];
+    const bool made_anyway = e->apart && from != HR_NO_ID && e->values[from].asked != HR_NO_ID;
+    const bool there = from == HR_NO_ID || e->there[t] || e->states[from].away;
+    return from == v || (!there && !made_anyway);
+}
+
+uint64_t evict_cost_again(evictor *e, uint32_t v, uint64_t most)
+{
+    uint64_t sum = 0;
+    uint32_t depth = 0;
+    e->looks++;
+    for (uint32_t t = e->values[v].first_tensor; t != HR_NO_ID; t = e->sibling[t]) {
+        look_at(e, e->writer[t], &depth);
+    }
+    while (depth > 0 && sum <= most) {
+        const uint32_t n = e->stack[--depth];
+        const instr *i = &e->d->instrs.data[n];
+        sum += e->weight[n];
+        for (uint32_t k = 0; k < i->in_count; k++) {
+            if (is_missing(e, i->in[k], v)) {
+                look_at(e, e->writer[i->in[k]], &depth);
+            }
+        }
+    }
+    return sum;
+}
