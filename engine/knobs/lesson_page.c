@@ -41,6 +41,15 @@ static const char *say_bytes(double number, char said[HR_LESSON_VALUE_TEXT_MAX])
     return said;
 }
 
+size_t hr_lesson_columns(const char *line, size_t bytes)
+{
+    size_t columns = 0;
+    for (size_t k = 0; k < bytes; k++) {
+        columns += ((unsigned char)line[k] & 0xC0) != 0x80;
+    }
+    return columns;
+}
+
 const char *hr_lesson_say(const hr_lesson_value *value, char said[HR_LESSON_VALUE_TEXT_MAX])
 {
     switch (value->kind) {

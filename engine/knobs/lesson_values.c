@@ -125,15 +125,6 @@ void lesson_take_conditions(lesson_reading *r, const yaml_node *node, hr_lesson_
     }
 }
 
-size_t hr_lesson_columns(const char *line, size_t bytes)
-{
-    size_t columns = 0;
-    for (size_t k = 0; k < bytes; k++) {
-        columns += ((unsigned char)line[k] & 0xC0) != 0x80;
-    }
-    return columns;
-}
-
 void lesson_check_quotes(lesson_reading *r, const yaml_node *node)
 {
     hr_err err = {0};
