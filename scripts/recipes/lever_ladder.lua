@@ -2,7 +2,8 @@
 -- The lever ladder: one lever after another, each on top of those before, with what it takes in bytes and in time.
 --
 --   headroom script lever_ladder [PRESET] [knob=value ...]
-local name = require "lib.args" {preset = "resnet50", ["device.kind"] = "plan", ["device.card"] = "rtx4090-24g"}
+local name, knobs = require "lib.args" {plans = true, preset = "resnet50", ["device.kind"] = "plan",
+                                        ["device.card"] = "rtx4090-24g"}
 local wrap = require "lib.wrap"
 
 local LEVERS = {
@@ -16,10 +17,12 @@ local LEVERS = {
 local before
 print(("%-24s %12s %8s %10s"):format(name, "peak", "", "step"))
 for _, lever in ipairs(LEVERS) do
-  local title, knobs = lever[1], lever[2]
-  local fine, p = pcall(hr.with, knobs, hr.plan)
+  local title, turned = lever[1], {}
+  for key, value in pairs(knobs) do turned[key] = value end
+  for key, value in pairs(lever[2]) do turned[key] = value end
+  local fine, p = pcall(hr.plan, turned)
   if fine then
-    for key, value in pairs(knobs) do hr.knobs[key] = value end
+    knobs = turned
     local peak, seconds = p.memory.peak_in_use_bytes, p.step.seconds
     print(("%-24s %12s %8s %10s"):format(title, peak or p.oom.cause,
           peak and before and ("%+.1f%%"):format(100 * (peak / before - 1)) or "",
